@@ -17,7 +17,10 @@ from typing import Any
 import bench
 from bench.table import HEAD, show_part
 
-NO_ROWS = ("__main__", "measure", "naive", "shapes", "growth", "plot", "report", "table", "mutants", "mutations", "soak")
+NO_ROWS = (
+    *("__main__", "measure", "naive", "plot", "report", "shapes", "table"),
+    *("frozen", "growth", "in_accasim", "mutants", "mutations", "soak"),
+)
 LONG = ("large",)
 
 

@@ -126,9 +126,9 @@ async def _measure(cluster: RealCluster) -> list[Row]:
     async with Client(cluster.access()) as client:
         namespace = "bench"
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+        await install_definitions(client)
         stage = Stage(client, namespace)
         await stage.set_up()
-        await install_definitions(client)
         await make_queues(client, "default", WallClock())
         await stage.open_queue("default")
         await _all([lambda n=number: _node(client, f"n{n}") for number in range(NODE_COUNT)])

@@ -129,7 +129,7 @@ def test_pods_that_have_ended_tell_how_long_others_of_their_owner_run() -> None:
     made.put(*pod("train-8-0").cpu(4).gang("train-8").on("n").having("status", "startTime", value=rfc3339(NOW - HOUR)).build())
     waiting(made, "next", 4)
     told = eta(made, VOLCANO, NOW, "job/next")
-    assert (told.p50, told.run_times) == (HOUR, {"history of its owner, name and shape": 1, "its annotation": 1})
+    assert (told.p50, told.run_times) == (HOUR, {"history of its owner, name and shape": 1, "history of everybody": 1})
 
 
 def work(name: str = "a-1", user: str = "ann", cpu: int = 1, **more: float) -> Work:
@@ -150,7 +150,16 @@ def test_the_nearest_kind_of_which_enough_is_known_tells() -> None:
     assert source(work("b-9")) == "history of its owner and name"
     assert source(work("c")) == "history of its owner"
     assert source(work("c", user="bob")) == "history of everybody"
-    assert source(work("c", estimate=60.0)) == "its annotation"
+    assert source(work("c", user="bob", estimate=60.0)) == "history of everybody"
+
+
+def test_an_estimate_bounds_what_history_tells() -> None:
+    past = Past()
+    for run in (10.0, 20.0, 1000.0, 1000.0, 1000.0):
+        past.ended(work("other", user="bob"), run, NOW)
+    run_times = RunTimes(past, NOW)
+    assert [run_times.guess(work(estimate=100.0)).run(share) for share in (0.1, 0.3, 0.9)] == [10.0, 20.0, 100.0]
+    assert run_times.guess(work()).run(0.6) == 1000.0
 
 
 def table(*ended: float, running: Sequence[float] = ()) -> LifeTable:

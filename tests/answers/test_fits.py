@@ -68,3 +68,12 @@ def test_who_only_waits_can_run(group: PodGroupBuilder) -> None:
     told = fits(given(group, *pods(count, 4)), by(), NOW, "job/j")
     assert told.bound is None
     assert told.line == "job/j can run here"
+
+
+def test_who_waits_for_a_claim_is_told_so_unless_something_else_bounds_it() -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    waits = pod("j").cpu(1).gang("j").having("spec", "volumes", value=volumes)
+    told = fits(given(podgroup("j"), waits), by(), NOW, "job/j")
+    assert (told.bound, told.line) == (None, "job/j waits for PersistentVolumeClaim default/data")
+    beside = fits(given(podgroup("j", 2), waits, pod("k").cpu(5).gang("j")), by(), NOW, "job/j")
+    assert beside.bound is not None and beside.line == BOUND[Because.TOO_LARGE][1]

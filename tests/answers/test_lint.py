@@ -11,6 +11,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
+from tests.nodes_for_pods.storage import claim
 
 GOOD = ("priority", "gang", "conformance", "predicates", "proportion", "nodeorder")
 
@@ -126,6 +127,24 @@ def test_jobs_that_can_never_run_are_told_and_errors_come_first() -> None:
     findings = lint(made, policy("enqueue, allocate", GOOD), NOW)
     assert [(finding.rule, finding.level.value) for finding in findings] == [("never-fits", "error"), ("no-backfill", "note")]
     assert findings[0].text.startswith("podgroup/default/j: it can never run here: ")
+
+
+def test_a_job_whose_claim_is_missing_or_unbound_waits_for_it() -> None:
+    """It may yet come. A claim that is lost does not."""
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("data", "logs")]
+    job = podgroup("j"), pod("j").cpu(1).gang("j").having("spec", "volumes", value=volumes)
+    told = found(small(*job, claim("logs", bound=False)), policy("enqueue, allocate, backfill", GOOD))
+    assert list(told) == ["waits-for-claim"]
+    assert told["waits-for-claim"].consequence.startswith("it waits for PersistentVolumeClaims default/data, default/logs, without which")
+    lost = claim("data", "v", phase="Lost"), claim("logs", "w", phase="Lost")
+    assert list(found(small(*job, *lost), policy("enqueue, allocate, backfill", GOOD))) == ["never-fits"]
+
+
+def test_a_hard_topology_that_no_plugin_heeds_is_told() -> None:
+    made = small(podgroup("j").topology(1), pod("j").cpu(1).gang("j"))
+    told = found(made, policy("enqueue, allocate, backfill", GOOD))
+    assert [(each.rule, each.subject) for each in told.values()] == [("topology-unheeded", "podgroup/default/j")]
+    assert found(made, policy("enqueue, allocate, backfill", [*GOOD, "network-topology-aware"])) == {}
 
 
 def test_findings_can_be_had_as_sarif() -> None:

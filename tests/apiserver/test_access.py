@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.cluster.apiserver import ApiError, PatchRequest, Server, UserInfo, WriteOptions
+from pumice.cluster.apiserver import PatchRequest, Server, StatusError, UserInfo, WriteOptions
 from pumice.cluster.apiserver.admission import SYSTEM
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.rbac import Attributes, allowed
@@ -166,7 +166,7 @@ def test_nobody_gives_away_rights_that_they_have_not(has: list[Any], gives: list
     def gives_it(resource: str, obj: dict[str, Any]) -> bool:
         try:
             made.create(resource, obj, options=options)
-        except ApiError as error:
+        except StatusError as error:
             assert error.code == 403
             assert 'user "ann" is attempting to grant RBAC permissions not currently held' in error.message
             return False
@@ -187,7 +187,7 @@ def test_a_role_that_is_not_there_is_bound_by_administrators_only() -> None:
         reference = {"kind": "ClusterRole", "name": role, "apiGroup": RBAC}
         body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
         made.create(f"clusterrolebindings.{RBAC}", body, options=WriteOptions(user=user))
-    with pytest.raises(ApiError, match=r'clusterroles.* "none" not found'):
+    with pytest.raises(StatusError, match=r'clusterroles.* "none" not found'):
         made.create(f"clusterrolebindings.{RBAC}", body | {"metadata": {"name": "c"}}, options=WriteOptions(user=UserInfo("ann")))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, DeleteOptions, PatchRequest, Store
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.deletion import read_delete_options
 from tests.apiserver.made import pod, store
 
@@ -267,7 +267,7 @@ def test_who_lost_an_owner_just_before_the_end_goes_after_the_restart() -> None:
 def test_old_and_new_ways_to_say_what_becomes_of_dependents() -> None:
     assert read_delete_options({"orphanDependents": True}, {}).propagation == "Orphan"
     assert read_delete_options({"orphanDependents": False}, {}).propagation == "Background"
-    with pytest.raises(ApiError, match="cannot be both set"):
+    with pytest.raises(StatusError, match="cannot be both set"):
         read_delete_options({"orphanDependents": False, "propagationPolicy": "Orphan"}, {})
 
 
@@ -278,7 +278,7 @@ def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:
     made.create("configmaps", {"metadata": {"name": "elsewhere"}}, "default")
     assert made.delete("namespaces", "n")[0]["status"]["phase"] == "Terminating"
     made.collector.run()
-    with pytest.raises(ApiError, match="because it is being terminated"):
+    with pytest.raises(StatusError, match="because it is being terminated"):
         made.create("configmaps", {"metadata": {"name": "new"}}, "n")
     made.patch("configmaps", "c", PatchRequest("merge", {"metadata": {"finalizers": []}}), "n")
     made.collector.run()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store, WriteOptions
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.bootstrap import volcano_definitions
 from pumice.cluster.apiserver.table import follow, parse_path, table
 from tests.apiserver.made import store
@@ -78,7 +78,7 @@ def test_unknown_fields_are_pruned_or_refused(made: Store) -> None:
     options = WriteOptions()
     assert "shape" not in box(made, options, size=1, shape="round", free={"any": "thing"})["spec"]
     assert options.warnings == ['unknown field "spec.shape"']
-    with pytest.raises(ApiError, match=r'strict decoding error: unknown field "spec\.shape"'):
+    with pytest.raises(StatusError, match=r'strict decoding error: unknown field "spec\.shape"'):
         box(made, WriteOptions(validation="Strict"), size=1, shape="round")
 
 
@@ -101,7 +101,7 @@ def test_unknown_fields_are_pruned_or_refused(made: Store) -> None:
     ],
 )
 def test_what_the_schema_forbids_is_refused(made: Store, spec: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ApiError, match=sentence) as refusal:
+    with pytest.raises(StatusError, match=sentence) as refusal:
         box(made, **spec)
     assert refusal.value.code == 422
 
@@ -129,7 +129,7 @@ def test_apply_merges_lists_by_the_keys_of_the_schema(made: Store) -> None:
 
 def test_custom_kinds_take_no_strategic_merge(made: Store) -> None:
     box(made, size=1)
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(StatusError) as refusal:
         made.patch("boxes.example.com", "b", PatchRequest("strategic", {}), "default")
     assert refusal.value.code == 415
 
@@ -165,7 +165,7 @@ def test_definitions_that_make_no_sense_are_refused(change: dict[str, Any], sent
     crd = definition()
     for part, fields in change.items():
         crd[part] = crd[part] | fields
-    with pytest.raises(ApiError, match=sentence):
+    with pytest.raises(StatusError, match=sentence):
         store().create(CRDS, crd)
 
 
@@ -262,5 +262,5 @@ def test_pod_templates_within_jobs_keep_every_field(volcano: Store) -> None:
     ],
 )
 def test_volcanos_limits_hold(volcano: Store, resource: str, spec: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ApiError, match=sentence):
+    with pytest.raises(StatusError, match=sentence):
         volcano.create(resource, {"metadata": {"name": "x"}, "spec": spec})

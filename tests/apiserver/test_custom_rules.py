@@ -14,7 +14,7 @@ from pumice.api.cel.kinds import DYN
 from pumice.api.cel.program import Program
 from pumice.api.cel.tree import CelError
 from pumice.api.cel.values import Optional
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from tests.apiserver.made import store
 from tests.apiserver.test_custom_kinds import CRDS
 
@@ -88,7 +88,7 @@ def change(made: Store, **spec: Any) -> dict[str, Any]:
 )
 def test_a_rule_admits_and_refuses(rule: str, good: dict[str, Any], bad: dict[str, Any]) -> None:
     made = ruled({"rule": rule, "message": "no good"})
-    with pytest.raises(ApiError, match=r'spec: Invalid value: "object": no good') as refusal:
+    with pytest.raises(StatusError, match=r'spec: Invalid value: "object": no good') as refusal:
         box(made, **bad)
     assert refusal.value.code == 422
     box(made, **good)
@@ -100,7 +100,7 @@ def test_what_is_said_comes_from_the_rule() -> None:
         {"rule": "self.most < 9", "messageExpression": "'most is ' + string(self.most) + ', not below 9'"},
         {"rule": "self.name != 'x'", "message": "not x", "reason": "FieldValueForbidden", "fieldPath": ".name"},
     )
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(StatusError) as refusal:
         box(made, least=1, most=9, name="x")
     assert [(one["field"], one["message"]) for one in (refusal.value.details or {})["causes"]] == [
         ("spec", 'Invalid value: "object": failed rule: self.least > 1'),
@@ -110,7 +110,7 @@ def test_what_is_said_comes_from_the_rule() -> None:
 
 
 def test_a_rule_without_a_value_refuses() -> None:
-    with pytest.raises(ApiError, match=r"no such key: most evaluating rule: self\.least < self\.most"):
+    with pytest.raises(StatusError, match=r"no such key: most evaluating rule: self\.least < self\.most"):
         box(ruled({"rule": "self.least < self.most"}), least=1)
 
 
@@ -118,7 +118,7 @@ def test_transition_rules_are_for_changes() -> None:
     made = ruled({"rule": "self.least >= oldSelf.least", "message": "may only grow"})
     box(made, least=3)
     assert change(made, least=4)["spec"]["least"] == 4
-    with pytest.raises(ApiError, match="may only grow"):
+    with pytest.raises(StatusError, match="may only grow"):
         change(made, least=2)
     made.patch("boxes.example.com", "b", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
 
@@ -129,9 +129,9 @@ def test_a_field_may_be_immutable_and_a_first_value_optional() -> None:
         name=TEXT | {"x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "is immutable"}]},
     )
     box(made, name="a")
-    with pytest.raises(ApiError, match=r"spec\.name: .*is immutable"):
+    with pytest.raises(StatusError, match=r"spec\.name: .*is immutable"):
         change(made, name="b")
-    with pytest.raises(ApiError, match="kept"):
+    with pytest.raises(StatusError, match="kept"):
         change(made, name=None)
 
 
@@ -145,7 +145,7 @@ def test_items_are_compared_by_their_keys() -> None:
     made = ruled(parts={"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]})
     box(made, parts=[{"id": "a", "n": 1}, {"id": "b", "n": 5}])
     change(made, parts=[{"id": "b", "n": 6}, {"id": "a", "n": 1}, {"id": "c", "n": 0}])
-    with pytest.raises(ApiError, match=r"spec\.parts\[0\]: .*shrinks"):
+    with pytest.raises(StatusError, match=r"spec\.parts\[0\]: .*shrinks"):
         change(made, parts=[{"id": "b", "n": 2}])
 
 
@@ -157,32 +157,32 @@ def test_what_is_left_as_it_was_is_not_judged_again() -> None:
     made.update(CRDS, crd | {"spec": with_rule["spec"]})
     made.patch("boxes.example.com", "b", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
     made.patch("boxes.example.com", "b", PatchRequest("merge", {"status": {"x": 1}}), "default", "status")
-    with pytest.raises(ApiError, match="too much"):
+    with pytest.raises(StatusError, match="too much"):
         change(made, least=8)
 
 
 @pytest.mark.parametrize("rule", ["self.least <", "self.foo(1)", "nonsense(self)", "self." + "a." * 20_000, "(" * 5000])
 def test_rules_that_cannot_be_read_are_refused_with_their_definition(rule: str) -> None:
-    with pytest.raises(ApiError, match=r"x-kubernetes-validations\[0\]\.rule: Invalid value: .*compilation failed"):
+    with pytest.raises(StatusError, match=r"x-kubernetes-validations\[0\]\.rule: Invalid value: .*compilation failed"):
         ruled({"rule": rule})
 
 
 def test_a_rule_may_not_cost_much() -> None:
     made = ruled({"rule": "self.names.all(a, self.names.all(b, a + b != 'x'))"})
     text = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit"
-    with pytest.raises(ApiError, match=text):
+    with pytest.raises(StatusError, match=text):
         box(made, names=["y" * 10] * 1000)
 
 
 def test_all_rules_of_an_object_share_what_they_may_cost() -> None:
     made = ruled(*[{"rule": "self.names.all(a, self.names.all(b, a != b + 'x'))"}] * 4)
-    with pytest.raises(ApiError, match="running out of cost budget, no further validation rules will be run"):
+    with pytest.raises(StatusError, match="running out of cost budget, no further validation rules will be run"):
         box(made, names=["y" * 10] * 330)
 
 
 @pytest.mark.parametrize("rule", ["self.nothing == 1", "self.name > 1", "self.least + 1", "has(self.labels.a.b)", "self.since == 'x'"])
 def test_rules_whose_kinds_do_not_agree_with_the_schema_are_refused_with_their_definition(rule: str) -> None:
-    with pytest.raises(ApiError, match=r"x-kubernetes-validations\[0\]\.rule: Invalid value: .*compilation failed"):
+    with pytest.raises(StatusError, match=r"x-kubernetes-validations\[0\]\.rule: Invalid value: .*compilation failed"):
         ruled({"rule": rule})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd import CLEANUP, DELETED_AT_ONCE
 from tests.apiserver.made import store
@@ -33,7 +33,7 @@ def conditions(crd: dict[str, Any]) -> dict[str, tuple[str, str]]:
 def test_groups_of_built_in_kinds_are_closed(group: str) -> None:
     made = store()
     approved = {"api-approved.kubernetes.io": "https://example.com/approval"}
-    with pytest.raises(ApiError, match=r"spec\.group: Invalid value"):
+    with pytest.raises(StatusError, match=r"spec\.group: Invalid value"):
         made.create(CRDS, named(group, approved, kind="ClusterRoleBinding", plural="clusterrolebindings"))
 
 
@@ -57,7 +57,7 @@ def test_a_definition_in_an_old_journal_takes_no_built_in_kind_away() -> None:
 def test_protected_groups_want_an_approval(approval: str, sentence: str) -> None:
     crd = named("snapshot.storage.k8s.io", {"api-approved.kubernetes.io": approval})
     if sentence:
-        with pytest.raises(ApiError, match=rf"metadata.annotations\[api-approved.kubernetes.io\]: {sentence}"):
+        with pytest.raises(StatusError, match=rf"metadata.annotations\[api-approved.kubernetes.io\]: {sentence}"):
             store().create(CRDS, crd)
     else:
         store().create(CRDS, crd)
@@ -101,9 +101,9 @@ def test_an_established_definition_keeps_its_names_when_others_are_taken() -> No
     assert conditions(changed) == {"NamesAccepted": ("False", "ShortNamesConflict"), "Established": ("True", "InitialNamesAccepted")}
     assert made.kind("others.example.com").short_names == ()
     for names in ({"kind": "Another"}, {"plural": "another"}):
-        with pytest.raises(ApiError, match=r"immutable|must be spec\.names\.plural"):
+        with pytest.raises(StatusError, match=r"immutable|must be spec\.names\.plural"):
             made.patch(CRDS, "others.example.com", PatchRequest("merge", {"spec": {"names": names}}))
-    with pytest.raises(ApiError, match=r"spec\.scope: Invalid value"):
+    with pytest.raises(StatusError, match=r"spec\.scope: Invalid value"):
         made.patch(CRDS, "others.example.com", PatchRequest("merge", {"spec": {"scope": "Cluster"}}))
 
 
@@ -123,7 +123,7 @@ def test_a_deleted_definition_takes_its_objects_along() -> None:
         False,
         ("True", "InstanceDeletionPending"),
     )
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         boxes(made, 1)
     assert refused.value.code == 405
     made.collector.step(1)

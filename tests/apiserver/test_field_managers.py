@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver.managed_fields import MOST_UPDATERS, OLDEST
+from pumice.cluster.apiserver.managed_fields import MOST_UPDATERS, OLDEST, SharedFields
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 
@@ -75,3 +76,13 @@ def test_managers_are_not_kept_without_end(wire: Wire) -> None:
     assert len(found) == MOST_UPDATERS
     assert {f"f:k{number}" for number in range(21)} <= found[OLDEST, "Update", ""]["f:data"].keys()
     assert wire.ask("PATCH", f"{path}/c?fieldManager={'m' * 129}", {}, MERGE)[0] == 422
+
+
+def test_fields_of_one_form_are_written_once_and_read_as_they_were_written() -> None:
+    shared, paths = SharedFields(2), [frozenset({("f:spec", f"f:{name}")}) for name in "abc"]
+    first, second = (shared.write(each) for each in paths[:2])
+    assert shared.write(paths[0]) is first and shared.read(first) is paths[0]
+    assert shared.read(json.loads(json.dumps(second))) == paths[1]  # somebody else's copy
+    third = shared.write(paths[2])  # there was no room
+    assert [shared.read(each) for each in (first, second, third)] == paths
+    assert shared.write(paths[0]) is not first

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pumice.cluster.apiserver import protobuf, server
-from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.status import StatusError
 from pumice.http import head as request_head
 from pumice.http import server as serving
 from tests.apiserver.server_process import Running, in_thread
@@ -244,7 +244,7 @@ def test_any_bytes_as_protobuf_are_read_or_refused(data: bytes) -> None:
     for body in (data, head + bytes([len(data)]) + data):
         try:
             protobuf.decode(body)
-        except ApiError as refusal:
+        except StatusError as refusal:
             assert refusal.code in (400, 415)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store, WriteOptions
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.managed_fields import difference, leaves
 from tests.apiserver.made import store
 
@@ -60,7 +60,7 @@ def test_work_on_an_object_of_many_items_is_a_little_for_each(change: Callable[[
 
 def test_an_object_whose_owners_would_not_fit_is_refused_before_they_are_written() -> None:
     made = store()
-    with pytest.raises(ApiError, match="Request entity too large: the object has"):
+    with pytest.raises(StatusError, match="Request entity too large: the object has"):
         put(made, service(30_000))
     assert made.find("services", "default", "s") is None
 
@@ -68,7 +68,7 @@ def test_an_object_whose_owners_would_not_fit_is_refused_before_they_are_written
 def test_a_change_of_every_item_is_a_conflict_for_another_manager_and_taken_by_force() -> None:
     made = store()
     put(made, service(5))
-    with pytest.raises(ApiError, match="failed with 5 conflicts"):
+    with pytest.raises(StatusError, match="failed with 5 conflicts"):
         put(made, service(5, 1), "other")
     put(made, service(5), "third")
     forced = put(made, service(5, 1), "other", force=True)

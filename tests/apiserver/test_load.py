@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store, json_patch, read, rest, storage
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store, json_patch, read, rest, storage
 from pumice.cluster.apiserver.status import LARGEST_OBJECT
 from pumice.cluster.apiserver.watch_stream import BATCH_BYTES
 from pumice.http import server as serving
@@ -64,7 +64,7 @@ def test_a_watch_that_is_too_slow_is_cut_off_and_keeps_nothing(monkeypatch: pyte
     assert (watch.cut_off, len(woken)) == (False, 1)
     fill_more = [made.create("configmaps", text_map(f"d{number}", 10_000), "default") for number in range(10)]
     assert (watch.cut_off, watch.take(), len(woken)) == (True, [], 2)
-    with pytest.raises(ApiError) as gone:
+    with pytest.raises(StatusError) as gone:
         made.watch("configmaps", since=1)
     assert (gone.value.code, len(fill_more)) == (410, 10)
 
@@ -237,7 +237,7 @@ def test_an_object_is_bounded_as_it_is_stored() -> None:
     version = made.ledger.version
     notes = {f"example.com/{number}": "x" * 1000 for number in range(300)}
     for body, code in (({"metadata": {"annotations": notes}}, 422), ({"message": "A" * LARGEST_OBJECT}, 413)):
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(StatusError) as refused:
             made.patch("events", "s", PatchRequest("merge", body), "default")
         assert refused.value.code == code
     assert made.ledger.version == version
@@ -266,7 +266,7 @@ def test_a_full_store_refuses_what_would_make_it_fuller_and_lets_go() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(storage, "MOST_STORED", 100_000)
         made = store()
-        with pytest.raises(ApiError, match="database space exceeded: all objects would have") as caught:
+        with pytest.raises(StatusError, match="database space exceeded: all objects would have") as caught:
             fill(made, 100, 5000)
         assert caught.value.code == 507
         kept = [obj["metadata"]["name"] for obj in made.all("configmaps")]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.selectors import matches, parse_selector
-from pumice.cluster.apiserver import ApiError, protobuf, requests
+from pumice.cluster.apiserver import StatusError, protobuf, requests
 from pumice.cluster.apiserver.deletion import read_delete_options
 from pumice.cluster.apiserver.requests import MAX_DEPTH
 from tests.apiserver.made import store
@@ -30,7 +30,7 @@ def read(body: bytes, media: str) -> Any:
     """None if it was refused."""
     try:
         return requests.read(body, media)
-    except ApiError as refusal:
+    except StatusError as refusal:
         assert refusal.code in (400, 415), refusal
         return None
 
@@ -50,7 +50,7 @@ def test_what_json_writes_is_read_again(value: Any) -> None:
     text = json.dumps(value)
     if "NaN" in text or "Infinity" in text:
         return
-    with contextlib.suppress(ApiError):
+    with contextlib.suppress(StatusError):
         assert requests.read(text.encode(), "application/json") == json.loads(text)
 
 
@@ -67,7 +67,7 @@ def test_any_text_is_a_label_selector_or_refused(text: str, labels: dict[str, st
 @given(JSONS, st.dictionaries(st.sampled_from(["gracePeriodSeconds", "propagationPolicy"]), st.text(max_size=5)))
 def test_any_body_of_a_delete_is_read_or_refused(body: Any, query: dict[str, str]) -> None:
     if isinstance(body, dict):
-        with contextlib.suppress(ApiError):
+        with contextlib.suppress(StatusError):
             read_delete_options(body | {"preconditions": body}, query)
 
 
@@ -77,7 +77,7 @@ def test_any_object_is_kept_or_refused(resource: str, metadata: Any, spec: Any, 
     body = {"metadata": metadata, "spec": spec, "status": other, "data": other}
     try:
         made.create(resource, json.loads(json.dumps(body)), "default")
-    except ApiError as refusal:
+    except StatusError as refusal:
         assert 400 <= refusal.code < 500, refusal
 
 
@@ -88,7 +88,7 @@ def test_deep_bodies_are_refused_soon(opening: str, depth: int) -> None:
     closing = {"[": "]", '{"a":': "1}", "- ": "x", "{a: ": "}"}[opening]
     tail = closing * depth if opening != '{"a":' else "1" + "}" * depth
     begun = time.process_time()
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(StatusError) as refusal:
         requests.read((opening * depth + (tail if opening != "- " else "x")).encode(), media)
     assert refusal.value.code == 400
     assert time.process_time() - begun < 5

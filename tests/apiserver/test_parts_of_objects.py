@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pumice.api.json_objects import merged
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.journal import export_cluster
 from tests.apiserver.made import pod, store
 
@@ -79,7 +79,7 @@ def test_finalize_changes_the_finalizers_of_a_namespace_only_and_a_plain_write_a
 def test_resizes_that_are_refused(resources: dict[str, Any], told: str) -> None:
     made = store()
     made.create("pods", pod("p", **_asking("1")), "default")
-    with pytest.raises(ApiError, match=told):
+    with pytest.raises(StatusError, match=told):
         made.patch(
             "pods", "p", PatchRequest("strategic", {"spec": {"containers": [{"name": "c", "resources": resources}]}}), "default", "resize"
         )
@@ -102,7 +102,7 @@ def test_ephemeral_containers_are_added_and_never_changed_or_taken_away() -> Non
         ([one | {"image": "j"}, {"name": "two", "image": "i"}], "may not be changed"),
         ([one, {"name": "two", "image": "i"}, {"name": "c", "image": "i"}], "Duplicate value"),
     ):
-        with pytest.raises(ApiError, match=told):
+        with pytest.raises(StatusError, match=told):
             write(containers)
 
 
@@ -140,7 +140,7 @@ def test_a_refused_write_changes_nothing(form: str, resource: str, change: dict[
     made = _with_one_of_each()
     namespace = "" if resource == "nodes" else "default"
     before = export_cluster(made)
-    with pytest.raises(ApiError, match=told):
+    with pytest.raises(StatusError, match=told):
         if form == "merge":
             made.patch(resource, "x", PatchRequest("merge", change), namespace)
         else:
@@ -154,7 +154,7 @@ def test_a_gated_pod_is_marked_when_it_is_made_and_may_narrow_where_it_runs() ->
     gated = made.create("pods", pod("p", schedulingGates=[{"name": "x.io/g"}], nodeSelector={"a": "b"}), "default")
     assert [condition | GATED for condition in gated["status"]["conditions"]] == gated["status"]["conditions"]
     made.patch("pods", "p", PatchRequest("merge", {"spec": {"nodeSelector": {"c": "d"}}}), "default")
-    with pytest.raises(ApiError, match="pod updates may not"):
+    with pytest.raises(StatusError, match="pod updates may not"):
         made.patch("pods", "p", PatchRequest("merge", {"spec": {"nodeSelector": {"a": "other"}}}), "default")
 
 
@@ -165,7 +165,7 @@ def test_a_version_of_zero_asks_for_no_version() -> None:
         body = {"metadata": {"name": "m", "namespace": "default", "resourceVersion": version}, "data": {"a": version or "none"}}
         try:
             assert made.update("configmaps", body)["data"] == {"a": version or "none"}
-        except ApiError as error:
+        except StatusError as error:
             assert (error.code, expected) == (409, False)
 
 

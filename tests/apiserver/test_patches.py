@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.json_objects import merged
-from pumice.cluster.apiserver import ApiError, PatchRequest, WriteOptions
+from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.managed_fields import from_fields, to_fields
 from pumice.cluster.apiserver.patch import strategic_merge
@@ -158,7 +158,7 @@ def test_any_patch_of_a_pod_is_done_or_refused_with_a_reason(patch_type: str, bo
     before = made.get("pods", "p", "default")
     try:
         made.patch("pods", "p", PatchRequest(patch_type, body), "default", options=WriteOptions(manager="m"))
-    except ApiError as refusal:
+    except StatusError as refusal:
         assert 400 <= refusal.code < 500
         assert made.get("pods", "p", "default") is before
 
@@ -167,7 +167,7 @@ def test_any_patch_of_a_pod_is_done_or_refused_with_a_reason(patch_type: str, bo
 def test_any_text_is_a_field_selector_or_refused(text: str) -> None:
     try:
         parse_field_selector(text, ("status.phase",))
-    except ApiError as refusal:
+    except StatusError as refusal:
         assert refusal.code == 400
 
 
@@ -189,7 +189,7 @@ def test_apply_creates_shares_conflicts_and_forces() -> None:
 
     apply("one", {"a": "1", "b": "1"})
     apply("two", {"a": "1", "c": "1"})
-    with pytest.raises(ApiError) as conflict:
+    with pytest.raises(StatusError) as conflict:
         apply("two", {"a": "2", "c": "1"})
     assert (conflict.value.code, conflict.value.details) == (
         409,
@@ -215,15 +215,15 @@ def test_an_update_takes_ownership_of_what_it_changes() -> None:
     changed = made.patch("configmaps", "c", PatchRequest("merge", {"data": {"a": "2"}}), "default", options=WriteOptions(manager="editor"))
     owners = {entry["manager"]: entry["fieldsV1"] for entry in changed["metadata"]["managedFields"]}
     assert owners == {"one": {"f:data": {"f:b": {}}}, "editor": {"f:data": {"f:a": {}}}}
-    with pytest.raises(ApiError, match='conflict with "editor" using v1'):
+    with pytest.raises(StatusError, match='conflict with "editor" using v1'):
         made.patch("configmaps", "c", patch, "default", options=options)
 
 
 def test_an_apply_needs_a_manager_and_no_managed_fields() -> None:
     made = store()
-    with pytest.raises(ApiError, match="is required for apply patch"):
+    with pytest.raises(StatusError, match="is required for apply patch"):
         made.patch("configmaps", "c", applied("", {})[0], "default")
-    with pytest.raises(ApiError, match=r"metadata\.managedFields must be nil"):
+    with pytest.raises(StatusError, match=r"metadata\.managedFields must be nil"):
         patch, options = applied("m", {}, metadata={"managedFields": [{}]})
         made.patch("configmaps", "c", patch, "default", options=options)
 

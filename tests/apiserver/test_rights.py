@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Store, UserInfo
+from pumice.cluster.apiserver import StatusError, Store, UserInfo
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.rbac import Attributes, allowed
 from tests.apiserver.made import store
@@ -165,6 +165,6 @@ def test_roles_and_bindings_that_are_refused_on_update_too(resource: str, change
     made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "r"}, "rules": []})
     first = BINDING if resource.endswith("bindings") else {"metadata": {"name": "x"}, "rules": []}
     there = made.create(f"{resource}.{RBAC}", first, namespace)
-    with pytest.raises(ApiError, match=told) as refused:
+    with pytest.raises(StatusError, match=told) as refused:
         made.update(f"{resource}.{RBAC}", there | change)
     assert refused.value.code == 422

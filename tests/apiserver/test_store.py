@@ -10,12 +10,12 @@ import pytest
 from pumice.api.selectors import parse_selector
 from pumice.cluster.apiserver import (
     AdmissionAttributes,
+    AdmissionLister,
     AdmissionRefusal,
     AdmissionRule,
-    AdmissionWorld,
-    ApiError,
     DeleteOptions,
     PatchRequest,
+    StatusError,
     WriteOptions,
     export_cluster,
     import_cluster,
@@ -74,7 +74,7 @@ def test_versions_grow_across_all_kinds() -> None:
 def test_refusals_have_the_codes_of_the_api(act: Any, code: int, reason: str) -> None:
     made = store()
     made.create("pods", pod("a"), "default")
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(StatusError) as refusal:
         act(made)
     assert (refusal.value.code, refusal.value.reason) == (code, reason)
 
@@ -154,14 +154,14 @@ def test_binding_sets_node_condition_annotations_and_topology() -> None:
     assert bound["metadata"]["annotations"] == {"a": "b"}
     assert bound["metadata"]["labels"]["topology.kubernetes.io/zone"] == "z"
     assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [("PodScheduled", "True")]
-    with pytest.raises(ApiError, match='already assigned to node "n"'):
+    with pytest.raises(StatusError, match='already assigned to node "n"'):
         made.bind("default", "p", "m")
 
 
 def test_a_gated_pod_cannot_be_bound() -> None:
     made = store()
     made.create("pods", pod("p", schedulingGates=[{"name": "wait"}]), "default")
-    with pytest.raises(ApiError, match="schedulingGates"):
+    with pytest.raises(StatusError, match="schedulingGates"):
         made.bind("default", "p", "n")
 
 
@@ -176,32 +176,32 @@ def test_a_budget_is_spent_by_evictions() -> None:
         {"metadata": {"name": "pdb"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}},
         "default",
     )
-    with pytest.raises(ApiError) as early:
+    with pytest.raises(StatusError) as early:
         made.evict("default", "a")
     assert early.value.details is not None
     assert early.value.details["retryAfterSeconds"] == 10
     status = {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1}
     made.patch("poddisruptionbudgets.policy", "pdb", PatchRequest("merge", {"status": status}), "default", "status")
     made.evict("default", "a")
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         made.evict("default", "b")
     assert refused.value.code == 429
     assert list(made.get("poddisruptionbudgets.policy", "pdb", "default")["status"]["disruptedPods"]) == ["a"]
 
 
 def test_rules_of_others_may_change_and_refuse() -> None:
-    def name_queue(review: AdmissionAttributes, world: AdmissionWorld) -> dict[str, Any]:
+    def name_queue(review: AdmissionAttributes, lister: AdmissionLister) -> dict[str, Any]:
         review.obj["spec"].setdefault("queue", "default")
         return review.obj
 
-    def queue_exists(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
-        found = world.find("configmaps", "default", review.obj["spec"]["queue"])
+    def queue_exists(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
+        found = lister.find("configmaps", "default", review.obj["spec"]["queue"])
         return None if found else AdmissionRefusal(f"queue {review.obj['spec']['queue']} does not exist")
 
     made = store(rules=(AdmissionRule(("podgroups.scheduling.volcano.sh",), ("CREATE",), name_queue, queue_exists),))
     for definition in volcano():
         made.create("customresourcedefinitions.apiextensions.k8s.io", definition)
-    with pytest.raises(ApiError, match="queue nowhere does not exist"):
+    with pytest.raises(StatusError, match="queue nowhere does not exist"):
         made.create("podgroups.scheduling.volcano.sh", {"metadata": {"name": "g"}, "spec": {"queue": "nowhere"}}, "default")
     made.create("configmaps", {"metadata": {"name": "default"}}, "default")
     assert made.create("podgroups.scheduling.volcano.sh", {"metadata": {"name": "g"}, "spec": {}}, "default")["spec"]["queue"] == "default"
@@ -314,7 +314,7 @@ def test_the_volumes_of_a_statefulset_may_be_claims_of_its_own() -> None:
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     body = {"metadata": {"name": "s"}, "spec": {"serviceName": "s", "selector": {"matchLabels": {"app": "a"}}, "template": template}}
-    with pytest.raises(ApiError, match=r'volumeMounts\[0\].name: Not found: "data"'):
+    with pytest.raises(StatusError, match=r'volumeMounts\[0\].name: Not found: "data"'):
         store().create("statefulsets.apps", body, "default")
     made = store().create("statefulsets.apps", body | {"spec": body["spec"] | {"volumeClaimTemplates": [claim]}}, "default")
     assert made["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
@@ -332,7 +332,7 @@ def test_objects_that_say_little_are_kept_or_refused_with_a_reason(body: dict[st
     made = store()
     for kind in made.kinds:
         if not kind.reviewed_only:
-            with contextlib.suppress(ApiError):
+            with contextlib.suppress(StatusError):
                 made.create(kind, body, "default")
 
 
@@ -346,5 +346,5 @@ def test_objects_that_say_little_are_kept_or_refused_with_a_reason(body: dict[st
     ],
 )
 def test_what_a_kind_must_have_is_asked_for(resource: str, body: dict[str, Any], field: str) -> None:
-    with pytest.raises(ApiError, match=rf"{field}: Required value"):
+    with pytest.raises(StatusError, match=rf"{field}: Required value"):
         store().create(resource, {"metadata": {"name": "a"}} | body, "default")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cluster.apiserver import ApiError, Server, Store, UserInfo
+from pumice.cluster.apiserver import Server, StatusError, Store, UserInfo
 from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens, answer
 from tests.apiserver.made import Clock, pod, store
 from tests.apiserver.server_process import in_thread
@@ -68,7 +68,7 @@ def test_a_token_ends_when_it_says(issuer: Issuer) -> None:
 
 @pytest.mark.parametrize("seconds", [0, 599, -1, 2**32 + 1])
 def test_no_token_lasts_less_than_ten_minutes_or_for_ever(issuer: Issuer, seconds: int) -> None:
-    with pytest.raises(ApiError, match="may not specify a duration"):
+    with pytest.raises(StatusError, match="may not specify a duration"):
         issuer.ask(expirationSeconds=seconds)
 
 
@@ -110,7 +110,7 @@ def test_a_token_ends_with_what_it_is_bound_to(issuer: Issuer, resource: str) ->
 def test_a_token_is_bound_only_to_what_is_there_and_runs_as_the_account(issuer: Issuer, reference: Any, code: int) -> None:
     issuer.store.create("pods", pod("other"), "default")
     issuer.store.create("pods", pod("own", serviceAccountName="robot"), "default")
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         issuer.ask(boundObjectRef=reference)
     assert refused.value.code == code
 

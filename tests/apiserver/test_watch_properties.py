@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pumice.api.selectors import parse_selector
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.selectors import parse_field_selector
 from pumice.cluster.apiserver.storage import StoreJournal
 from pumice.cluster.apiserver.watch import Watch, WatchEvent
@@ -72,7 +72,7 @@ class Watching(RuleBasedStateMachine):
         before = self.store.ledger.version
         try:
             act()
-        except ApiError:
+        except StatusError:
             assert self.store.ledger.version == before, "what is refused changes nothing"
 
     @rule(name=NAMES, space=SPACES, app=APPS)
@@ -153,7 +153,7 @@ def test_a_forgotten_past_is_refused(monkeypatch: Any) -> None:
     start = made.ledger.version
     for index in range(20):
         made.create("configmaps", {"metadata": {"name": f"c{index}"}}, "default")
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(StatusError) as refusal:
         made.watch("configmaps", since=start)
     assert (refusal.value.code, refusal.value.reason) == (410, "Expired")
     assert len(made.watch("configmaps", since=made.ledger.version - 4).take()) == 4

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from tests.apiserver.made import pod, store
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
@@ -21,7 +21,7 @@ def outcome(made: Store, resource: str, obj: dict[str, Any]) -> str:
     """What the store said against it; empty if nothing."""
     try:
         made.create(resource, obj, "default")
-    except ApiError as error:
+    except StatusError as error:
         return error.message
     return ""
 
@@ -111,7 +111,7 @@ def test_quotas_count_load_balancers_and_node_ports_of_services_as_they_are_and_
     assert outcome(made, "services", service("np", "NodePort", 2)) == ""
     assert "services.nodeports=1, used: services.nodeports=3" in outcome(made, "services", service("np2", "NodePort", 1))
     assert outcome(made, "services", service("plain", "ClusterIP", 1)) == ""
-    with pytest.raises(ApiError, match=r"exceeded quota: q, requested: services\.nodeports=1"):
+    with pytest.raises(StatusError, match=r"exceeded quota: q, requested: services\.nodeports=1"):
         made.patch("services", "plain", PatchRequest("merge", {"spec": {"type": "NodePort"}}), "default")
     made.patch("services", "np", PatchRequest("merge", {"spec": {"type": "ClusterIP"}}), "default")
     made.patch("services", "plain", PatchRequest("merge", {"spec": {"type": "NodePort"}}), "default")
@@ -125,7 +125,7 @@ def test_a_resize_is_charged_for_what_it_adds() -> None:
         patch = PatchRequest("strategic", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}})
         try:
             made.patch("pods", "p", patch, "default", "resize")
-        except ApiError as error:
+        except StatusError as error:
             assert ("exceeded quota" in error.message, accepted) == (True, False)
         else:
             assert accepted
@@ -161,7 +161,7 @@ def test_what_is_immutable_stays_as_it_is(resource: str) -> None:
     made = store()
     made.create(resource, {"metadata": {"name": "x"}, "data": {"a": "YQ=="}, "immutable": True}, "default")
     for change in ({"data": {"a": "Yg=="}}, {"data": None}, {"immutable": False}, {"immutable": None}):
-        with pytest.raises(ApiError, match="field is immutable when `immutable` is set"):
+        with pytest.raises(StatusError, match="field is immutable when `immutable` is set"):
             made.patch(resource, "x", PatchRequest("merge", change), "default")
     made.patch(resource, "x", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, PatchRequest
+from pumice.cluster.apiserver import PatchRequest, StatusError
 from tests.apiserver.made import pod, store
 
 
@@ -51,7 +51,7 @@ def test_limits_become_requests_and_name_the_quality_of_service() -> None:
     ],
 )
 def test_pods_that_cannot_be_run_are_refused(spec: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ApiError, match=sentence):
+    with pytest.raises(StatusError, match=sentence):
         store().create("pods", pod("p", **spec), "default")
 
 
@@ -59,9 +59,9 @@ def test_a_running_pod_changes_only_what_may_change() -> None:
     made = store()
     made.create("pods", pod("p"), "default")
     made.patch("pods", "p", PatchRequest("strategic", {"spec": {"containers": [{"name": "c", "image": "new"}]}}), "default")
-    with pytest.raises(ApiError, match="pod updates may not change fields other than"):
+    with pytest.raises(StatusError, match="pod updates may not change fields other than"):
         made.patch("pods", "p", PatchRequest("merge", {"spec": {"schedulerName": "other"}}), "default")
-    with pytest.raises(ApiError, match="pod updates may not change fields other than"):
+    with pytest.raises(StatusError, match="pod updates may not change fields other than"):
         made.patch("pods", "p", PatchRequest("merge", {"spec": {"nodeName": "n"}}), "default")
 
 
@@ -73,7 +73,7 @@ def test_priority_is_taken_from_the_class() -> None:
     assert made.create("pods", pod("b"), "default")["spec"]["priority"] == 0
     made.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "usual"}, "value": 3, "globalDefault": True})
     assert made.create("pods", pod("c"), "default")["spec"]["priorityClassName"] == "usual"
-    with pytest.raises(ApiError, match="no PriorityClass with name none was found"):
+    with pytest.raises(StatusError, match="no PriorityClass with name none was found"):
         made.create("pods", pod("d", priorityClassName="none"), "default")
 
 
@@ -91,14 +91,14 @@ def test_a_quota_limits_what_a_namespace_uses() -> None:
 
     ask("a", "600m")
     with pytest.raises(
-        ApiError, match=r"exceeded quota: q, requested: requests\.cpu=600m, used: requests\.cpu=600m, limited: requests\.cpu=1"
+        StatusError, match=r"exceeded quota: q, requested: requests\.cpu=600m, used: requests\.cpu=600m, limited: requests\.cpu=1"
     ):
         ask("b", "600m")
-    with pytest.raises(ApiError, match=r"must specify requests\.cpu"):
+    with pytest.raises(StatusError, match=r"must specify requests\.cpu"):
         ask("b", None)
     ask("b", "400m")
     made.create("configmaps", {"metadata": {"name": "one"}}, "default")
-    with pytest.raises(ApiError, match="exceeded quota"):
+    with pytest.raises(StatusError, match="exceeded quota"):
         made.create("configmaps", {"metadata": {"name": "two"}}, "default")
 
 
@@ -128,7 +128,7 @@ def test_jobs_whose_fields_do_not_fit_together_are_refused(spec: dict[str, Any],
     restart = spec.get("restart", "Never")
     whole = {"template": {"spec": {**pod("p")["spec"], "restartPolicy": restart}}, **spec}
     whole.pop("restart", None)
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(StatusError) as refused:
         store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": whole}, "default")
     assert sentence in refused.value.message
 
@@ -136,11 +136,11 @@ def test_jobs_whose_fields_do_not_fit_together_are_refused(spec: dict[str, Any],
 def test_a_job_selects_its_own_pods_and_no_others() -> None:
     template = {"metadata": {"labels": {"a": "c"}}, "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     spec = {"manualSelector": True, "template": template}
-    with pytest.raises(ApiError, match="`selector` does not match template `labels`"):
+    with pytest.raises(StatusError, match="`selector` does not match template `labels`"):
         store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": {**spec, "selector": {"matchLabels": {"a": "b"}}}}, "default")
-    with pytest.raises(ApiError, match=r"spec\.selector: Required value"):
+    with pytest.raises(StatusError, match=r"spec\.selector: Required value"):
         store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": spec}, "default")
     made = store()
     job = made.create("jobs.batch", {"metadata": {"name": "j"}, "spec": {**spec, "selector": {"matchLabels": {"a": "c"}}}}, "default")
-    with pytest.raises(ApiError, match=r"spec\.selector: Invalid value: field is immutable"):
+    with pytest.raises(StatusError, match=r"spec\.selector: Invalid value: field is immutable"):
         made.update("jobs.batch", job | {"spec": {**job["spec"], "selector": {"matchLabels": {}}}})

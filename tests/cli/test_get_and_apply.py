@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRule, AdmissionWorld
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRule
 from tests.cli.terminal import Terminal
 
 
@@ -27,7 +27,7 @@ def test_apply_tells_created_configured_and_unchanged(pumice: Terminal) -> None:
 
 
 def test_what_the_server_warns_of_is_printed_once_beside_the_output(pumice: Terminal) -> None:
-    def warn(review: AdmissionAttributes, world: AdmissionWorld) -> None:
+    def warn(review: AdmissionAttributes, world: AdmissionLister) -> None:
         if review.name == "warned":
             review.warnings.append('say "please"')
 

@@ -14,7 +14,7 @@ from realcluster import RealCluster
 from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
 from pumice.client.client import Client
-from pumice.client.events import EventRecord, EventRecorder, ObjectReference
+from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
 from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.leader_election import Election, LeaseCandidate, Term
 from pumice.client.pods import bind, evict, eviction_conditions
@@ -131,7 +131,7 @@ def test_events_are_created_and_counted(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
         recorder = EventRecorder(client, "volcano")
         sending = asyncio.create_task(recorder.run())
-        pod = ObjectReference("Pod", "p", namespace, "uid", "v1")
+        pod = InvolvedObject("Pod", "p", namespace, "uid", "v1")
         for _ in range(3):
             recorder.tell(EventRecord(pod, "Warning", "FailedScheduling", "0/3 nodes are unavailable"))
         await recorder.drain(10.0)

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable
 
 from pumice.controllers.controller import EVERY, NOTHING, ObjectChange, Result, delete, patch, result
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, key_of, owners_of, terminating, uid_of
-from pumice.controllers.world import World
 
 
 class Collected:
@@ -18,27 +18,27 @@ class Collected:
     def __init__(self) -> None:
         self.watches = {EVERY: _touched}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, tuple)
-        subject = world.get(*key)
+        subject = lister.get(*key)
         if subject is None:
             return NOTHING
         if terminating(subject):
-            done = subject["metadata"].get("finalizers") and not list(world.dependents(uid_of(subject)))
+            done = subject["metadata"].get("finalizers") and not list(lister.dependents(uid_of(subject)))
             return result([patch(subject, {"metadata": {"finalizers": None}})] if done else [])
         owners = owners_of(subject)
-        return result([delete(subject)] if owners and not any(_lives(owner, subject, world) for owner in owners) else [])
+        return result([delete(subject)] if owners and not any(_lives(owner, subject, lister) for owner in owners) else [])
 
 
-def _lives(owner: Object, subject: Object, world: World) -> bool:
-    found = world.get(kind_of(owner), key_of(subject).namespace, owner["name"])
+def _lives(owner: Object, subject: Object, lister: Lister) -> bool:
+    found = lister.get(kind_of(owner), key_of(subject).namespace, owner["name"])
     return found is not None and uid_of(found) == owner["uid"] and not terminating(found)
 
 
-def _touched(change: ObjectChange, world: World) -> Iterable[tuple[str, str, str]]:
+def _touched(change: ObjectChange, lister: Lister) -> Iterable[tuple[str, str, str]]:
     subject = change.object
     if change.new is None or terminating(subject):
-        yield from ((kind_of(each), *key_of(each)) for each in world.dependents(uid_of(subject)))
+        yield from ((kind_of(each), *key_of(each)) for each in lister.dependents(uid_of(subject)))
         yield from ((kind_of(owner), key_of(subject).namespace, owner["name"]) for owner in owners_of(subject))
     if change.new is not None and terminating(subject):
         yield kind_of(subject), *key_of(subject)

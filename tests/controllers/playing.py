@@ -35,7 +35,7 @@ def play(*objects: Object) -> Stage:
 
 
 def alive(stage: Stage) -> list[Object]:
-    return [pod for pod in stage.world.all(kinds.POD) if active(pod)]
+    return [pod for pod in stage.lister.all(kinds.POD) if active(pod)]
 
 
 def start(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""A small theatre for controllers: a world in memory, its loop, and somebody who plays scheduler, kubelet and user."""
+"""A small theatre for controllers: a lister in memory, its loop, and somebody who plays scheduler, kubelet and user."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def plain_pod(name: str = "p", owner: Object | None = None, annotations: dict[st
 
 
 class Stage:
-    """One world and its controllers, settled after everything that is done to it."""
+    """One lister and its controllers, settled after everything that is done to it."""
 
     def __init__(self, *objects: Object, controllers: Sequence[Controller] = (), now: float = NOON) -> None:
         self.now = now
-        self.world = Memory(objects, now)
-        self.loop = InMemoryLoop(self.world, controllers or [Jobs(fixed_key_pair)])
+        self.lister = Memory(objects, now)
+        self.loop = InMemoryLoop(self.lister, controllers or [Jobs(fixed_key_pair)])
         self.settle()
 
     def settle(self) -> int:
@@ -83,33 +83,33 @@ class Stage:
 
     def add(self, *objects: Object) -> None:
         for each in objects:
-            self.loop.observe(self.world.apply(Create(each)))
+            self.loop.observe(self.lister.apply(Create(each)))
         self.settle()
 
     def change(self, kind: str, name: str, patch: Object, namespace: str = "default") -> None:
-        there = self.world.get(kind, "" if kind in kinds.CLUSTER_SCOPED else namespace, name)
+        there = self.lister.get(kind, "" if kind in kinds.CLUSTER_SCOPED else namespace, name)
         assert there is not None, f"no {kind} {name}"
-        self.loop.observe(self.world.put(merged(there, patch)))
+        self.loop.observe(self.lister.put(merged(there, patch)))
         self.settle()
 
     def delete(self, kind: str, name: str, propagation: str = "Background", namespace: str = "default") -> None:
         where = "" if kind in kinds.CLUSTER_SCOPED else namespace
-        self.loop.observe(self.world.apply(Delete(kind, where, name, propagation=propagation)))
+        self.loop.observe(self.lister.apply(Delete(kind, where, name, propagation=propagation)))
         self.settle()
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object:
-        found = self.world.get(kind, "" if kind in kinds.CLUSTER_SCOPED else namespace, name)
+        found = self.lister.get(kind, "" if kind in kinds.CLUSTER_SCOPED else namespace, name)
         assert found is not None, f"no {kind} {name}"
         return found
 
     def names(self, kind: str) -> list[str]:
-        return [name_of(each) for each in self.world.all(kind)]
+        return [name_of(each) for each in self.lister.all(kind)]
 
     # The others at work
 
     def let_in(self) -> None:
         """The scheduler enqueues every PodGroup."""
-        for group in list(self.world.all(kinds.POD_GROUP)):
+        for group in list(self.lister.all(kinds.POD_GROUP)):
             self.change(kinds.POD_GROUP, name_of(group), {"status": {"phase": "Inqueue"}})
 
     def bind(self, *names: str) -> None:
@@ -126,14 +126,14 @@ class Stage:
 
     def kubelet_ends(self) -> None:
         """Pods that were told to go are gone."""
-        for pod in list(self.world.all(kinds.POD)):
+        for pod in list(self.lister.all(kinds.POD)):
             if pod["metadata"].get("deletionTimestamp"):
-                self.loop.observe(self.world.finish(pod))
+                self.loop.observe(self.lister.finish(pod))
         self.settle()
 
     def lose(self, name: str) -> None:
         """A pod vanishes: somebody else deleted it."""
-        self.loop.observe(self.world.finish(self.get(kinds.POD, name)))
+        self.loop.observe(self.lister.finish(self.get(kinds.POD, name)))
         self.settle()
 
     def command(self, action: str, target: Object) -> None:
@@ -147,12 +147,12 @@ class Stage:
     def assert_settled(self) -> None:
         """Looking at everything again writes nothing (pods as they were: one first seen failed is news)."""
         again = InMemoryLoop(Memory(), self.loop.controllers)
-        again.world = self.world
-        for kind in self.world.kinds():
-            for each in self.world.all(kind):
+        again.lister = self.lister
+        for kind in self.lister.kinds():
+            for each in self.lister.all(kind):
                 again.observe([ObjectChange(each if kind == kinds.POD else None, each)])
-        before = {(kind, key_of(each)): copied(each) for kind in self.world.kinds() for each in self.world.all(kind)}
+        before = {(kind, key_of(each)): copied(each) for kind in self.lister.kinds() for each in self.lister.all(kind)}
         written = again.settle(self.now)
-        after = {(kind, key_of(each)): each for kind in self.world.kinds() for each in self.world.all(kind)}
+        after = {(kind, key_of(each)): each for kind in self.lister.kinds() for each in self.lister.all(kind)}
         changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
         assert written == 0, f"{written} writes, changed {changed}"

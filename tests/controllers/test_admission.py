@@ -78,11 +78,11 @@ def test_what_means_the_same_is_no_change(written: Object, rewritten: Object, sa
 
 @pytest.mark.parametrize("row", table("admission_queue.yaml"), ids=lambda row: row["case"])
 def test_queues(row: dict[str, Any]) -> None:
-    world = cluster()
-    old = world.get("Queue.scheduling.volcano.sh", "", row["name"])
+    lister = cluster()
+    old = lister.get("Queue.scheduling.volcano.sh", "", row["name"])
     settings = Settings(**row.get("settings", {}))
     if row.get("delete"):
-        assert texts(validate(DELETE, None, old, world, settings)) == row.get("problems", [])
+        assert texts(validate(DELETE, None, old, lister, settings)) == row.get("problems", [])
         return
     new = merged(old or queue(row["name"]), {"spec": row.get("spec", {})})
     if "annotations" in row:
@@ -91,7 +91,7 @@ def test_queues(row: dict[str, Any]) -> None:
     if "state" in row:
         new["status"] = {"state": row["state"]}
     operation = UPDATE if old else CREATE
-    assert texts(validate(operation, new, old, world, settings)) == row.get("problems", [])
+    assert texts(validate(operation, new, old, lister, settings)) == row.get("problems", [])
 
 
 @pytest.mark.parametrize("row", table("admission_others.yaml"), ids=lambda row: row["case"])
@@ -182,11 +182,11 @@ def test_a_cron_job_whose_queue_was_closed_may_be_suspended() -> None:
 
 
 def test_a_queue_that_is_closing_may_be_changed() -> None:
-    world, old = cluster(), queue("default")
+    lister, old = cluster(), queue("default")
     old["status"]["state"] = "Closing"
-    assert validate(UPDATE, merged(old, {"spec": {"weight": 5}}), old, world) == []
+    assert validate(UPDATE, merged(old, {"spec": {"weight": 5}}), old, lister) == []
     opened = merged(old, {"status": {"state": "Open"}})
-    assert texts(validate(UPDATE, old, opened, world)) == ['status.state: queue state must be in [Open Closed]; "Closing" found']
+    assert texts(validate(UPDATE, old, opened, lister)) == ['status.state: queue state must be in [Open Closed]; "Closing" found']
 
 
 def test_a_queue_is_stored_with_its_defaults() -> None:
@@ -203,10 +203,10 @@ def test_a_queue_is_stored_with_its_defaults() -> None:
 )
 def test_a_pod_group_without_a_queue_takes_that_of_its_namespace(named: str | None, stated: str | None, stored: str) -> None:
     notes = {key.QUEUE_NAME: named} if named else {}
-    world = Memory([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "annotations": notes}}])
+    lister = Memory([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "annotations": notes}}])
     meta = {"name": "g", "namespace": "default"}
     group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": meta, "spec": {"queue": stated}}
-    assert mutate(CREATE, group, world)["spec"]["queue"] == stored
+    assert mutate(CREATE, group, lister)["spec"]["queue"] == stored
 
 
 def test_a_pod_joins_the_first_resource_group_that_matches() -> None:
@@ -214,20 +214,20 @@ def test_a_pod_joins_the_first_resource_group_that_matches() -> None:
         {"resourceGroup": "gold", "object": {"key": "namespace", "value": ["default"]}, "labels": {"pool": "gold"}, "schedulerName": "s"},
         {"resourceGroup": "tin", "labels": {"pool": "tin"}},
     ]
-    world, settings = Memory(), Settings(resource_groups=groups)
-    gold = mutate(CREATE, plain_pod(), world, settings)["spec"]
+    lister, settings = Memory(), Settings(resource_groups=groups)
+    gold = mutate(CREATE, plain_pod(), lister, settings)["spec"]
     assert (gold["nodeSelector"], gold["schedulerName"]) == ({"pool": "gold"}, "s")
     other = plain_pod(annotations={"volcano.sh/resource-group": "tin"})
     other["metadata"]["namespace"] = "elsewhere"
-    assert mutate(CREATE, other, world, settings)["spec"]["nodeSelector"] == {"pool": "tin"}
-    assert mutate(CREATE, other, world)["spec"] == other["spec"]
+    assert mutate(CREATE, other, lister, settings)["spec"]["nodeSelector"] == {"pool": "tin"}
+    assert mutate(CREATE, other, lister)["spec"] == other["spec"]
     by_note = {
         "resourceGroup": "x",
         "object": {"key": "annotation", "value": ["team: red"]},
         "tolerations": [{"key": "red"}],
         "affinity": {"a": 1},
     }
-    joined = mutate(CREATE, plain_pod(annotations={"team": "red"}), world, Settings(resource_groups=[by_note]))["spec"]
+    joined = mutate(CREATE, plain_pod(annotations={"team": "red"}), lister, Settings(resource_groups=[by_note]))["spec"]
     assert (joined["tolerations"], joined["affinity"]) == ([{"key": "red"}], {"a": 1})
 
 

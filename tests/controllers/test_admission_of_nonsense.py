@@ -58,13 +58,13 @@ def replaced(subject: Object, place: Path, value: Any) -> Object:
 
 @pytest.mark.parametrize("subject", list(subjects()), ids=lambda subject: subject["kind"])
 def test_no_value_is_too_odd_for_an_answer(subject: Object) -> None:
-    world = cluster()
+    lister = cluster()
     for place in places(subject["spec"]):
         for value in JUNK:
             odd = replaced(subject, place, value)
-            mutate(CREATE, odd, world)
-            validate(CREATE, odd, None, world)
-            validate(UPDATE, odd, subject, world)
+            mutate(CREATE, odd, lister)
+            validate(CREATE, odd, None, lister)
+            validate(UPDATE, odd, subject, lister)
 
 
 def test_the_place_of_nonsense_is_named() -> None:

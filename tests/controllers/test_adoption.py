@@ -79,7 +79,7 @@ def test_an_owner_that_is_going_neither_takes_in_nor_lets_go(kind: str) -> None:
     stage.change(kind_of(owner), "web", {"metadata": {"finalizers": ["x.io/hold"]}})
     stage.delete(kind_of(owner), "web")
     stage.add(pod("web-1"))
-    stage.loop.observe(stage.world.put({**stage.get(kinds.POD, "web-1"), "status": {"phase": "Running"}}))
+    stage.loop.observe(stage.lister.put({**stage.get(kinds.POD, "web-1"), "status": {"phase": "Running"}}))
     stage.settle()
     assert controller_of(stage.get(kinds.POD, "web-1")) is None
 

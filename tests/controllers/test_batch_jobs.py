@@ -111,7 +111,7 @@ def test_what_indexes_have_failed_and_how_often_outlives_their_pods() -> None:
     stage = indexed(3, backoffLimitPerIndex=1, backoffLimit=2**31 - 1)
     end(stage, "Failed", 1, 2)
     end(stage, "Failed", 1)
-    for pod in list(stage.world.all(kinds.POD)):
+    for pod in list(stage.lister.all(kinds.POD)):
         if status_of(pod).get("phase") == "Failed":
             stage.lose(name_of(pod))
     assert (status(stage)["failedIndexes"], sorted(by_index(stage))) == ("1", [0, 2])
@@ -353,7 +353,7 @@ def test_a_pod_that_ends_while_the_controller_is_away_is_counted_once() -> None:
 def test_pods_of_a_job_that_is_deleted_wait_for_nobody(propagation: str) -> None:
     stage = play(workload("Job", parallelism=2))
     stage.delete(kinds.BATCH_JOB, "web", propagation)
-    assert not [pod for pod in stage.world.all(kinds.POD) if pod["metadata"].get("finalizers")]
+    assert not [pod for pod in stage.lister.all(kinds.POD) if pod["metadata"].get("finalizers")]
 
 
 def test_a_pod_that_is_adopted_is_counted_and_one_that_is_let_go_waits_for_nobody() -> None:

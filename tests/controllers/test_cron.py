@@ -93,7 +93,7 @@ def test_a_job_is_started_at_each_time() -> None:
     assert stage.names(kinds.JOB) == []
     stage.wait(270)
     assert len(stage.names(kinds.JOB)) == 1
-    job = next(iter(stage.world.all(kinds.JOB)))
+    job = next(iter(stage.lister.all(kinds.JOB)))
     assert job["metadata"]["labels"] == {"a": "b"}
     assert name_of(job) == f"nightly-{int(START + 270) // 60}"
     status = stage.get(kinds.CRON_JOB, "nightly")["status"]
@@ -103,7 +103,7 @@ def test_a_job_is_started_at_each_time() -> None:
     end(stage, name_of(job))
     status = stage.get(kinds.CRON_JOB, "nightly")["status"]
     assert status["lastSuccessfulTime"] == "2027-06-01T12:06:00Z" and "active" not in status
-    told = [(event.reason, event.message) for event in stage.world.emitted]
+    told = [(event.reason, event.message) for event in stage.lister.emitted]
     name = name_of(job)
     assert told == [("SuccessfulCreate", f"Created job {name}"), ("SawCompletedJob", f"Saw completed job: {name}, status: Completed")]
 
@@ -143,7 +143,7 @@ def test_periods_are_counted_from_the_last_start_whoever_looks_when() -> None:
     (first,) = stage.names(kinds.JOB)
     end(stage, first)
     stage.now += 23 * 3600
-    late = Stage(*stage.world.all(kinds.CRON_JOB), *stage.world.all(kinds.JOB), controllers=[CronJobs()], now=stage.now)
+    late = Stage(*stage.lister.all(kinds.CRON_JOB), *stage.lister.all(kinds.JOB), controllers=[CronJobs()], now=stage.now)
     late.wait(3599)
     assert late.names(kinds.JOB) == [first]
     late.wait(1)
@@ -158,7 +158,7 @@ def test_three_good_and_one_bad_job_are_kept_unless_it_is_said_otherwise() -> No
     for phase in ["Completed"] * 5 + ["Failed"] * 3:
         stage.wait(300)
         end(stage, stage.names(kinds.JOB)[-1], phase)
-    kept = [job["status"]["state"]["phase"] for job in stage.world.all(kinds.JOB)]
+    kept = [job["status"]["state"]["phase"] for job in stage.lister.all(kinds.JOB)]
     assert kept == ["Completed"] * 3 + ["Failed"]
 
 
@@ -174,7 +174,7 @@ def test_too_many_missed_times_are_told() -> None:
     stage = play(schedule="* * * * *", suspend=True)
     stage.now += 3 * 3600
     stage.change(kinds.CRON_JOB, "nightly", {"spec": {"suspend": False}})
-    assert stage.world.emitted[0].reason == "TooManyMissedTimes"
+    assert stage.lister.emitted[0].reason == "TooManyMissedTimes"
     assert len(stage.names(kinds.JOB)) == 1
 
 
@@ -188,7 +188,7 @@ def test_kubernetes_own_cron_jobs_start_kubernetes_jobs() -> None:
     ended = {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": "2027-06-01T12:06:00Z"}
     stage.change(kinds.BATCH_JOB, name, {"status": ended})
     assert stage.get(kinds.BATCH_CRON_JOB, "nightly")["status"]["lastSuccessfulTime"] == "2027-06-01T12:06:00Z"
-    assert stage.world.emitted[-1].message == f"Saw completed job: {name}, status: Complete"
+    assert stage.lister.emitted[-1].message == f"Saw completed job: {name}, status: Complete"
     stage.assert_settled()
 
 

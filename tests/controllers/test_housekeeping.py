@@ -50,7 +50,7 @@ class TestNodes:
         return [(taint["key"], taint["effect"]) for taint in stage.get(kinds.NODE, "n1")["spec"].get("taints", [])]
 
     def ending(self, stage: Stage) -> list[str]:
-        return [name_of(pod) for pod in stage.world.all(kinds.POD) if pod["metadata"].get("deletionTimestamp")]
+        return [name_of(pod) for pod in stage.lister.all(kinds.POD) if pod["metadata"].get("deletionTimestamp")]
 
     def test_a_node_that_falls_silent_loses_its_pods_as_they_tolerate_it(self) -> None:
         pods = [self.pod("now", tolerant=False), self.pod("soon", 300), self.pod("never")]

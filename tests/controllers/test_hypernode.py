@@ -36,8 +36,8 @@ def play(*objects: Object) -> Stage:
 def test_domains_are_made_from_labels_and_follow_them() -> None:
     nodes = [node("n1", zone="a", rack="r1"), node("n2", zone="a", rack="r1"), node("n3", zone="a", rack="r2"), node("n4", rack="r9")]
     stage = play(*nodes)
-    tiers = {each["spec"]["tier"]: each for each in stage.world.all(kinds.HYPER_NODE)}
-    racks = [each for each in stage.world.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]
+    tiers = {each["spec"]["tier"]: each for each in stage.lister.all(kinds.HYPER_NODE)}
+    racks = [each for each in stage.lister.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]
     assert sorted(map(members, racks)) == [["n1", "n2"], ["n3"]]
     assert members(tiers[2]) == sorted(map(name_of, racks))
     assert tiers[2]["status"]["nodeCount"] == 3
@@ -45,10 +45,10 @@ def test_domains_are_made_from_labels_and_follow_them() -> None:
     assert name_of(tiers[2]).startswith("hypernode-main-tier2-")
     stage.assert_settled()
     stage.change(kinds.NODE, "n3", {"metadata": {"labels": {"rack": "r1"}}})
-    racks = [each for each in stage.world.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]
+    racks = [each for each in stage.lister.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]
     assert list(map(members, racks)) == [["n1", "n2", "n3"]]
     stage.delete(kinds.NODE, "n1")
-    assert stage.world.get(kinds.HYPER_NODE, "", name_of(racks[0]))["status"]["nodeCount"] == 2  # type: ignore[index]
+    assert stage.lister.get(kinds.HYPER_NODE, "", name_of(racks[0]))["status"]["nodeCount"] == 2  # type: ignore[index]
 
 
 def test_domains_stay_where_no_node_is_known() -> None:
@@ -66,7 +66,7 @@ def test_hyper_nodes_of_a_user_are_left_alone_and_counted() -> None:
     wide = hyper_node("s2", member("HyperNode", exactMatch={"name": "s1"}), member("HyperNode", regexMatch={"pattern": "^s2$"}), tier=2)
     stage = play(node("n1"), node("n2"), node("n3", rack="r2"), node("n4"), by_name, wide)
     assert stage.names(kinds.HYPER_NODE) == ["s1", "s2"]
-    assert [each["status"]["nodeCount"] for each in stage.world.all(kinds.HYPER_NODE)] == [3, 3]
+    assert [each["status"]["nodeCount"] for each in stage.lister.all(kinds.HYPER_NODE)] == [3, 3]
     stage.assert_settled()
 
 
@@ -100,7 +100,7 @@ def test_topologies_of_the_config_map_are_followed_and_their_last_label_is_the_n
     stage = Stage(*nodes, hyper_node("mine"), controllers=[HyperNodeDiscovery()])
     assert stage.names(kinds.HYPER_NODE) == ["mine"]
     stage.add(config_map(CONF.format(enabled="true")))
-    found = {each["spec"].get("tierName"): each for each in stage.world.all(kinds.HYPER_NODE)}
+    found = {each["spec"].get("tierName"): each for each in stage.lister.all(kinds.HYPER_NODE)}
     assert {name: members(each) for name, each in found.items() if name} == {
         "rack": ["n1", "n2"],
         "pod": ["n3"],
@@ -118,4 +118,4 @@ def test_a_config_map_that_cannot_be_understood_changes_nothing_and_says_so() ->
     before = stage.names(kinds.HYPER_NODE)
     for text in ("a: [", "networkTopologyDiscovery: [{source: label, enabled: true, config: {networkTopologyTypes: {x: {levels: 3}}}}]"):
         stage.change(kinds.CONFIG_MAP, "volcano-controller-configmap", {"data": {"volcano-controller.conf": text}}, "volcano-system")
-        assert (stage.names(kinds.HYPER_NODE), stage.world.emitted.pop().reason) == (before, "InvalidConfiguration")
+        assert (stage.names(kinds.HYPER_NODE), stage.lister.emitted.pop().reason) == (before, "InvalidConfiguration")

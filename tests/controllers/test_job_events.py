@@ -84,7 +84,7 @@ def test_restart_partition_takes_the_partition_of_the_failed_pod() -> None:
         }
     ]
     stage.pods("Failed", "train-w-2")
-    gone = [pod["metadata"]["name"] for pod in stage.world.all(kinds.POD) if pod["metadata"].get("deletionTimestamp")]
+    gone = [pod["metadata"]["name"] for pod in stage.lister.all(kinds.POD) if pod["metadata"].get("deletionTimestamp")]
     assert gone == ["train-w-3"]
     assert labels_of(stage.get(kinds.POD, "train-w-2"))[key.PARTITION_ID] == "1"
 
@@ -147,7 +147,7 @@ def test_an_evicted_pod_is_restarted_and_its_successor_left_alone() -> None:
     stage = running(vcjob(tasks=[task(replicas=2, policies=[{"event": "PodEvicted", "action": "RestartPod"}])]))
     stage.lose("train-w-0")
     assert status(stage)["retryCount"] == 1
-    assert [bool(pod["metadata"].get("deletionTimestamp")) for pod in stage.world.all(kinds.POD)] == [False, False]
+    assert [bool(pod["metadata"].get("deletionTimestamp")) for pod in stage.lister.all(kinds.POD)] == [False, False]
     stage.bind()
     stage.pods("Running")
     assert phase(stage) == "Running"

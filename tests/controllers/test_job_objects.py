@@ -62,7 +62,7 @@ def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -
     described = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     stage = play(vcjob(volumes=[described, {"mountPath": "/in", "volumeClaimName": "input"}], plugins={"env": []}))
     assert status(stage)["state"]["reason"] == "PVCError" and "default/input" in status(stage)["state"]["message"]
-    assert [event.reason for event in stage.world.emitted] == ["PVCError"]
+    assert [event.reason for event in stage.lister.emitted] == ["PVCError"]
     assert stage.names(kinds.POD_GROUP) == []
     stage.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "input", "namespace": "default"}})
     assert "message" not in status(stage)["state"]

@@ -18,7 +18,7 @@ policies = st.dictionaries(st.sampled_from(EVENTS), st.sampled_from(ACTIONS), ma
 
 
 def happen(stage: Stage, what: str, choice: int) -> None:
-    pods = [name_of(pod) for pod in stage.world.all(kinds.POD) if not terminating(pod)]
+    pods = [name_of(pod) for pod in stage.lister.all(kinds.POD) if not terminating(pod)]
     pod = pods[choice % len(pods)] if pods else None
     match what:
         case "let_in":
@@ -49,14 +49,14 @@ def test_whatever_happens_a_job_keeps_its_promises(
     stage = Stage(queue(), vcjob(tasks=members, minAvailable=2, maxRetry=max_retry, policies=written))
     resumed = 0
     for what in ("let_in", "run", "run", "run") if started else ():
-        happen(stage, what, len([pod for pod in stage.world.all(kinds.POD) if pod.get("status")]))
+        happen(stage, what, len([pod for pod in stage.lister.all(kinds.POD) if pod.get("status")]))
     for what, choice in story:
         resumed += what == "resume"
         happen(stage, what, choice)
         job = stage.get(kinds.JOB, "train")
         phase = job["status"]["state"]["phase"]
         assert job["status"].get("retryCount", 0) <= max_retry + resumed
-        pods = list(stage.world.all(kinds.POD))
+        pods = list(stage.lister.all(kinds.POD))
         assert {name_of(pod) for pod in pods} <= {"train-a-0", "train-a-1", "train-b-0"}
         versions = [int(annotations_of(pod)[key.JOB_VERSION]) for pod in pods]
         assert all(version <= job["status"].get("version", 0) for version in versions)

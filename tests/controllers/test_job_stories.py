@@ -56,7 +56,7 @@ def test_an_order_for_an_earlier_job_of_this_name_or_one_that_was_withdrawn_is_n
 def test_what_is_done_to_a_job_is_told_in_volcanos_words() -> None:
     stage = running(vcjob())
     stage.command("AbortJob", stage.get(kinds.JOB, "train"))
-    told = [(event.type, event.reason, event.message) for event in stage.world.emitted]
+    told = [(event.type, event.reason, event.message) for event in stage.lister.emitted]
     text = "Start to execute command AbortJob, and clean it up to make sure executed not more than once."
     assert told == [("Normal", "CommandIssued", text), ("Normal", "ExecuteAction", "Start to execute action AbortJob")]
 
@@ -111,13 +111,13 @@ def test_a_failure_that_a_policy_answers_comes_before_the_end_of_the_job() -> No
     stage = running(vcjob(tasks=[task(replicas=2)], policies=answer))
     ended = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 3}}}]}
     for name in stage.names(kinds.POD):
-        stage.world.put(merged(stage.get(kinds.POD, name), {"status": ended}))
+        stage.lister.put(merged(stage.get(kinds.POD, name), {"status": ended}))
     job = stage.get(kinds.JOB, "train")
-    again = Stage(*(each for kind in stage.world.kinds() for each in stage.world.all(kind)), now=stage.now)
+    again = Stage(*(each for kind in stage.lister.kinds() for each in stage.lister.all(kind)), now=stage.now)
     assert (phase(again), status(again)["retryCount"]) == ("Pending", 1)
     for policies, end in ((answer, "Restarting"), ([{"exitCode": 3, "action": "CompleteJob"}], "Completing"), ([], "Failed")):
-        stage.world.put(merged(job, {"spec": {"policies": policies}}))
-        writes = Jobs(fixed_key_pair).reconcile(JobEvent("default", "train"), stage.world, stage.now).writes
+        stage.lister.put(merged(job, {"spec": {"policies": policies}}))
+        writes = Jobs(fixed_key_pair).reconcile(JobEvent("default", "train"), stage.lister, stage.now).writes
         (changed,) = (write.patch["status"] for write in writes if isinstance(write, Patch) and write.subresource == "status")
         assert changed["state"]["phase"] == end
 
@@ -140,15 +140,15 @@ def test_a_user_suspends_and_resumes_a_job() -> None:
 def test_an_order_that_was_taken_is_tried_until_it_is_done_and_not_after() -> None:
     stage = running(vcjob(tasks=[task(replicas=2)]))
     job, (jobs,) = stage.get(kinds.JOB, "train"), [each for each in stage.loop.controllers if each.name == "job"]
-    stage.world.apply(Create(stage.order("AbortJob", job)))
-    taking = jobs.reconcile(JobEvent("default", "train"), stage.world, 0.0)
+    stage.lister.apply(Create(stage.order("AbortJob", job)))
+    taking = jobs.reconcile(JobEvent("default", "train"), stage.lister, 0.0)
     assert [type(write) for write in taking.writes] == [Delete, Emit] and taking.writes[0].surely
-    stage.world.apply(taking.writes[0])
+    stage.lister.apply(taking.writes[0])
     (_, order), _ = taking.later
     for _ in range(2):  # the first time its writes failed
-        assert "train-w-0" in {write.name for write in jobs.reconcile(order, stage.world, 0.0).writes if isinstance(write, Delete)}
+        assert "train-w-0" in {write.name for write in jobs.reconcile(order, stage.lister, 0.0).writes if isinstance(write, Delete)}
     for other in (order._replace(uid="of-an-earlier-job"), order._replace(version=order.version - 1)):
-        assert not any(isinstance(write, Delete) for write in jobs.reconcile(other, stage.world, 0.0).writes)
+        assert not any(isinstance(write, Delete) for write in jobs.reconcile(other, stage.lister, 0.0).writes)
 
 
 def test_a_task_waits_for_the_tasks_it_depends_on() -> None:
@@ -219,11 +219,11 @@ def test_a_job_that_is_not_placed_says_why_until_it_is() -> None:
     for at in ("Pending", "Inqueue"):
         stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": at, "conditions": [{**condition, "message": f"{why} {at}"}]}})
         assert status(stage)["state"]["message"].endswith(at)
-    stage.world.emitted.clear()
+    stage.lister.emitted.clear()
     stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"conditions": [condition]}})
     told = f"PodGroup default:train unschedule,reason: {why}"
     assert (status(stage)["state"]["reason"], status(stage)["state"]["message"]) == ("PodGroupPending", told)
-    assert [event.message for event in stage.world.emitted if event.reason == "PodGroupPending"] == [told]
+    assert [event.message for event in stage.lister.emitted if event.reason == "PodGroupPending"] == [told]
     stage.assert_settled()
     stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Running"}})
     assert "message" not in status(stage)["state"]

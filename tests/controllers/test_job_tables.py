@@ -17,19 +17,19 @@ from pumice.controllers.volcano.job.sync_job import build, min_resources
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
 
-def _world(row: dict[str, Any]) -> Memory:
+def _lister(row: dict[str, Any]) -> Memory:
     replicas = row.get("replicas", 3)
     minimum = row.get("min", replicas)
     member = {**task("w", replicas), "minAvailable": row.get("task_min", replicas)}
     job = vcjob(tasks=[member], minAvailable=minimum, maxRetry=row.get("max_retry", 3), minSuccess=row.get("min_success"))
     job["status"] = {"state": {"phase": row["phase"]}, "retryCount": row.get("retried", 0), "version": 1, "minAvailable": minimum}
-    world = Memory([queue(), job], NOON)
-    group = build(job, world)
+    lister = Memory([queue(), job], NOON)
+    group = build(job, lister)
     group["status"] = {"phase": "Running"}
-    world.put(group)
+    lister.put(group)
     for index, phase in enumerate(phase for phase, count in row["pods"].items() for _ in range(count)):
-        world.put(_pod(job, index, phase))
-    return world
+        lister.put(_pod(job, index, phase))
+    return lister
 
 
 def _pod(job: Object, index: int, phase: str) -> Object:
@@ -42,17 +42,17 @@ def _pod(job: Object, index: int, phase: str) -> Object:
 
 @pytest.mark.parametrize("row", table("job_states.yaml"), ids=lambda row: f"{row['phase']} {row['action']} {row['pods']}")
 def test_an_action_in_a_phase_leads_to_the_next_phase(row: dict[str, Any]) -> None:
-    world = _world(row)
+    lister = _lister(row)
     request = JobEvent("default", "train", action=row["action"], task="w", pod="train-w-0", pod_uid="uid-train-w-0", version=1)
-    for write in Jobs(fixed_key_pair).reconcile(request, world, NOON).writes:
-        world.apply(write)
-    job = world.get(kinds.JOB, "default", "train")
+    for write in Jobs(fixed_key_pair).reconcile(request, lister, NOON).writes:
+        lister.apply(write)
+    job = lister.get(kinds.JOB, "default", "train")
     assert job is not None
     assert job["status"]["state"]["phase"] == row["then"]
     assert job["status"].get("retryCount", 0) == row.get("retry", row.get("retried", 0))
     if "left" in row:
         made = {"Pending"} if row["action"] == "SyncJob" else set()
-        left = [status_of(pod).get("phase") or "Pending" for pod in world.all(kinds.POD) if not terminating(pod)]
+        left = [status_of(pod).get("phase") or "Pending" for pod in lister.all(kinds.POD) if not terminating(pod)]
         assert sorted(phase for phase in left if phase not in made) == sorted(phase for phase in row["left"] if phase not in made)
 
 
@@ -74,8 +74,8 @@ def test_what_becomes_of_a_pod_is_an_event(row: dict[str, Any]) -> None:
     if new is not None and row.get("ending"):
         new["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     other = _reported("train-w-1", job, row.get("other"), {}, row.get("others_restarts", 0))
-    world = Memory([each for each in (job, new, other) if each is not None])
-    (request,) = from_pod(ObjectChange(old, new), world)
+    lister = Memory([each for each in (job, new, other) if each is not None])
+    (request,) = from_pod(ObjectChange(old, new), lister)
     assert (request.event, request.exit_code) == (row["event"] or OUT_OF_SYNC, row.get("exit", 0))
 
 

@@ -1,4 +1,4 @@
-"""The work queue, and the world in memory."""
+"""The work queue, and the lister in memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pumice.api.json_objects import difference, merged
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Delete, ObjectChange, Patch, Result, change, itself, patch, result
 from pumice.controllers.in_memory import Memory, Unsettled, settle
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key
 from pumice.controllers.work_queue import KeyQueue
-from pumice.controllers.world import World
 from tests.controllers.stage import NOON, plain_pod, queue
 
 
@@ -28,29 +28,29 @@ class Counting:
         self.restless = restless
         self.looks = 0
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
         self.looks += 1
-        found = world.get(kinds.QUEUE, "", key.name)
+        found = lister.get(kinds.QUEUE, "", key.name)
         return result([patch(found, {"spec": {"weight": self.looks}})] if found and self.restless else [])
 
 
 def test_a_key_that_waits_is_not_queued_twice() -> None:
-    controller, world = Counting(), Memory()
+    controller, lister = Counting(), Memory()
     work = KeyQueue([controller])
-    work.observe([ObjectChange(None, queue("a")), ObjectChange(queue("a"), queue("a")), ObjectChange(None, queue("b"))], world)
+    work.observe([ObjectChange(None, queue("a")), ObjectChange(queue("a"), queue("a")), ObjectChange(None, queue("b"))], lister)
     assert len(work) == 2
     assert work.pop(0) == (controller, Key("", "a"))
-    work.observe([ObjectChange(None, queue("a"))], world)
+    work.observe([ObjectChange(None, queue("a"))], lister)
     assert [work.pop(0), work.pop(0), work.pop(0)] == [(controller, Key("", "b")), (controller, Key("", "a")), None]
 
 
 def test_an_object_that_makes_no_sense_is_passed_over_and_the_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
-    controller, world = Counting(), Memory()
+    controller, lister = Counting(), Memory()
     work = KeyQueue([controller])
     nameless = queue("b")
     del nameless["metadata"]["name"]
-    work.observe([ObjectChange(None, queue("a")), ObjectChange(None, nameless), ObjectChange(None, queue("c"))], world)
+    work.observe([ObjectChange(None, queue("a")), ObjectChange(None, nameless), ObjectChange(None, queue("c"))], lister)
     assert [work.pop(0), work.pop(0)] == [(controller, Key("", "a")), (controller, Key("", "c"))]
     assert len(caplog.records) == 1 and "counting passes over Queue.scheduling.volcano.sh" in caplog.text
     caplog.clear()
@@ -96,23 +96,23 @@ def test_a_merge_patch_leads_from_one_object_to_the_other(old: dict[str, object]
 
 
 def test_memory_keeps_what_controllers_rely_on() -> None:
-    world = Memory([queue("a")], NOON)
-    stored = world.get(kinds.QUEUE, "", "a")
+    lister = Memory([queue("a")], NOON)
+    stored = lister.get(kinds.QUEUE, "", "a")
     assert stored is not None and stored["metadata"]["resourceVersion"] == "1"
-    assert world.apply(Create(queue("a"))) == []
-    assert world.apply(Patch(kinds.QUEUE, "", "a", {"spec": {"weight": 3}}, uid="another")) == []
+    assert lister.apply(Create(queue("a"))) == []
+    assert lister.apply(Patch(kinds.QUEUE, "", "a", {"spec": {"weight": 3}}, uid="another")) == []
     for write in change(stored, {**stored, "spec": {**stored["spec"], "weight": 2}}):
-        world.apply(write)
-    changed = world.get(kinds.QUEUE, "", "a")
+        lister.apply(write)
+    changed = lister.get(kinds.QUEUE, "", "a")
     assert changed is not None and changed["metadata"]["generation"] == 2 and stored["spec"]["weight"] == 1
-    assert [each["metadata"]["name"] for each in world.by_field(kinds.QUEUE, "spec.parent", "root")] == ["a"]
+    assert [each["metadata"]["name"] for each in lister.by_field(kinds.QUEUE, "spec.parent", "root")] == ["a"]
 
 
 def test_a_pod_on_a_node_waits_for_its_kubelet_and_one_without_goes_at_once() -> None:
-    world = Memory([plain_pod("a"), plain_pod("b", nodeName="n")], NOON)
+    lister = Memory([plain_pod("a"), plain_pod("b", nodeName="n")], NOON)
     for name in "ab":
-        world.apply(Delete(kinds.POD, "default", name))
-    assert [pod["metadata"]["name"] for pod in world.all(kinds.POD)] == ["b"]
-    assert world.apply(Delete(kinds.POD, "default", "b")) == []
-    world.apply(Delete(kinds.POD, "default", "b", grace_s=0))
-    assert list(world.all(kinds.POD)) == []
+        lister.apply(Delete(kinds.POD, "default", name))
+    assert [pod["metadata"]["name"] for pod in lister.all(kinds.POD)] == ["b"]
+    assert lister.apply(Delete(kinds.POD, "default", "b")) == []
+    lister.apply(Delete(kinds.POD, "default", "b", grace_s=0))
+    assert list(lister.all(kinds.POD)) == []

@@ -54,6 +54,6 @@ def test_whatever_annotations_and_labels_say_nobody_stumbles(notes: dict[str, st
         each["metadata"] |= {"annotations": notes, "labels": labels}
     stage = Stage(*objects, controllers=volcano_controllers(fixed_key_pair))
     stage.let_in()
-    if stage.world.get(kinds.POD, "default", "owned") is not None:
+    if stage.lister.get(kinds.POD, "default", "owned") is not None:
         stage.change(kinds.POD, "owned", {"status": {"phase": "Failed"}})
     assert {"default", "train"} <= {*stage.names(kinds.QUEUE), *stage.names(kinds.JOB)}

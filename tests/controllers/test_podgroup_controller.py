@@ -189,8 +189,8 @@ def test_a_pod_that_comes_while_its_group_goes_gets_a_new_one() -> None:
     going = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2027-01-15T08:00:00Z"}}
     stage = Stage(controllers=[])
     for each in (web, going, plain_pod("fresh", web)):
-        stage.world.put(each)
-    writes = PodGroups().reconcile(GroupSubject(kinds.POD, "default", "fresh"), stage.world, stage.now).writes
+        stage.lister.put(each)
+    writes = PodGroups().reconcile(GroupSubject(kinds.POD, "default", "fresh"), stage.lister, stage.now).writes
     assert [type(write) for write in writes] == [Create, Patch]
 
 

@@ -55,17 +55,17 @@ def test_a_queue_that_cannot_be_changed_any_more_can_still_be_closed() -> None:
     """Its parent is written last: a queue from before today's rules may be refused it for ever."""
     old = queue("a", parent=None)
     stage = Stage(controllers=[])
-    stage.world.put(old)
-    stage.world.put(stage.order("CloseQueue", old))
-    writes = Queues().reconcile(Key("", "a"), stage.world, stage.now).writes
+    stage.lister.put(old)
+    stage.lister.put(stage.order("CloseQueue", old))
+    writes = Queues().reconcile(Key("", "a"), stage.lister, stage.now).writes
     assert [type(write) for write in writes] == [Patch, Delete, Emit, Emit, Patch]
     assert isinstance(writes[-1], Patch) and writes[-1].patch == {"spec": {"parent": "root"}}
 
 
 def test_a_new_queue_has_its_parent_when_it_is_seen_to_be_open() -> None:
     stage = Stage(controllers=[])
-    stage.world.put(new("a", parent=None))
-    first, second = Queues().reconcile(Key("", "a"), stage.world, stage.now).writes
+    stage.lister.put(new("a", parent=None))
+    first, second = Queues().reconcile(Key("", "a"), stage.lister, stage.now).writes
     assert isinstance(first, Patch) and isinstance(second, Patch) and (first.subresource, second.subresource) == ("", "status")
 
 
@@ -85,7 +85,7 @@ def test_opening_and_closing_are_told_in_volcanos_words() -> None:
     stage = play(queue("a"))
     stage.command("CloseQueue", queue("a"))
     stage.command("OpenQueue", queue("a"))
-    told = [(event.type, event.reason, event.message) for event in stage.world.emitted]
+    told = [(event.type, event.reason, event.message) for event in stage.lister.emitted]
     text = "Start to execute command {}Queue, and clean it up to make sure executed not more than once."
     assert told == [
         ("Normal", "CloseQueue", text.format("Close")),
@@ -129,12 +129,12 @@ def test_root_cannot_be_closed_and_a_child_not_be_opened_before_its_parent() -> 
     stage = play(queue("root"), queue("a"), queue("b", parent="a"))
     stage.command("CloseQueue", queue("root"))
     assert state(stage, "root") == "Open"
-    told = stage.world.emitted[-1]
+    told = stage.lister.emitted[-1]
     assert (told.type, told.reason, told.message) == ("Warning", "CommandRefused", "the root queue cannot be closed")
     stage.command("CloseQueue", queue("a"))
     stage.command("OpenQueue", queue("b"))
     assert state(stage, "b") == "Closed"
-    assert stage.world.emitted[-1].message == 'queue "b" cannot be opened while its parent "a" is Closed; open that first'
+    assert stage.lister.emitted[-1].message == 'queue "b" cannot be opened while its parent "a" is Closed; open that first'
     assert stage.names(kinds.COMMAND) == []
 
 
@@ -154,4 +154,4 @@ def test_a_queue_that_moves_under_a_closed_parent_closes_and_opens_again_when_it
 def test_a_command_for_something_else_is_refused_with_a_reason() -> None:
     stage = play(queue("a"))
     stage.command("AbortJob", queue("a"))
-    assert stage.world.emitted[-1].message == '"AbortJob" is not an action for a queue; use OpenQueue or CloseQueue'
+    assert stage.lister.emitted[-1].message == '"AbortJob" is not an action for a queue; use OpenQueue or CloseQueue'

@@ -52,7 +52,7 @@ def test_a_pod_gets_a_claim_of_its_own_and_is_told_its_name() -> None:
 
 def test_a_pod_waits_for_a_template_that_comes_later() -> None:
     stage = play(asking())
-    assert [event.reason for event in stage.world.emitted] == ["FailedResourceClaimCreation"]
+    assert [event.reason for event in stage.lister.emitted] == ["FailedResourceClaimCreation"]
     stage.add(template())
     assert len(stage.names(kinds.DEVICE_CLAIM)) == 1
 

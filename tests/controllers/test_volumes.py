@@ -85,7 +85,7 @@ def test_a_class_makes_a_volume_where_none_is_there() -> None:
     made = got(stage)
     assert made == "pvc-uid-data"
     assert spec_of(stage.get(kinds.VOLUME, made))["storageClassName"] == "fast"
-    assert [event.reason for event in stage.world.emitted] == ["ProvisioningSucceeded"]
+    assert [event.reason for event in stage.lister.emitted] == ["ProvisioningSucceeded"]
 
 
 def test_a_claim_that_names_no_class_gets_the_default_one() -> None:

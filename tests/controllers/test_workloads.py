@@ -96,7 +96,7 @@ def test_old_replicasets_beyond_the_history_are_deleted() -> None:
 def test_an_annotation_reaches_the_replicaset_and_a_deleted_deployment_leaves_nothing() -> None:
     stage = play(workload("Deployment", replicas=1))
     stage.change(kinds.DEPLOYMENT, "web", {"metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "2"}}})
-    newest = next(iter(stage.world.all(kinds.REPLICA_SET)))
+    newest = next(iter(stage.lister.all(kinds.REPLICA_SET)))
     assert annotations_of(newest)["scheduling.volcano.sh/group-min-member"] == "2"
     stage.delete(kinds.DEPLOYMENT, "web")
     assert stage.names(kinds.REPLICA_SET) == stage.names(kinds.POD) == []
@@ -174,7 +174,7 @@ def test_a_statefulset_starts_its_pods_in_order_and_ends_them_in_reverse() -> No
     assert stage.get(kinds.POD, "web-1")["spec"]["hostname"] == "web-1"
     start(stage)
     stage.change(kinds.STATEFUL_SET, "web", {"spec": {"replicas": 0}})
-    assert [terminating(pod) for pod in stage.world.all(kinds.POD)] == [False, True]
+    assert [terminating(pod) for pod in stage.lister.all(kinds.POD)] == [False, True]
     stage.kubelet_ends()
     stage.kubelet_ends()
     assert stage.names(kinds.POD) == []
@@ -193,7 +193,7 @@ def test_a_statefulset_updates_from_the_end_down_to_its_partition() -> None:
     stage.change(kinds.STATEFUL_SET, "web", {"spec": {"template": template("b")}})
     order = []
     for _ in range(4):
-        order += [name_of(pod) for pod in stage.world.all(kinds.POD) if terminating(pod)]
+        order += [name_of(pod) for pod in stage.lister.all(kinds.POD) if terminating(pod)]
         stage.kubelet_ends()
         start(stage)
     assert order == ["web-2", "web-1"]
@@ -289,7 +289,7 @@ def test_templates_are_remembered_and_the_one_in_use_is_the_newest(kind: str, na
 )
 def test_what_is_done_for_a_workload_is_told_in_events(made: Object, told: list[str]) -> None:
     stage = play(made)
-    assert [event.reason for event in stage.world.emitted] == told
+    assert [event.reason for event in stage.lister.emitted] == told
 
 
 def test_the_events_have_kubernetes_words() -> None:
@@ -299,14 +299,14 @@ def test_the_events_have_kubernetes_words() -> None:
     stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("b")}})
     start(stage)
     second = next(name for name in stage.names(kinds.REPLICA_SET) if name != first)
-    texts = [event.message for event in stage.world.emitted if event.reason == "ScalingReplicaSet"]
+    texts = [event.message for event in stage.lister.emitted if event.reason == "ScalingReplicaSet"]
     assert texts == [f"Scaled {how}" for how in (f"up replica set {first} from 0 to 1", f"up replica set {second} from 0 to 1")] + [
         f"Scaled down replica set {first} from 1 to 0"
     ]
     stage = play(workload("Job", suspend=True))
     stage.change(kinds.BATCH_JOB, "web", {"spec": {"suspend": False}})
     stage.pods("Succeeded")
-    assert [event.message.partition(":")[0] for event in stage.world.emitted] == [
+    assert [event.message.partition(":")[0] for event in stage.lister.emitted] == [
         "Job suspended",
         "Job resumed",
         "Created pod",

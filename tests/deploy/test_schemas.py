@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from pumice.cluster.apiserver import ApiError, WriteOptions
+from pumice.cluster.apiserver import StatusError, WriteOptions
 from tests.apiserver.made import store
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -78,7 +78,7 @@ def test_every_manifest_is_accepted_to_the_letter() -> None:
         for item in yaml.safe_load_all(path.read_text()):
             namespace = item["metadata"].get("namespace", "")
             cluster.create(RESOURCES[item["kind"]], item, namespace, WriteOptions(validation="Strict"))
-    with pytest.raises(ApiError, match="unknown field"):
+    with pytest.raises(StatusError, match="unknown field"):
         cluster.create(
             "deployments.apps", {"metadata": {"name": "odd"}, "spec": {"replica": 1}}, "default", WriteOptions(validation="Strict")
         )

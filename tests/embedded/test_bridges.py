@@ -20,7 +20,7 @@ from pumice.cluster.apiserver import DeleteOptions, Server, Store
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControllerLoop
 from pumice.cluster.in_process import InProcess
-from pumice.cluster.store_world import StoreWorld, StoreWrites
+from pumice.cluster.store_lister import StoreLister, StoreWrites
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
 from pumice.controllers.objects import Key, field, name_of, owners_of
@@ -36,7 +36,7 @@ def pod(name: str, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", **metadata}, "spec": SPEC}
 
 
-# The world
+# The lister
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["create", "bind", "delete", "disown"]), st.integers(0, 5), st.integers(0, 2)), max_size=25)
@@ -45,7 +45,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["create", "bind", "delete", "disown"
 @given(STEPS)
 def test_indexes_say_what_a_look_at_everything_says(steps: list[tuple[str, int, int]]) -> None:
     cluster = store()
-    world = StoreWorld(cluster)
+    lister = StoreLister(cluster)
     for what, number, other in steps:
         name = f"p{number}"
         if what == "create" and cluster.find("pods", "default", name) is None:
@@ -59,33 +59,33 @@ def test_indexes_say_what_a_look_at_everything_says(steps: list[tuple[str, int, 
             cluster.delete("pods", name, "default", DeleteOptions(grace_s=0))
         elif what == "disown":
             cluster.update("pods", {**cluster.get("pods", name, "default"), "metadata": {"name": name, "namespace": "default"}})
-        _equal_to_a_scan(world)
-    _equal_to_a_scan(StoreWorld(cluster))
+        _equal_to_a_scan(lister)
+    _equal_to_a_scan(StoreLister(cluster))
 
 
-def _equal_to_a_scan(world: StoreWorld) -> None:
-    pods = list(world.all(kinds.POD))
+def _equal_to_a_scan(lister: StoreLister) -> None:
+    pods = list(lister.all(kinds.POD))
     for node in ("", "n0", "n1", "n2"):
-        assert list(world.by_field(kinds.POD, "spec.nodeName", node)) == [p for p in pods if (field(p, "spec.nodeName") or "") == node]
+        assert list(lister.by_field(kinds.POD, "spec.nodeName", node)) == [p for p in pods if (field(p, "spec.nodeName") or "") == node]
     for uid in ("uid-0", "uid-1", "uid-2"):
-        assert list(world.dependents(uid)) == [p for p in pods if any(owner["uid"] == uid for owner in owners_of(p))]
+        assert list(lister.dependents(uid)) == [p for p in pods if any(owner["uid"] == uid for owner in owners_of(p))]
 
 
 def test_a_world_tells_every_change_once_and_in_order() -> None:
     cluster = store()
-    world = StoreWorld(cluster)
-    world.take()
+    lister = StoreLister(cluster)
+    lister.take()
     cluster.create("pods", pod("a"), "default")
     cluster.bind("default", "a", "n")
     cluster.delete("pods", "a", "default", DeleteOptions(grace_s=0))
-    seen = [(change.old is not None, change.new is not None) for change in world.take()]
+    seen = [(change.old is not None, change.new is not None) for change in lister.take()]
     assert seen == [(False, True), (True, True), (True, False)]
-    assert world.take() == []
+    assert lister.take() == []
 
 
 def test_kinds_of_definitions_are_known_as_soon_as_they_are_served() -> None:
     cluster = store()
-    world = StoreWorld(cluster)
+    lister = StoreLister(cluster)
     definition = {
         "metadata": {"name": "things.example.com"},
         "spec": {
@@ -95,10 +95,10 @@ def test_kinds_of_definitions_are_known_as_soon_as_they_are_served() -> None:
             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         },
     }
-    assert list(world.all("Thing.example.com")) == []
+    assert list(lister.all("Thing.example.com")) == []
     cluster.create("customresourcedefinitions.apiextensions.k8s.io", definition)
     cluster.create("things.example.com", {"metadata": {"name": "one"}}, "default")
-    assert [name_of(each) for each in world.all("Thing.example.com")] == ["one"]
+    assert [name_of(each) for each in lister.all("Thing.example.com")] == ["one"]
 
 
 # Writes
@@ -106,8 +106,8 @@ def test_kinds_of_definitions_are_known_as_soon_as_they_are_served() -> None:
 
 def test_writes_are_as_forgiving_as_controllers_are_told() -> None:
     cluster = store()
-    world = StoreWorld(cluster)
-    writes = StoreWrites(world, "test")
+    lister = StoreLister(cluster)
+    writes = StoreWrites(lister, "test")
     writes.apply(Create(pod("a")))
     writes.apply(Create(pod("a")))
     writes.apply(Patch(kinds.POD, "default", "a", {"metadata": {"labels": {"x": "1"}}}, uid="another"))
@@ -123,7 +123,7 @@ def test_writes_are_as_forgiving_as_controllers_are_told() -> None:
 
 def test_an_event_that_is_repeated_is_counted() -> None:
     cluster = store()
-    writes = StoreWrites(StoreWorld(cluster), "test")
+    writes = StoreWrites(StoreLister(cluster), "test")
     about = cluster.create("pods", pod("a"), "default")
     for _ in range(3):
         writes.apply(Emit(about, "Normal", "Seen", "it was seen"))
@@ -147,7 +147,7 @@ class Stubborn:
         self.gave_up_at = key
         return Key("default", "given up")
 
-    def reconcile(self, key: object, world: object, now: float) -> Result:
+    def reconcile(self, key: object, lister: object, now: float) -> Result:
         if key != Key("default", "a"):
             return NOTHING
         self.tried_at.append(now)
@@ -160,7 +160,7 @@ def test_a_key_whose_writes_fail_is_tried_again_with_growing_pauses(refusals: in
     cluster = store()
     clock = VirtualClock(100.0)
     stubborn = Stubborn(refusals)
-    loop = ControllerLoop(StoreWorld(cluster), [stubborn], clock)
+    loop = ControllerLoop(StoreLister(cluster), [stubborn], clock)
     cluster.create("configmaps", {"metadata": {"name": "a"}}, "default")
     _until_idle(loop)
     while (when := clock.next_time()) is not None:

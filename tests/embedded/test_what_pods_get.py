@@ -10,7 +10,7 @@ from pumice.cluster.apiserver import PatchRequest
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import Addresses
 from pumice.cluster.nodes.stage import read_stages
-from pumice.cluster.store_world import StoreWorld
+from pumice.cluster.store_lister import StoreLister
 from tests.embedded.cluster import Still
 
 
@@ -90,8 +90,8 @@ def test_no_two_pods_have_one_address_though_the_kubelets_were_started_again() -
     for number in range(3):
         still.pod(f"old-{number}", "cpu4-0", cpu="100m")
     still.after(2)
-    Kubelets(StoreWorld(still.store), still.clock, read_stages())
-    again = Kubelets(StoreWorld(still.store), still.clock, read_stages())
+    Kubelets(StoreLister(still.store), still.clock, read_stages())
+    again = Kubelets(StoreLister(still.store), still.clock, read_stages())
     for number in range(3):
         still.store.create("pods", {"metadata": {"name": f"new-{number}"}, "spec": spec()}, "default")
     for _ in range(4):

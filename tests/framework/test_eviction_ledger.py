@@ -20,8 +20,8 @@ from pumice.scheduler.model.task import Task
 from pumice.simulate.policies import read_policy
 from pumice.simulate.record import Record
 from pumice.simulate.run import cluster_of
+from pumice.simulate.simulated_cluster import Habits, SimulatedCluster
 from pumice.simulate.work import Work, Workload, node, role
-from pumice.simulate.world import Habits, World
 from pumice.testing import PodBuilder, pod, podgroup, priority_class, queue
 from pumice.testing import node as a_node
 from pumice.testing.scene import NOW, policy
@@ -48,7 +48,7 @@ def played(decides: Policy, cpu: int, queues: list[Any], jobs: list[Work], until
     rows: list[tuple[Any, ...]] = []
     work = Workload("", iter(jobs), [node("n", {"cpu": cpu})], [each.build() for each in queues])
     made = cluster_of(decides, work)
-    World(made, decides, work.jobs, Record(event=rows.append), Habits(until=until)).play()
+    SimulatedCluster(made, decides, work.jobs, Record(event=rows.append), Habits(until=until)).play()
     return [(row[2], row[6]) for row in rows if row[1] == "evict"], made
 
 

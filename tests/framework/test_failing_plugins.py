@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from pumice.scheduler.engine.rules import Filter, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.containment import Guard
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.hooks import HOOKS
@@ -185,3 +187,32 @@ def test_if_one_of_our_own_fails_it_is_decided_again_with_care(monkeypatch: pyte
     assert made.jobs["default/two"].phase == "Inqueue"
     monkeypatch.undo()
     assert [bind.task.name for bind in decided(made).binds] == ["two"]
+
+
+def told(of: str, name: str) -> str:
+    """How a plugin's failure reads that asks what it is shown for such an attribute."""
+    made, failures = scene(), list[str]()
+    shown = {"task": made.tasks["default/one"], "job": made.jobs["default/one"], "queue": made.queues["other"], "nodes": View(made.nodes)}
+    guard = Guard(Plugin(), lambda failure, about: failures.append(failure.message))
+    guard.hook("job_valid", lambda subject: getattr(subject, name))(shown[of])
+    return failures[0]
+
+
+@pytest.mark.parametrize(
+    ("of", "written", "meant"),
+    [
+        ("job", "min_available", "min_member"),
+        ("job", "minAvailable", "min_member"),
+        ("job", "readyCount", "ready_count"),
+        ("job", "tsks", "tasks"),
+        ("task", "requests", "template.request"),
+        ("queue", "wieght", "weight"),
+        ("nodes", "allocatabel", "allocatable"),
+    ],
+)
+def test_an_attribute_of_another_name_is_answered_with_the_right_one(of: str, written: str, meant: str) -> None:
+    assert told(of, written).endswith(f'has no attribute {written!r}; did you mean "{meant}"?')
+
+
+def test_an_attribute_that_nothing_is_like_is_just_not_there() -> None:
+    assert told("job", "xyzzy") == "AttributeError: Job has no attribute 'xyzzy'"

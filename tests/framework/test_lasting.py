@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
 from pumice.scheduler.engine.rules import Asking
 from pumice.scheduler.framework.observer import SILENT, Observer, Silent
+from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
@@ -124,3 +126,30 @@ def test_with_guards_nothing_lasts() -> None:
     first = asked(made)
     assert asked(made, guarded=True) is not first
     assert asked(made) is not first
+
+
+def plugins(made: Cluster, decided: Policy = POLICY, observer: Observer = SILENT, *, guarded: bool = False) -> list[Plugin]:
+    """Those of a session of its own."""
+    with Session(made, decided, NOW, observer=observer, guarded=guarded) as opened:
+        return opened.plugins.everyone
+
+
+def test_our_plugins_serve_the_next_session_as_if_just_made() -> None:
+    made = filled(pod("p").cpu(1))
+    first = plugins(made)
+    first[0].seen = 1  # type: ignore[attr-defined]
+    assert plugins(made) == first
+    assert not hasattr(first[0], "seen")
+
+
+def test_plugins_from_outside_are_made_for_each_session() -> None:
+    made, decided = filled(pod("p").cpu(1)), policy("allocate", ("nodeorder", OwnPredicates))
+    assert not {*plugins(made, decided)} & {*plugins(made, decided)}
+
+
+@pytest.mark.parametrize("other", [{"decided": policy("allocate", ("predicates",))}, {"observer": Observer()}, {"guarded": True}])
+def test_another_kind_of_session_has_its_own_plugins(other: dict[str, Any]) -> None:
+    made = filled(pod("p").cpu(1))
+    first = plugins(made)
+    assert not {*first} & {*plugins(made, **other)}
+    assert not {*first} & {*plugins(made)}

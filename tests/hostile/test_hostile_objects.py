@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pumice.api import yaml
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
-from pumice.cluster.apiserver import ApiError
+from pumice.cluster.apiserver import StatusError
 from pumice.cluster.offline import complete
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
@@ -68,7 +68,7 @@ def test_the_api_server_takes_it_or_refuses_it(odd: Object) -> None:
     resource = served.get(odd["kind"], "pods") if isinstance(odd.get("kind"), str) else "nodes"
     try:
         made.create(resource, json.loads(as_json(odd)), "default")
-    except ApiError as error:
+    except StatusError as error:
         assert 400 <= error.code < 500
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver import ApiError
+from pumice.cluster.apiserver import StatusError
 from pumice.controllers import admission
 from pumice.live.webhooks import review
 from tests.controllers.test_admission import cluster
@@ -59,7 +59,7 @@ def write(still: Still, odd: Object) -> None:
         odd["metadata"].pop("namespace", None)
     try:
         still.store.create(kind, odd, "tenant")
-    except ApiError as error:
+    except StatusError as error:
         assert 400 <= error.code < 500
 
 
@@ -123,6 +123,6 @@ def test_webhooks_answer_whatever_they_are_asked_about(odd: Object, operation: s
 )
 def test_what_a_controller_could_not_read_is_refused_with_its_field(change: Object, field: str) -> None:
     still = Still()
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(StatusError) as caught:
         still.store.create("deployments.apps", WORKLOADS[0] | {"spec": WORKLOADS[0]["spec"] | change}, "default")
     assert caught.value.code == 422 and f"{field}: " in caught.value.message and len(caught.value.message) < 500

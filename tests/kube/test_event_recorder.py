@@ -13,15 +13,15 @@ from fakeapi import FakeApi, Fault
 
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.client.events import FOLDED, EventCorrelator, EventRecord, EventRecorder, Flow, ObjectReference
+from pumice.client.events import FOLDED, EventCorrelator, EventRecord, EventRecorder, Flow, InvolvedObject
 from pumice.client.retry import Backoff, Retry
 
 NOW = 1767225600.0
-POD = ObjectReference("Pod", "j3-w-1", "default", "uid-1", "v1", "331")
+POD = InvolvedObject("Pod", "j3-w-1", "default", "uid-1", "v1", "331")
 
 
 def happened(
-    message: str = "Successfully assigned default/j3-w-1 to node-0", reason: str = "Scheduled", about: ObjectReference = POD
+    message: str = "Successfully assigned default/j3-w-1 to node-0", reason: str = "Scheduled", about: InvolvedObject = POD
 ) -> EventRecord:
     return EventRecord(about, "Normal", reason, message)
 
@@ -63,7 +63,7 @@ def test_an_object_has_25_events_and_then_one_each_five_minutes() -> None:
     write = book.note(happened(), NOW + 310)
     assert write is not None and write.patch is not None and write.patch["count"] == 41
     assert book.note(happened(), NOW + 320) is None
-    assert book.note(happened(about=ObjectReference("Pod", "other", "default")), NOW + 320) is not None
+    assert book.note(happened(about=InvolvedObject("Pod", "other", "default")), NOW + 320) is not None
 
 
 def test_many_different_messages_become_one_event() -> None:
@@ -78,7 +78,7 @@ def test_many_different_messages_become_one_event() -> None:
 
 def test_names_never_stand_twice_and_cluster_wide_objects_have_theirs_in_default() -> None:
     book = EventCorrelator("volcano")
-    writes = [book.note(happened(str(number), about=ObjectReference("Queue", "q")), NOW) for number in range(3)]
+    writes = [book.note(happened(str(number), about=InvolvedObject("Queue", "q")), NOW) for number in range(3)]
     assert len({write.name for write in writes if write}) == 3
     assert {write.namespace for write in writes if write} == {"default"}
 

@@ -13,7 +13,7 @@ from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus
 from pumice.live.scheduler.sender import apply_mark
 from pumice.live.scheduler.sent_status import SentStatus, news_at
-from pumice.scheduler.framework.decisions import Bind, Decisions, Event, Evict, GroupCondition, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.decisions import Bind, Decisions, Evict, GroupCondition, GroupEvent, GroupStatus, Pipelined, Waiting
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import NOW, node, pod, podgroup, queue
@@ -122,8 +122,8 @@ def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_mo
 
 def test_what_a_complaint_holds_is_not_told_besides(cluster: Cluster) -> None:
     job, sent_status = cluster.jobs["ns/train"], SentStatus()
-    why = Event(job, "Normal", "Unschedulable", "1/1 tasks in gang unschedulable: x")
-    other = Event(job, "Normal", "Unschedulable", "queue resource quota insufficient")
+    why = GroupEvent(job, "Normal", "Unschedulable", "1/1 tasks in gang unschedulable: x")
+    other = GroupEvent(job, "Normal", "Unschedulable", "queue resource quota insufficient")
     both = of(cluster, Decisions(events=[why, other], groups=group(cluster, "Pending", SHORT).groups), sent_status)
     assert [(event.type, event.message) for event in both.events] == [("Normal", other.message), ("Warning", SHORT.message)]
     assert of(cluster, Decisions(events=[why]), sent_status, NOW + 1).events == []

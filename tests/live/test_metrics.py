@@ -9,7 +9,11 @@ import pytest
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.client.transport import ApiError
 from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.metrics import QueueMetrics
 from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.cycle import cycle
+from pumice.testing import cluster, node, podgroup
+from pumice.testing.scene import NOW, policy
 from tests.live.stories import PREEMPTING, scheduling, server, until
 from tests.live.virtual import run
 
@@ -170,6 +174,14 @@ def test_queues_tell_what_they_hold_and_what_is_theirs(conf: str, deserved: dict
         assert page['volcano_queue_weight{queue_name="two"}'] == 3
 
     run(story())
+
+
+def test_what_a_cycle_lets_in_is_counted_at_once() -> None:
+    made, metrics = cluster(node("n").cpu(4), podgroup("g").needs(cpu=3).pods(1, cpu=1)), QueueMetrics()
+    cycle(made, policy("enqueue", ["gang", "proportion"]), NOW)
+    metrics.measure(made)
+    lines = [line for family in metrics.families for line in family.samples()]
+    assert 'volcano_queue_inqueue_milli_cpu{queue_name="default"} 3000' in lines
 
 
 def test_events_that_were_dropped_are_counted() -> None:

@@ -14,7 +14,7 @@ from pumice.api.errors import InputError
 from pumice.cli.simulate import simulate
 from pumice.live.whole import jobs, play
 from pumice.simulate.run import Player, play_fast
-from pumice.simulate.world import World
+from pumice.simulate.simulated_cluster import SimulatedCluster
 from tests.live.stories import PREEMPTING
 from tests.live_whole.test_whole_and_fast import both, played
 
@@ -63,9 +63,9 @@ def test_both_speeds_lose_the_same_nodes(tmp_path: Path) -> None:
 @pytest.fixture
 def nobody_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """In each of the two speeds, after everything that happens."""
-    step, digest = World.step, jobs.WholeJobs.digest
+    step, digest = SimulatedCluster.step, jobs.WholeJobs.digest
 
-    def watched_step(world: World) -> bool:
+    def watched_step(world: SimulatedCluster) -> bool:
         more = step(world)
         nodes = world.cluster.nodes
         assert (nodes.used <= nodes.allocatable).all()
@@ -79,7 +79,7 @@ def nobody_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(held.values(), default=0) <= 4
         return digest(users)
 
-    monkeypatch.setattr(World, "step", watched_step)
+    monkeypatch.setattr(SimulatedCluster, "step", watched_step)
     monkeypatch.setattr(jobs.WholeJobs, "digest", watched_digest)
 
 

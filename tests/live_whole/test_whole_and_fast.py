@@ -13,7 +13,7 @@ from pumice.live.whole import play as play_whole
 from pumice.simulate.inputs import Source
 from pumice.simulate.policies import read_policy
 from pumice.simulate.run import Player, Scenario, as_objects, play_fast, simulate
-from pumice.simulate.world import Habits
+from pumice.simulate.simulated_cluster import Habits
 from tests.live.stories import PREEMPTING
 from tests.simulate.playing import PLAIN
 
@@ -80,6 +80,47 @@ def test_who_is_evicted_comes_back_from_its_checkpoint(tmp_path: Path, minimum: 
     urgent = {"name": "urgent", "arrivals": {"at": [100]}, "run": "50s", "request": {"cpu": 1}, "priority": 10}
     measures, _, _ = both(tmp_path, {"nodes": "1x2cpu", "jobs": [low, urgent]}, EVICTING_GANGS)
     assert measures[""]["lost_work"]["cpu"] == lost
+
+
+BY_HISTORY = """\
+actions: "in-order"
+configurations:
+- {name: in-order, arguments: {backfill: easy, estimates: history}}
+tiers:
+- plugins: [{name: gang}, {name: predicates}]
+"""
+
+
+@pytest.mark.parametrize(("policy", "starts"), [("EASY", (9000, 6000)), (BY_HISTORY, (6100, 9100))])
+def test_what_has_ended_tells_how_long_others_run(tmp_path: Path, policy: str, starts: tuple[float, float]) -> None:
+    """Nobody says how long jobs run. Five short and five long ones have ended when one comes that needs the whole node; it is promised
+    room only where their ends are known, and then a long one must not go before it."""
+    ann = {"user": "ann", "request": {"cpu": 1}}
+    short = {"name": "short", "arrivals": {"at": [0] * 5}, "run": "600s"} | ann
+    long = {"name": "long", "arrivals": {"at": [0] * 5 + [6000]}, "run": "3000s"} | ann
+    runs = {"name": "runs", "arrivals": {"at": [5500]}, "run": "600s"} | ann | {"request": {"cpu": 6}}
+    whole = {"name": "whole", "arrivals": {"at": [5900]}, "run": "3000s", "request": {"cpu": 10}, "user": "bob"}
+    found = both(tmp_path, {"nodes": "1x10cpu", "jobs": [short, long, runs, whole]}, policy)[1]
+    assert [job["start"] for job in found if job["job"] in ("whole-000000", "long-000005")] == list(starts)
+
+
+def past_counts(plugin: str, half_life: str = "") -> str:
+    arguments = f", arguments: {{usage.halfLife: {half_life}}}" if half_life else ""
+    return f'actions: "allocate"\ntiers:\n- plugins: [{{name: gang}}, {{name: {plugin}{arguments}}}]\n'
+
+
+@pytest.mark.parametrize(("plugin", "by"), [("drf", "user"), ("capacity", "queue")])
+def test_who_used_more_before_waits_where_the_past_counts(tmp_path: Path, plugin: str, by: str) -> None:
+    """Nobody holds anything when two jobs come at once; that of early is the first by name, and its first has ended."""
+    times = {"a": (0, "early"), "b": (7200, "early"), "c": (7200, "late")}
+    jobs = [{"name": name, "arrivals": {"at": [at]}, "run": "1h", by: whose, "request": {"cpu": 1}} for name, (at, whose) in times.items()]
+    page = {"nodes": "1x1cpu", "queues": {name: {"deserved": {"cpu": 1}} for name in ("early", "late")}, "jobs": jobs}
+    orders = []
+    for policy in (past_counts(plugin), past_counts(plugin, "1h")):
+        fast, whole = played(play_fast, tmp_path, page, policy), played(play_whole, tmp_path, page, policy)
+        assert whole[1:] == fast[1:]
+        orders.append([job["job"][0] for job in sorted(whole[1], key=lambda job: job["start"])])
+    assert orders == [["a", "b", "c"], ["a", "c", "b"]]
 
 
 def test_a_job_is_killed_at_its_estimate(tmp_path: Path) -> None:

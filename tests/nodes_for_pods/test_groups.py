@@ -55,6 +55,18 @@ def test_an_array_of_counts_grows_with_the_table() -> None:
     assert counts.array(2).tolist() == [1, 1]
 
 
+def test_who_is_near_follows_those_who_come_to_nodes_new_and_old_with_the_label_and_without() -> None:
+    made = cluster(*zoned(a="z", b=""), app("x", "0", "a"))
+    counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((PodScope((Requirement("app", "Exists"),), None),)))
+    assert counts.near(ZONE, made.nodes).tolist() == [1, 0]
+    made.put(*app("y", "0", "b").build())
+    made.put(*app("v", "0", "a").build())
+    assert counts.near(ZONE, made.nodes).tolist() == [2, 0]
+    made.put(*zoned(c="z")[0].build())
+    made.put(*app("w", "0", "c").build())
+    assert counts.near(ZONE, made.nodes).tolist() == [3, 0, 3]
+
+
 def test_a_group_that_no_label_can_be_in_is_empty() -> None:
     made = cluster(*zoned(a=""), app("x", "0", "a"))
     nobody = existing_pods.CountedPods((PodScope((Requirement("app", "In", ()),), None),))

@@ -109,7 +109,7 @@ def test_a_node_is_cordoned_fails_and_comes_back(place: Town, tab: Tab) -> None:
     press(tab, "Let it fail")
     tab.page.wait_for_selector("text=its kubelet says nothing")
     tab.page.get_by_role("link", name="Cluster").click()
-    assert tab.page.locator("a.node.failed.cordoned").count() == 1
+    tab.page.wait_for_selector("a.node.failed.cordoned")
     tab.page.locator("a.node.failed").click()
     press(tab, "Uncordon")
     press(tab, "Bring it back")

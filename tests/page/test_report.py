@@ -105,6 +105,7 @@ def test_charts_are_read_by_keyboard_and_as_tables(tab: Tab, tmp_path: Path) -> 
     picture.press("Home")
     assert re.match(r"job-\d+ \(team-a\): waited", chart.locator("output").inner_text())
     chart.locator("summary").click()
+    chart.locator("tbody tr").first.wait_for()  # the table is made when its details have opened
     assert chart.locator("tbody tr").count() == 10
 
 

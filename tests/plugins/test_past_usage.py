@@ -20,7 +20,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.past_usage import queue_of, user_of
 from pumice.scheduler.registry import PLUGINS
 from pumice.simulate.inputs import Source
-from pumice.simulate.world import Habits
+from pumice.simulate.simulated_cluster import Habits
 from pumice.testing import NOW, Builder, PodGroupBuilder, cluster, node, pod, podgroup, queue
 from tests.simulate.playing import played
 

@@ -229,3 +229,30 @@ def test_victims_of_no_job_or_unknown_queue_are_passed_over() -> None:
     )
     with opened(made, *TIERS) as session:
         assert session.reclaimable(made.tasks["default/p"], [made.tasks["default/stray"]]) == []
+
+
+CHANGES: dict[str, Builder | list[Builder]] = {
+    "nothing": [],
+    "a weight": queue("a").weight(3),
+    "a guarantee of a queue without jobs": queue("empty").guarantees(cpu=4),
+    "a node": node("more").cpu(12),
+    "the first job of a queue": podgroup("e").queue("empty").admitted().pods(20, cpu=1),
+    "another resource": node("n").has(cpu=12, gpu=1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_queues_deserve_follows_every_change_between_two_sessions(change: Builder | list[Builder]) -> None:
+    jobs = [each for q in "ab" for each in podgroup(q).queue(q).admitted().pods(20, cpu=1)]
+    before = [node("n").cpu(12), queue("a").weight(1), queue("b").weight(1), queue("empty"), *jobs]
+
+    def deserved(made: Cluster) -> list[dict[str, list[float]]]:
+        with opened(made, *TIERS) as session:
+            told = session.plugin("proportion").entitlements()
+        return [{name: part.tolist() for name, part in zip(told, parts, strict=True)} for parts in zip(*told.values(), strict=True)]
+
+    kept = cluster(before)
+    deserved(kept)
+    for each in change if isinstance(change, list) else [change]:
+        kept.put(*each.build())
+    assert deserved(kept) == deserved(cluster(before, change))

@@ -87,6 +87,7 @@ def scene() -> Cluster:
 
 
 def sums(made: Cluster) -> dict[str, Any]:
+    made.refresh_sums()
     table, default = made.nodes, made.queues["default"]
     found: dict[str, Any] = {
         name: [each[:, table.rows[name]].tolist()[:3] for each in (table.used, table.idle, table.used_for_filters, table.nonzero_used)]

@@ -168,7 +168,7 @@ def test_counts_of_groups_equal_a_recount(
     before, pod_counts.FEW = pod_counts.FEW, few_rows
     try:
         for number, what, row in happenings:
-            kept.counts(groups[0]).per_domain(codes, len(values))
+            kept.counts(groups[0]).near(ZONE, made.nodes)
             act(made, wanted, number % len(wanted), what, row)
         for group in groups:
             recount = np.zeros(NODES)
@@ -177,5 +177,6 @@ def test_counts_of_groups_equal_a_recount(
             assert kept.counts(group).array(NODES).tolist() == recount.tolist()
             expected = [recount[codes == code].sum() for code in range(len(values))]
             assert kept.counts(group).per_domain(codes, len(values)).tolist() == expected
+            assert kept.counts(group).near(ZONE, made.nodes).tolist() == [[*expected, 0.0][code] for code in codes]
     finally:
         pod_counts.FEW = before

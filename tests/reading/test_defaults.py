@@ -107,7 +107,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
     },
 }
 ACTION_ROWS: dict[str, dict[str, Any]] = {
-    "in-order": {"backfill": "none", "defaultEstimate": ""},
+    "in-order": {"backfill": "none", "defaultEstimate": "", "estimates": "told"},
     **dict.fromkeys(("allocate", "backfill"), CACHE),
     "reclaim": CACHE | SPARED,
     **dict.fromkeys(("gangpreempt", "gangreclaim"), GANGS),

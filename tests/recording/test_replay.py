@@ -10,15 +10,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec import convert
 
 from pumice.answers import whatif
 from pumice.cluster.recording import snapshot
+from pumice.cluster.recording.entries import Eviction
 from pumice.cluster.recording.files import Bounds, files_of
 from pumice.cluster.recording.replay import Replay, decide, differences, opened
 from pumice.cluster.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.past_evictions import past_evictions
 from tests.live.faults import Faults, Faulty, Plan, plans
 from tests.live.situations import SITUATIONS, volume_controller
 from tests.recording.recorded import a_minute, all_alike, policy_of, recorded
@@ -105,3 +108,14 @@ def test_a_cycle_that_decides_otherwise_is_told_pod_by_pod(tmp_path: Path) -> No
     first = next(found for found in told if found)
     assert any(each.then.startswith("is evicted from a for default/high") for each in first)
     assert {each.now for each in first} == {"is left as it is"}
+
+
+def test_what_was_evicted_is_remembered_with_the_plugins_that_permitted_it(tmp_path: Path) -> None:
+    situation = SITUATIONS["preempt"]
+    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf)
+    replay = as_replayed(tmp_path)
+    assert all_alike(replay)
+    remembered = past_evictions(replay.cluster)
+    assert remembered == past_evictions(scheduler.cluster)
+    assert remembered and all("gang" in each.permitted_by for each in remembered)
+    assert convert(("default/p", "n", "default/j", "preempt"), Eviction).permitted_by == (), "an older recording"

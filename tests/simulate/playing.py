@@ -9,7 +9,7 @@ from pumice.simulate.inputs import Source
 from pumice.simulate.policies import read_policy
 from pumice.simulate.pools import nodes_of_pools
 from pumice.simulate.run import Scenario, Summary, as_objects, simulate
-from pumice.simulate.world import Habits
+from pumice.simulate.simulated_cluster import Habits
 
 Job = tuple[float, int, float]  #: arrival, processors, run time
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pumice.api.annotations import ESTIMATE
+from pumice.api.annotations import ESTIMATE, USER
+from pumice.api.times import rfc3339
 from pumice.scheduler.actions.in_order import InOrder, InOrderArgs
+from pumice.scheduler.actions.past_runs import PastRuns
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Action, PluginOption, Policy
 from pumice.scheduler.framework.session import Session
@@ -173,3 +175,103 @@ def test_a_promise_is_of_all_kinds_of_pods_together_on_nodes_that_may_have_them(
     put(made, "first", "", pod("small").cpu(1).selector("zone", "x"), pod("large").cpu(2).selector("zone", "x"), least=2)
     policy = Policy((InOrder(EASY),), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"])),))
     assert [event.message for event in cycle(made, policy, NOW).events] == ["It is promised room on n from 2026-01-01T02:00:00Z on"]
+
+
+# -- what is expected by history
+
+
+HISTORY = InOrderArgs("easy", "", "history")
+
+
+def ended(made: Cluster, name: str, run_s: float, *, owner: str = "ann", cpu: int = 1) -> None:
+    """A job ran for so long, until now, and is gone."""
+    made.put(*podgroup(name).annotation(USER, owner).build())
+    runs = pod(name).cpu(cpu).gang(name).having("status", "startTime", value=rfc3339(NOW - run_s))
+    made.put(*runs.on("n").build())
+    over = {"type": "Ready", "status": "False", "lastTransitionTime": rfc3339(NOW)}
+    made.put(*runs.having("status", "phase", value="Succeeded").having("status", "conditions", value=[over]).build())
+    made.index(PastRuns)
+    made.remove("Pod", f"default/{name}")
+    made.remove("PodGroup", f"default/{name}")
+
+
+def line_of_three(made: Cluster, args: InOrderArgs, estimate: str = "1h") -> list[str]:
+    """One has run for a minute on half of the node, the first asks for all of it, the second for some of what is left."""
+    made.put(*podgroup("train-7").annotation(USER, "ann").build())
+    made.put(*pod("train-7").cpu(2).gang("train-7").on("n").having("status", "startTime", value=rfc3339(NOW - 60)).build())
+    put(made, "first", "1h", pod("first").cpu(4))
+    later = podgroup("later").created("2025-12-31T01:00:00Z").annotation(USER, "ann").annotation(ESTIMATE, estimate)
+    made.put(*later.build())
+    made.put(*pod("later").cpu(1).gang("later").build())
+    names = started(made, args)
+    made.check()
+    return names
+
+
+@pytest.mark.parametrize(("run_s", "names"), [(600, ["later"]), (1200, [])])
+def test_who_is_like_those_that_ran_shortly_is_expected_to_end_before(run_s: float, names: list[str]) -> None:
+    """It asks for an hour; what runs has run for one of 20 minutes, as five others did."""
+    made = cluster(node("n").cpu(4))
+    made.index(PastRuns)
+    for number in range(5):
+        ended(made, f"train-{number}", 1200, cpu=2)
+        ended(made, f"later-{number}", run_s)
+    assert line_of_three(made, HISTORY) == names
+
+
+def test_of_few_others_nothing_is_expected_and_no_more_than_is_told() -> None:
+    """With four nobody knows when what runs will end, so that the first is promised nothing."""
+    for count, estimate, names in ((4, "20m", ["later"]), (5, "20m", []), (5, "18m", ["later"])):
+        made = cluster(node("n").cpu(4))
+        made.index(PastRuns)
+        for number in range(count):
+            ended(made, f"train-{number}", 1200, cpu=2)
+        assert line_of_three(made, HISTORY, estimate) == names
+
+
+def test_history_is_that_of_the_narrowest_kind_of_which_enough_is_known() -> None:
+    made = cluster(node("n").cpu(8))
+    past = made.index(PastRuns)
+    for name, owner, cpu, run_s in (("a-1", "ann", 1, 10), ("a-2", "ann", 2, 20), ("b", "ann", 1, 30), ("a-3", "bob", 1, 40)):
+        for _ in range(5):
+            ended(made, name, run_s, owner=owner, cpu=cpu)
+    asked: dict[tuple[str, str, int], int | None] = {
+        ("a-9", "ann", 1): 10,
+        ("a-9", "ann", 2): 20,
+        ("a-9", "ann", 3): 15,
+        ("c", "ann", 1): 20,
+        ("c", "bob", 1): 40,
+        ("a-9", "eve", 1): None,
+    }
+    for (name, owner, cpu), usual in asked.items():
+        made.put(*podgroup(name).annotation(USER, owner).build())
+        made.put(*pod(name).cpu(cpu).gang(name).build())
+        assert past.usual(made.tasks[f"default/{name}"]) == usual
+        made.remove("Pod", f"default/{name}")
+    made.put(*pod("alone").cpu(1).on("n").build())
+    assert past.usual(made.tasks["default/alone"]) is None
+    made.remove("Pod", "default/alone")
+
+
+def test_who_was_evicted_or_deleted_tells_nothing() -> None:
+    made = cluster(node("n").cpu(8))
+    past = made.index(PastRuns)
+    for number in range(1100):  # more than are kept until they are looked at
+        made.put(*podgroup("j").build())
+        made.put(*pod(f"j-{number}").cpu(1).gang("j").on("n").having("status", "startTime", value=rfc3339(NOW - 5)).build())
+        made.remove("Pod", f"default/j-{number}")
+    made.put(*pod("j").cpu(1).gang("j").build())
+    assert past.usual(made.tasks["default/j"]) is None
+
+
+def test_of_many_kinds_those_seen_first_are_forgotten() -> None:
+    made = cluster(node("n").cpu(8))
+    past = made.index(PastRuns)
+    for number in range(1100):
+        for _ in range(5 if number in (0, 1099) else 1):
+            ended(made, "j", 60, owner=f"user{number}")
+    for owner, usual in (("user0", None), ("user1099", 60)):
+        made.put(*podgroup("j").annotation(USER, owner).build())
+        made.put(*pod("j").cpu(1).gang("j").build())
+        assert made.index(PastRuns).usual(made.tasks["default/j"]) == usual
+    assert past is made.index(PastRuns)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.simulate.world import Habits
+from pumice.simulate.simulated_cluster import Habits
 from tests.simulate.playing import played, starts, swf
 
 BY_HAND = [(0, 2, 10), (0, 2, 4), (1, 4, 5), (2, 2, 6), (2, 1, 9), (3, 2, 7)]

@@ -20,8 +20,8 @@ from pumice.simulate.policies import read_policy
 from pumice.simulate.pools import nodes_of_pools
 from pumice.simulate.record import Record
 from pumice.simulate.run import as_objects, cluster_of
+from pumice.simulate.simulated_cluster import SimulatedCluster
 from pumice.simulate.work import Work, Workload, role
-from pumice.simulate.world import World
 from tests.simulate.playing import played
 
 LONG = 20_000  #: jobs of a run of which a quarter is not counted, since it begins empty
@@ -176,7 +176,7 @@ def test_every_job_ends_once_no_node_holds_too_much_and_no_work_is_lost_unseen(
     events: list[tuple[Any, ...]] = []
     record, asked = Watched(rows.append, events.append), works(drawn)
     record.watched = cluster_of(decided, Workload("drawn", iter(()), nodes_of_pools("3x4cpu")))
-    World(record.watched, decided, asked, record).play()
+    SimulatedCluster(record.watched, decided, asked, record).play()
     record.watched.check()
     assert Counter(row[2] for row in events if row[1] in ("end", "kill")) == Counter(work.name for work in asked)
     assert not record.watched.jobs and not record.watched.tasks
@@ -197,7 +197,7 @@ def test_whoever_is_first_in_line_waits_only_for_those_who_ran_before(drawn: lis
     ]
     decided, _ = read_policy("EASY")
     rows: list[tuple[Any, ...]] = []
-    World(cluster_of(decided, Workload("drawn", iter(()), nodes_of_pools("1x4cpu"))), decided, jobs, Record(rows.append)).play()
+    SimulatedCluster(cluster_of(decided, Workload("drawn", iter(()), nodes_of_pools("1x4cpu"))), decided, jobs, Record(rows.append)).play()
     starts = [row["start"] for row in as_objects(rows)]
     for number, (submit, (_, cpus, _, _)) in enumerate(zip(submits, drawn, strict=True)):
         first = max([submit, *starts[:number]])

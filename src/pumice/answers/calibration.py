@@ -17,8 +17,8 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.life import Life
 from pumice.simulate.record import Record
+from pumice.simulate.simulated_cluster import SimulatedCluster
 from pumice.simulate.work import Work, Workload
-from pumice.simulate.world import World
 
 
 class Prediction(Struct, frozen=True, rename="camel"):
@@ -49,15 +49,15 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
     """
     origin = workload.began or 0.0
     played = PlayedPast(origin)
-    world = World(cluster, policy, workload.jobs, played, origin=origin)
+    simulated = SimulatedCluster(cluster, policy, workload.jobs, played, origin=origin)
     line, told, instants = list[Life](), list[tuple[Life, float, int, float, float]](), 0
-    while world.step():
+    while simulated.step():
         line += [life for life in played.newest if life.start is None]
         played.newest.clear()
         if len(line) >= every:
             asked = {_name(cluster, life): life for life in line if life.start is None}
-            starts = Forecast(cluster, policy, origin + world.now, played.past).starts(set(asked))
-            told += [(life, world.now, instants, *quantiles(starts[name])) for name, life in asked.items()]
+            starts = Forecast(cluster, policy, origin + simulated.now, played.past).starts(set(asked))
+            told += [(life, simulated.now, instants, *quantiles(starts[name])) for name, life in asked.items()]
             line, instants = [], instants + 1
     return _judged(
         [Prediction(life.work.name, instant, p50, p90, life.start - at) for life, at, instant, p50, p90 in told if life.start is not None],
@@ -78,7 +78,7 @@ def _judged(told: list[Prediction], instants: int) -> Calibration:
 
 
 class PlayedPast(Record):
-    """The past of the world that is played."""
+    """The past of the simulation that is played."""
 
     def __init__(self, origin: float) -> None:
         super().__init__()

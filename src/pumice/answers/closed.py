@@ -13,6 +13,7 @@ import numpy as np
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, Drop, Gone, MakeClaim, Tolerate, Uncordon
 from pumice.answers.nodes import Closed, NodesFor
+from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
@@ -21,7 +22,7 @@ from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, 
 from pumice.scheduler.plugins.kube.inter_pod_affinity import EXISTING
 from pumice.scheduler.plugins.kube.node_affinity import ENFORCED
 from pumice.scheduler.plugins.kube.taint_toleration import HARD, tolerated
-from pumice.scheduler.plugins.kube.volume_matching import claim_of, uses
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, is_bound, uses, waits_for_pod
 
 BECAUSE = {
     "NodeAffinity": Because.AFFINITY,
@@ -93,6 +94,14 @@ def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> 
         return Headline(because, f"PersistentVolumeClaim {named} does not exist", remedy=tuple(map(MakeClaim, missing)))
     field = DROPPED.get(because)
     return Headline(because, text, remedy=(Drop(whose, field),) if field else ())
+
+
+def awaited_claims(cluster: Cluster, task: Task, evaluation: Evaluation) -> list[str]:
+    """Claims that keep it from every node, and may yet come: they are missing, or not bound."""
+    if BECAUSE.get(evaluation.rejected_by) is not Because.VOLUME:
+        return []
+    named = [(use.key, claim_of(cluster, use)) for use in uses(task)]
+    return [key for key, claim in named if claim is None or not (is_bound(claim) or waits_for_pod(cluster, claim))]
 
 
 def _words(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:

@@ -1,9 +1,12 @@
 """Can it ever run here? What bounds it even in an empty cluster: the largest node, a quota, the network, its own selectors, a volume.
 
-Only what does not depend on who else runs is asked: rules over ports, spread and other pods are left out.
+Only what does not depend on who else runs is asked: rules over ports, spread and other pods are left out. A claim that is not there, or not
+bound yet, is no bound, as that may come.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -30,9 +33,12 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
     subject: str
     bound: Headline | None = None  #: None: it can
     largest: str = ""  #: the largest of its kind that would fit
+    waits_for: tuple[str, ...] = ()  #: claims that may yet come; what else there is, is not known before
 
     @property
     def line(self) -> str:
+        if self.waits_for:
+            return f"{self.subject} waits for {claims(self.waits_for)}"
         if self.bound is None:
             return f"{self.subject} can run here"
         return f"{self.subject} can never run here: {self.words}"
@@ -65,13 +71,21 @@ def _bounded(seen: Look, name: str) -> Fit:
         headline = _by_quota(session, waits.job)
         if headline is not None:
             return Fit(name, headline)
+    awaited: list[str] = []
     for task in {task.template: task for task in waits.tasks}.values():
         evaluation = _evaluation(seen, task)
         if evaluation is not None:
+            if claims_to_come := closed.awaited_claims(session.cluster, task, evaluation):
+                awaited += claims_to_come
+                continue
             headline, largest = _by_nodes(session, waits, task, evaluation)
             if headline is not None:
                 return Fit(name, headline, largest)
-    return Fit(name)
+    return Fit(name, waits_for=tuple(dict.fromkeys(awaited)))
+
+
+def claims(keys: Sequence[str]) -> str:
+    return f"PersistentVolumeClaim{'s' * (len(keys) > 1)} {', '.join(keys)}"
 
 
 def _evaluation(seen: Look, task: Task) -> Evaluation | None:

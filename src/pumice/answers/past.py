@@ -1,12 +1,12 @@
 """What the past tells of times to come: how long jobs like this one ran, and which jobs came of late.
 
-How long a job runs is told, in this order, by jobs of its owner with its name and shape that have ended, by those with its name, by its
-annotation, by a limit, by all jobs of its owner, by all jobs. Users' own estimates and limits are bounds, so they bound what history tells.
+How long a job runs is told, in this order, by jobs of its owner with its name and shape that have ended, by those with its name, by all of
+its owner, by all jobs, by its annotation, by a limit. Users ask for more than they need, so annotations and limits only bound what history
+tells, and tell by themselves only where there is none.
 """
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import takewhile
@@ -16,15 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.answers.life_table import LifeTable, Watched
-from pumice.simulate.objects import Amounts, amounts_of, object_name
+from pumice.scheduler.actions.past_runs import ENOUGH, LATEST, without_numbers
+from pumice.simulate.objects import object_name, total_of
 from pumice.simulate.work import Work
 
-ENOUGH = 5  #: jobs that have ended, for their times to be taken for those of others like them
-LATEST = 300  #: so many of each kind are kept
 WIDER = 5.0  #: so many jobs of a kind those of a wider one stand for
 WINDOW_S = 86_400.0  #: jobs that came within this time come again
-
-_CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
 
 HISTORY = ("history of its owner, name and shape", "history of its owner and name", "history of its owner", "history of everybody")
 ANNOTATION, LIMIT, NOTHING = "its annotation", "its limit", "nothing"
@@ -89,13 +86,12 @@ class RunTimes:
     def guess(self, work: Work, elapsed: float = 0.0) -> Guess:
         deadline = next((float(at) for role in work.roles if (at := role.spec.active_deadline_seconds)), inf)
         told = inf if work.estimate is None else work.estimate
-        kinds, bounds = kinds_of(work), {ANNOTATION: told, LIMIT: deadline}
-        known = [source for source, kind in zip(HISTORY, kinds, strict=True) if len(self._past.runs(kind)) >= ENOUGH]
-        for source in (*HISTORY[:2], ANNOTATION, LIMIT, *HISTORY[2:]):
-            if source in known:
-                return Guess(source, self._table(kinds), elapsed, min(told, deadline))
-            if bounds.get(source, inf) < inf:
-                return Guess(source, LifeTable([bounds[source]], [0.5]), elapsed, min(told, deadline))
+        kinds, most = kinds_of(work), min(told, deadline)
+        for source, kind in zip(HISTORY, kinds, strict=True):
+            if len(self._past.runs(kind)) >= ENOUGH:
+                return Guess(source, self._table(kinds), elapsed, most)
+        if most < inf:
+            return Guess(ANNOTATION if told <= deadline else LIMIT, LifeTable([most], [0.5]), elapsed, most)
         return Guess(NOTHING, UNKNOWN, elapsed)
 
     def _table(self, kinds: tuple[Hashable, ...]) -> LifeTable:
@@ -126,6 +122,6 @@ def owner_of(work: Work) -> str:
 def kinds_of(work: Work) -> tuple[Hashable, ...]:
     """What a job has in common with others, from the narrowest to the widest."""
     owner = owner_of(work)
-    name = _CHANGING.sub("", object_name(work))
-    shape = work.pods, *(sum(amounts_of(role)[index] * role.count for role in work.roles) for index in range(len(Amounts._fields)))
+    name = without_numbers(object_name(work))
+    shape = work.pods, *total_of(work.roles)
     return (owner, name, shape), (owner, name), owner, None

@@ -39,7 +39,13 @@ def instant_or(text: str | None, unknown: T) -> float | T:
 
 def rfc3339(seconds: float) -> str:
     """Seconds since 1970 as Kubernetes prints them, to the second."""
-    return datetime.fromtimestamp(int(seconds // 1), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _printed(int(seconds // 1))
+
+
+@lru_cache(maxsize=1024)
+def _printed(second: int) -> str:
+    """Much is written within one second."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(text: str) -> float:

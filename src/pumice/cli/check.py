@@ -9,7 +9,9 @@ import click
 
 from pumice.answers.submitted import bounds, newcomers
 from pumice.api.manifests import Objects
-from pumice.cli.inputs import Inputs, input_options, load
+from pumice.cli.inputs import Inputs, input_options, load, warn
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.topology import why_unheeded
 
 
 @click.command()
@@ -22,10 +24,11 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
     """
     now = time.time()
     objects = inputs._replace(from_cluster=inputs.from_cluster and not inputs.files).read(now)
-    inputs._replace(strict=True).policy(objects)
+    policy = inputs._replace(strict=True).policy(objects)
     if inputs.files and (against or inputs.from_cluster):
         _fit(inputs, against, objects, now)
         return
+    _warn_of_topologies(objects, policy)
     kinds = Counter(kind for kind, _ in objects.items)
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     click.echo(f"fine: {counts or 'no objects'}")
@@ -33,6 +36,7 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
 
 def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float) -> None:
     cluster, policy = load(inputs._replace(files=against), now)
+    _warn_of_topologies(objects, policy)
     for kind, item in newcomers(objects.items, cluster):
         cluster.put(kind, item)
     told = bounds(objects.items, cluster, policy, now)
@@ -40,3 +44,9 @@ def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float)
         click.echo(fit.line)
     if any(fit.bound is not None for fit in told):
         raise SystemExit(1)
+
+
+def _warn_of_topologies(objects: Objects, policy: Policy) -> None:
+    for group in objects.of("PodGroup"):
+        if why := why_unheeded(group, policy):
+            warn(f"PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}")

@@ -14,7 +14,7 @@ from pumice.api.errors import InputError
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cli.data_dir import places
 from pumice.cli.report.tables import print_table
-from pumice.cluster.apiserver import ApiError
+from pumice.cluster.apiserver import StatusError
 from pumice.controllers.objects import Object
 from pumice.text_table import columns
 
@@ -43,7 +43,7 @@ class Given(NamedTuple):
         name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
         return self.document.error(message, (*self.path, *_steps(field)), f"{self.obj['kind']} {name}".strip())
 
-    def refused(self, error: ApiError) -> InputError:
+    def refused(self, error: StatusError) -> InputError:
         """In the server's words, with the line of the first field that is at fault."""
         causes = (error.details or {}).get("causes") or ()
         if not causes:

@@ -15,7 +15,7 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.cli.clusters import Given
 from pumice.cli.up_submit import create
-from pumice.cluster.apiserver import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, Server, import_cluster
+from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
@@ -41,7 +41,7 @@ from pumice.scheduler.framework.policy import Policy
 def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
     """For `Store.admission.add`. `ours` are the schedulerNames that somebody here serves."""
 
-    def judge(review: AdmissionAttributes, _: AdmissionWorld) -> AdmissionRefusal | None:
+    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
         asked = review.obj["spec"].get("schedulerName")
         if asked and asked not in ours:
             review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
@@ -53,7 +53,7 @@ def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
 def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
     """The same of what can never run here, as far as that can be told at once."""
 
-    def judge(review: AdmissionAttributes, _: AdmissionWorld) -> AdmissionRefusal | None:
+    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
         if controller_of(review.obj) is None and (why := ask(review.obj)):
             review.warnings.append(why)
         return None

@@ -24,7 +24,6 @@ from pumice.extensions import actions, plugins
 from pumice.scheduler.config.configurations import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -92,11 +91,7 @@ class Inputs(NamedTuple):
         return objects
 
     def policy(self, objects: Objects) -> Policy:
-        policy = load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
-        for group in objects.of("PodGroup"):
-            if why := why_unheeded(group, policy):
-                warn(f"PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}")
-        return policy
+        return load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
 
 
 def _is_url(file: str) -> bool:

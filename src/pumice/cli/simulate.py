@@ -18,8 +18,8 @@ from pumice.simulate.policies import read_policy
 from pumice.simulate.record import Record
 from pumice.simulate.run import Player, Scenario, as_objects, play_fast
 from pumice.simulate.run import simulate as play
+from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.work import Workload
-from pumice.simulate.world import Habits
 
 
 @click.command()

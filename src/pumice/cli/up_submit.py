@@ -11,7 +11,7 @@ import click
 
 from pumice.api.errors import did_you_mean
 from pumice.cli.clusters import Given
-from pumice.cluster.apiserver import ApiError, PatchRequest, Store, WriteOptions
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
 from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
@@ -73,14 +73,14 @@ def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], N
         options = WriteOptions(validation="Warn")
         try:
             yield one.obj, _written(plane, one.obj, options)
-        except ApiError as error:
+        except StatusError as error:
             raise one.refused(error) from None
         for warning in options.warnings:
             tell(f"{one.wrong(warning)}{' is not taken' if warning.startswith('unknown field') else ''}")
 
 
 def _written(plane: ControlPlane, obj: Object, options: WriteOptions) -> str:
-    """What is there stays as it is, but for queues: every cluster begins with some, and a file may want them otherwise. Raises ApiError."""
+    """What is there stays as it is, but for queues: every cluster begins with some, and a file may want others. Raises StatusError."""
     if plane.add([obj], options):
         return "created"
     if obj["kind"] != QUEUE:

@@ -38,7 +38,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class InvolvedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The object an event is about, as it is written (`involvedObject`)."""
 
     kind: str
@@ -57,7 +57,7 @@ class ObjectReference(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 class EventRecord(msgspec.Struct, frozen=True):
     """Something happened."""
 
-    regarding: ObjectReference
+    regarding: InvolvedObject
     type: str  #: Normal or Warning
     reason: str
     message: str

@@ -12,7 +12,7 @@ import heapq
 import time
 from collections.abc import Callable
 
-from pumice.cluster.apiserver import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, Store
+from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Store
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.controllers.objects import field
 
@@ -173,7 +173,7 @@ class ClockSetting:
                 self._clock.set_speed(speed)
 
 
-def _only_a_speed(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _only_a_speed(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     speed = field(review.obj, "data.speed")
     if (review.namespace, review.name) != KEY or read_speed(speed) is not None:
         return None

@@ -22,14 +22,14 @@ from msgspec.structs import replace
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
-from pumice.cluster.apiserver import ApiError, Server, Store, WriteOptions
+from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
-from pumice.cluster.store_world import StoreWorld, StoreWrites
+from pumice.cluster.store_lister import StoreLister, StoreWrites
 from pumice.cluster.volcano_admission import default_queues, volcano_rules
 from pumice.controllers.admission import Settings
 from pumice.controllers.controller import Controller
@@ -53,16 +53,16 @@ SLICE_S = 0.005  #: of the machine's time, that a step may take
 class ControllerLoop:
     """Some controllers, their queue and their failures."""
 
-    def __init__(self, world: StoreWorld, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S) -> None:
+    def __init__(self, lister: StoreLister, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
         self._slice_s = slice_s
-        self._world = world
+        self._lister = lister
         self._clock = clock
         self._queue = KeyQueue(controllers)
-        self._writes = {controller.name: StoreWrites(world, f"{controller.name}-controller") for controller in controllers}
+        self._writes = {controller.name: StoreWrites(lister, f"{controller.name}-controller") for controller in controllers}
         self._failures = Retries(self._queue)
         self._alarm: Alarm | None = None
-        world.wake = self._wake
+        lister.wake = self._wake
 
     def _wake(self) -> None:
         if self.wake is not None:
@@ -72,7 +72,7 @@ class ControllerLoop:
         """Work for a moment; whether there is more."""
         ends = time.monotonic() + self._slice_s
         while time.monotonic() < ends:
-            self._queue.observe(self._world.take(), self._world)
+            self._queue.observe(self._lister.take(), self._lister)
             work = self._queue.pop(self._clock.now())
             if work is None:
                 self._set_alarm()
@@ -83,10 +83,10 @@ class ControllerLoop:
     def _do(self, work: QueuedKey) -> None:
         now = self._clock.now()
         try:
-            outcome = work.controller.reconcile(work.key, self._world, now)
+            outcome = work.controller.reconcile(work.key, self._lister, now)
             for write in outcome.writes:
                 self._writes[work.controller.name].apply(write)
-        except ApiError as error:
+        except StatusError as error:
             log.info("%s %s: %s", work.controller.name, work.key, error)
             self._failures.failed(work, now)
             return
@@ -198,10 +198,10 @@ class ControlPlane:
         self.clock = clock
         self.server = server
         self.store = server.store
-        world = StoreWorld(self.store)
-        self.store.admission.add(volcano_rules(world, Settings(scheduler_names=tuple(schedulers))))
+        lister = StoreLister(self.store)
+        self.store.admission.add(volcano_rules(lister, Settings(scheduler_names=tuple(schedulers))))
         controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers(), RootCertificates(server.certificate)]
-        self._workers: list[Worker] = [Kubelets(world, clock, stages, slice_s), ControllerLoop(world, controllers, clock, slice_s)]
+        self._workers: list[Worker] = [Kubelets(lister, clock, stages, slice_s), ControllerLoop(lister, controllers, clock, slice_s)]
         self._turns = WorkerTurns(self._workers)
         serve_kube_batch(self.store)
         default_queues(self.store)
@@ -211,7 +211,7 @@ class ControlPlane:
         return InProcess(self.store, manager)
 
     def add(self, objects: Iterable[Object], options: WriteOptions | None = None) -> int:
-        """Create objects of any kinds that are not there yet, and say how many. Raises ApiError."""
+        """Create objects of any kinds that are not there yet, and say how many. Raises StatusError."""
         added = 0
         for obj in objects:
             kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])

@@ -21,8 +21,7 @@ from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.patch import CONTENT_TYPES
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import parse_field_selector
-from pumice.cluster.apiserver.status import ApiError as Refused
-from pumice.cluster.apiserver.status import no_such_path
+from pumice.cluster.apiserver.status import StatusError, no_such_path
 from pumice.cluster.apiserver.store import seen
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 
@@ -117,7 +116,7 @@ def _answering() -> Iterator[None]:
     """The store's refusals as clients know them."""
     try:
         yield
-    except Refused as error:
+    except StatusError as error:
         seconds = (error.details or {}).get("retryAfterSeconds")
         raise ApiError(error.code, error.reason, error.message, float(seconds) if seconds else None) from None
 

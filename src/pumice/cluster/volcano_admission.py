@@ -1,6 +1,6 @@
 """Volcano's webhooks without HTTP: its admission rules as rules of the embedded API server.
 
-A refusal reads as one of a webhook does, and has its code: 400, no reason. What the rules look up, they find in the store's world.
+A refusal reads as one of a webhook does, and has its code: 400, no reason. What the rules look up, they find in the store.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
-from pumice.cluster.apiserver import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, Store
+from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Store
 from pumice.cluster.apiserver.admission import Mutate, Validate
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.store_world import StoreWorld
+from pumice.cluster.store_lister import StoreLister
 from pumice.controllers import admission, kinds
 
 RESOURCES = {
@@ -25,27 +25,27 @@ RESOURCES = {
 }  #: by kind: the resource, and the word in the name of its webhook
 
 
-def volcano_rules(world: StoreWorld, settings: admission.Settings = admission.DEFAULTS) -> Iterable[AdmissionRule]:
+def volcano_rules(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> Iterable[AdmissionRule]:
     """For `Store.admission.add`. Mutations of all kinds come before validations, as the server does it."""
     for kind, rules in admission.RULES.items():
         resource, word = RESOURCES[kind]
         if rules.mutate is not None:
-            yield AdmissionRule((resource,), (admission.CREATE,), mutate=_mutation(world, settings))
+            yield AdmissionRule((resource,), (admission.CREATE,), mutate=_mutation(lister, settings))
         if rules.validate is not None:
-            yield AdmissionRule((resource,), tuple(sorted(rules.operations)), validate=_validation(world, settings, word))
+            yield AdmissionRule((resource,), tuple(sorted(rules.operations)), validate=_validation(lister, settings, word))
 
 
-def _mutation(world: StoreWorld, settings: admission.Settings) -> Mutate:
-    def mutate(review: AdmissionAttributes, _: AdmissionWorld) -> Object:
-        return admission.mutate(review.operation, review.obj, world, settings)
+def _mutation(lister: StoreLister, settings: admission.Settings) -> Mutate:
+    def mutate(review: AdmissionAttributes, _: AdmissionLister) -> Object:
+        return admission.mutate(review.operation, review.obj, lister, settings)
 
     return mutate
 
 
-def _validation(world: StoreWorld, settings: admission.Settings, word: str) -> Validate:
-    def validate(review: AdmissionAttributes, _: AdmissionWorld) -> AdmissionRefusal | None:
+def _validation(lister: StoreLister, settings: admission.Settings, word: str) -> Validate:
+    def validate(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
         new = None if review.operation == admission.DELETE else review.obj
-        problems = admission.validate(review.operation, new, review.old, world, settings)
+        problems = admission.validate(review.operation, new, review.old, lister, settings)
         if not problems:
             return None
         found = "; ".join(map(str, problems))

@@ -40,20 +40,20 @@ def expanded(
     wanted = [manifest for manifest in manifests if not manifest.obj["metadata"].get("uid")]
     if not wanted:
         return []
-    world = Memory((_plain(kind, item) for kind, item in present if kind in LOOKED_UP), now)
-    known = {kind: {subject["metadata"]["uid"] for subject in world.all(kind)} for kind in MADE}
-    loop = InMemoryLoop(world, _controllers({kind_of(manifest.obj) for manifest in wanted}))
+    cluster = Memory((_plain(kind, item) for kind, item in present if kind in LOOKED_UP), now)
+    known = {kind: {subject["metadata"]["uid"] for subject in cluster.all(kind)} for kind in MADE}
+    loop = InMemoryLoop(cluster, _controllers({kind_of(manifest.obj) for manifest in wanted}))
     for manifest in wanted:
-        obj = _selecting_its_own(_admitted(manifest, world), manifest)
+        obj = _selecting_its_own(_admitted(manifest, cluster), manifest)
         if (count := pods_asked(obj)) > MOST_PODS:
             told = f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster"
             raise InputError(told, where=manifest.where, subject=f"{obj['kind']} {obj['metadata'].get('name')}")
-        loop.observe(world.apply(Create(obj)))
+        loop.observe(cluster.apply(Create(obj)))
     loop.settle(now)
-    for group in list(world.all(kinds.POD_GROUP)):
-        loop.observe(world.put({**group, "status": {"phase": "Inqueue"}}))
+    for group in list(cluster.all(kinds.POD_GROUP)):
+        loop.observe(cluster.put({**group, "status": {"phase": "Inqueue"}}))
     loop.settle(now)
-    made = [subject for kind in MADE for subject in world.all(kind) if subject["metadata"]["uid"] not in known[kind]]
+    made = [subject for kind in MADE for subject in cluster.all(kind) if subject["metadata"]["uid"] not in known[kind]]
     return [_wire(subject) for subject in (_within_quotas(made, present, tell) if tell is not None else made)]
 
 
@@ -123,9 +123,9 @@ def _plain(kind: str, item: Wire) -> Object:
     return {"apiVersion": API_VERSIONS[kind], "kind": kind, **msgspec.json.decode(encode(item))}
 
 
-def _admitted(manifest: Manifest, world: Memory) -> Object:
+def _admitted(manifest: Manifest, cluster: Memory) -> Object:
     """The object with Volcano's defaults."""
-    problems = admission.validate(admission.CREATE, obj := admission.mutate(admission.CREATE, manifest.obj, world), None, world)
+    problems = admission.validate(admission.CREATE, obj := admission.mutate(admission.CREATE, manifest.obj, cluster), None, cluster)
     if problems:
         raise InputError("; ".join(map(str, problems)), where=manifest.where, subject=f"{obj['kind']} {obj['metadata'].get('name')}")
     return obj

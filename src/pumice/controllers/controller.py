@@ -2,8 +2,8 @@
 
 `watches` maps a kind (or EVERY kind) to a function from a change to keys. A key is any value that can be a dictionary key;
 most controllers use `Key`, the job controller one that also says what happened. `reconcile` is pure and repeatable: run again
-on the world that its writes have made, it writes nothing. Whoever runs it looks at one key at a time and shows it its own earlier
-writes: a decision made on an older world could be made twice.
+on the objects that its writes have made, it writes nothing. Whoever runs it looks at one key at a time and shows it its own earlier
+writes: a decision made on older objects could be made twice.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from pumice.api.json_objects import difference
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, controller_of, key_of, name_of, namespace_of, status_of, uid_of
-from pumice.controllers.world import World
 
 # What a reconciler wants done, as values. Somebody else sends them to an API server or applies them to a store.
 #
@@ -116,7 +116,7 @@ class Result(NamedTuple):
 
 NOTHING = Result()
 
-KeysOf = Callable[[ObjectChange, World], Iterable[Hashable]]
+KeysOf = Callable[[ObjectChange, Lister], Iterable[Hashable]]
 
 
 class Controller(Protocol):
@@ -128,7 +128,7 @@ class Controller(Protocol):
     @property
     def watches(self) -> Mapping[str, KeysOf]: ...
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result: ...
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result: ...
 
 
 @runtime_checkable
@@ -157,27 +157,31 @@ class Consults(Protocol):
 class LooksUp(Protocol):
     """A controller that asks for objects by name: a role may let these be read that does not let all of their kind be watched."""
 
-    def looks_up(self, key: Hashable, world: World) -> Iterable[tuple[str, Key]]: ...
+    def looks_up(self, key: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]: ...
 
 
-def itself(change: ObjectChange, world: World) -> Iterable[Key]:
+def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The changed object."""
     return (key_of(change.object),)
 
 
-def its_controller(kind: str) -> Callable[[ObjectChange, World], Iterable[Key]]:
+def its_controller(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
     """The object of this kind that controls, or did control, the changed one."""
 
-    def keys(change: ObjectChange, world: World) -> Iterable[Key]:
-        owners = ((namespace_of(state), controller_of(state)) for state in change.states)
-        return {Key(namespace, owner["name"]): None for namespace, owner in owners if owner and kind_of(owner) == kind}
+    def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
+        found: dict[Key, None] = {}
+        for state in change.states:
+            owner = controller_of(state)
+            if owner is not None and kind_of(owner) == kind:
+                found[Key(namespace_of(state), owner["name"])] = None
+        return found
 
     return keys
 
 
 def all_of(kind: str) -> KeysOf:
     """Every object of a kind: for the rare change that concerns them all."""
-    return lambda change, world: (key_of(subject) for subject in world.all(kind))
+    return lambda change, lister: (key_of(subject) for subject in lister.all(kind))
 
 
 def result(writes: Iterable[Write], later: Iterable[tuple[float, Hashable]] = ()) -> Result:

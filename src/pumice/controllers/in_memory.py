@@ -1,4 +1,4 @@
-"""A world in dictionaries that applies writes: for tests, examples and what-if questions.
+"""A cluster in dictionaries that applies writes: for tests, examples and what-if questions.
 
 It keeps the rules that controllers rely on: uids and resource versions are counted up, generation follows the spec, deletion
 waits for finalizers and, where a pod has a node, for somebody to finish it, and patches honour the uid. It has no validation.
@@ -31,7 +31,7 @@ class Memory:
         for subject in objects:
             self.apply(Create(subject))
 
-    # The world that controllers see
+    # What controllers look up
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return self._objects.get(kind, {}).get(Key(namespace, name))
@@ -153,10 +153,9 @@ def _has_ended(subject: Object) -> bool:
     return (subject.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-# Run controllers on a world until nothing changes: the whole control loop in one function.
+# Run controllers on it until nothing changes: the whole control loop in one function.
 #
-# Tests, examples and what-if questions use it as it is. A world that is fed from elsewhere too (the embedded store) uses `dispatch` with
-# its own loop instead.
+# Tests, examples and what-if questions use it as it is. The embedded store, which is fed from elsewhere too, has a loop of its own.
 
 
 class Unsettled(RuntimeError):
@@ -164,34 +163,34 @@ class Unsettled(RuntimeError):
 
 
 class InMemoryLoop:
-    """Controllers at work on a world: tell it what others changed, and let it settle."""
+    """Controllers at work on a cluster in memory: tell it what others changed, and let it settle."""
 
-    def __init__(self, world: Memory, controllers: Sequence[Controller]) -> None:
-        self.world = world
+    def __init__(self, cluster: Memory, controllers: Sequence[Controller]) -> None:
+        self.cluster = cluster
         self.controllers = controllers
         self.queue = KeyQueue(controllers)
-        self.queue.observe((ObjectChange(None, subject) for kind in world.kinds() for subject in world.all(kind)), world)
+        self.queue.observe((ObjectChange(None, subject) for kind in cluster.kinds() for subject in cluster.all(kind)), cluster)
 
     def observe(self, changes: Sequence[ObjectChange]) -> None:
-        self.queue.observe(changes, self.world)
+        self.queue.observe(changes, self.cluster)
 
     def settle(self, now: float, limit: int = 10_000) -> int:
         """Work until nothing is due; how many writes that took. Raises Unsettled after `limit` pieces of work."""
-        self.world.now = now
+        self.cluster.now = now
         written = 0
         for _ in range(limit):
             work = self.queue.pop(now)
             if work is None:
                 return written
-            outcome = work.controller.reconcile(work.key, self.world, now)
+            outcome = work.controller.reconcile(work.key, self.cluster, now)
             for write in outcome.writes:
-                self.queue.observe(self.world.apply(write), self.world)
+                self.queue.observe(self.cluster.apply(write), self.cluster)
             written += len(outcome.writes)
             for when, key in outcome.later:
                 self.queue.add_later(when, work.controller, key)
         raise Unsettled(f"not settled after {limit} reconciliations")
 
 
-def settle(world: Memory, controllers: Sequence[Controller], now: float, limit: int = 10_000) -> int:
-    """Start from every object of the world and work until nothing changes; how many writes that took."""
-    return InMemoryLoop(world, controllers).settle(now, limit)
+def settle(cluster: Memory, controllers: Sequence[Controller], now: float, limit: int = 10_000) -> int:
+    """Start from every object and work until nothing changes; how many writes that took."""
+    return InMemoryLoop(cluster, controllers).settle(now, limit)

@@ -1,6 +1,6 @@
 """Names of the kinds that controllers read and write: "Kind", or "Kind.group" outside the core group.
 
-A kind is named without its version: a world holds each object once, whatever version it is asked in.
+A kind is named without its version: a cluster holds each object once, whatever version it is asked in.
 """
 
 from __future__ import annotations

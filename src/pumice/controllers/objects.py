@@ -1,6 +1,6 @@
 """Reading wire objects: plain JSON dictionaries whose absent and null fields mean the same.
 
-An object that a world hands out is shared: read it, never change it; `api.json_objects.copied` gives one's own.
+An object that a lister hands out is shared: read it, never change it; `api.json_objects.copied` gives one's own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def owners_of(subject: Object) -> list[Object]:
 
 def controller_of(subject: Object) -> Object | None:
     """The owner reference that controls the object."""
-    return next((owner for owner in owners_of(subject) if owner.get("controller")), None)
+    for owner in owners_of(subject):
+        if owner.get("controller"):
+            return owner
+    return None
 
 
 def controlled_by(owner: Object) -> Object:
@@ -104,7 +107,7 @@ def field(subject: Object, path: str) -> Any:
 
 # Names for made objects: as unlike as random ones, yet the same for the same cause.
 #
-# A controller that decides twice on the same state of its world asks for the same name twice, and the second creation finds the first: no
+# A controller that decides twice on the same objects asks for the same name twice, and the second creation finds the first: no
 # bookkeeping of what was sent already is needed.
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  #: as Kubernetes draws them: no vowels, nothing that looks like another

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pumice.controllers.controller import EVERY, Controller, GivesUp, KeysOf, ObjectChange
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.world import World
+from pumice.controllers.lister import Lister
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +43,12 @@ class KeyQueue:
         """How much can be done at once."""
         return len(self._ready)
 
-    def observe(self, changes: Iterable[ObjectChange], world: World) -> None:
+    def observe(self, changes: Iterable[ObjectChange], lister: Lister) -> None:
         """Queue what these changes touch."""
         for change in changes:
             kind = kind_of(change.object)
             for controller, keys_of in (*self._watchers.get(kind, ()), *self._watchers.get(EVERY, ())):
-                for key in _keys(controller, keys_of, change, world):
+                for key in _keys(controller, keys_of, change, lister):
                     self.add(controller, key)
 
     def add(self, controller: Controller, key: Hashable) -> None:
@@ -84,9 +84,9 @@ class KeyQueue:
         return work
 
 
-def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, world: World) -> list[Hashable]:
+def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, lister: Lister) -> list[Hashable]:
     try:
-        return list(keys_of(change, world))
+        return list(keys_of(change, lister))
     except Exception:
         log.exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
         return []

@@ -1,4 +1,4 @@
-"""A live cluster as controllers and admission rules see it: their `World`, kept by reflectors and by the answers to our own writes.
+"""A live cluster as controllers and admission rules see it: their `Lister`, kept by reflectors and by the answers to our own writes.
 
 Answers go in at once, so that a decision always sees the writes made before it; what a watch tells later of the same version is no news,
 and what it tells of an older one is dropped. An object that was seen to go does not come back by a late answer. The server's bookkeeping
@@ -21,8 +21,8 @@ from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, Transport
 from pumice.controllers import kinds
 from pumice.controllers.controller import ObjectChange
+from pumice.controllers.lister import IndexKey, KeyIndex
 from pumice.controllers.objects import Key, Object, key_of, labels_of, uid_of
-from pumice.controllers.world import IndexKey, KeyIndex
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
 
@@ -30,7 +30,7 @@ decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ObjectCache:
-    """A World. `wake` is called when there is something to `take` after there was nothing."""
+    """A Lister. `wake` is called when there is something to `take` after there was nothing."""
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
@@ -40,7 +40,7 @@ class ObjectCache:
         self._changes: list[ObjectChange] = []
         self._buried: OrderedDict[str, None] = OrderedDict()
 
-    # The world that controllers see
+    # What controllers look up
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return self._objects.get(kind, {}).get(namespace, {}).get(name)

@@ -113,7 +113,14 @@ def _curves(
     count = nodes.allocatable[cluster.dimensions.columns[GPU_MILLI]] // (1000 * WHOLE)
     left = np.where(np.arange(int(count.max())) < count[:, None], WHOLE, 0.0)
     cpu = nodes.allocatable[CPU].copy()
-    fragments = typical.fragments(cpu, left)
+    fragments, changed = typical.fragments(cpu, left), set[int]()
+
+    def fragmented() -> float:
+        rows = [*changed]
+        changed.clear()
+        fragments[rows] = typical.fragments(cpu[rows], left[rows])
+        return float(fragments.sum())
+
     arrived = allocated = 0.0
     curve, fragmentation, reached = Curve(), Curve(), 0
     for work in pods:
@@ -125,16 +132,16 @@ def _curves(
             allocated += gpu_milli(work)
             cpu[row] -= kind.cpu_milli
             left[row, list(cards)] -= kind.ask.milli
-            fragments[row] = typical.fragments(cpu[row : row + 1], left[row : row + 1])[0]
+            changed.add(row)
         while reached < load * 100 and 100 * arrived >= (reached + 1) * capacity:
             reached += 1
             curve[str(reached)] = round(100 * allocated / capacity, 6)
-            fragmentation[str(reached)] = round(100 * float(fragments.sum()) / capacity, 6)
-    gpus = capacity / 1000
+            fragmentation[str(reached)] = round(100 * fragmented() / capacity, 6)
+    gpus, left_over = capacity / 1000, fragmented()
     told = {
         "arrived": {"gpu": arrived / capacity},
         "utilisation": {"cpu": 1 - float(cpu.sum() / nodes.allocatable[CPU].sum()), "gpu": allocated / capacity},
-        "fragmentation": {"gpu": float(fragments.sum()) / 1000, "share": float(fragments.sum()) / 1000 / gpus},
+        "fragmentation": {"gpu": left_over / 1000, "share": left_over / 1000 / gpus},
         "pods": len(pods),
         "placed": len(placed),
         "refused": len(pods) - len(placed),

@@ -7,9 +7,7 @@ goes on where it was. Results do not depend on the number of processes.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -23,7 +21,7 @@ from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
 from pumice.simulate.run import Scenario, Summary, simulate
-from pumice.simulate.world import Habits
+from pumice.simulate.simulated_cluster import Habits
 
 #: of Student's distribution, 95 %, two sides, by degrees of freedom; 1.96 beyond
 STUDENT = (
@@ -97,6 +95,9 @@ def _played(works: list[ComparedRun], processes: int | None) -> Iterator[tuple[C
     if processes == 1 or len(works) < 2:
         yield from ((work, work.play()) for work in works)
         return
+    import multiprocessing  # nothing of it is for a single simulation
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         futures = {pool.submit(work.play): work for work in works}
         for future in as_completed(futures):

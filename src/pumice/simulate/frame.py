@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,10 @@ def frame_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Frame:
     return Frame(zip(names, arrays, strict=True))
 
 
-def read_frame(path: Path) -> Frame:
-    """A CSV file that a simulation has written."""
+def read_frame(path: Path, names: Collection[str] = ()) -> Frame:
+    """A CSV file that a simulation has written, or these columns of it."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
-        return frame_of(next(reader), reader)
+        head = next(reader)
+        places = [place for place, name in enumerate(head) if not names or name in names]
+        return frame_of([head[place] for place in places], ([row[place] for place in places] for row in reader))

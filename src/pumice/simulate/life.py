@@ -1,10 +1,10 @@
-"""A job in the simulated world: what of it runs since when, how much is left, what was lost."""
+"""A job in a simulation: what of it runs since when, how much is left, what was lost."""
 
 from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pumice.simulate.objects import Amounts, amounts_of, object_name
+from pumice.simulate.objects import Amounts, amounts_of, object_name, total_of
 from pumice.simulate.work import Work
 
 P = TypeVar("P")
@@ -26,12 +26,12 @@ class Life:
     """One job from its submission to its end."""
 
     __slots__ = (
-        "amounts",
         "end",
         "evictions",
         "left",
         "lost",
         "number",
+        "pods",
         "reason",
         "runs",
         "start",
@@ -46,9 +46,8 @@ class Life:
         self.number = number  #: in order of arrival
         self.work = work
         self.uid = f"{work.namespace}/{object_name(work)}"
-        self.amounts = [amounts_of(role) for role in work.roles]  #: of one pod, by role
-        self.total = Amounts(*(sum(a[i] * r.count for a, r in zip(self.amounts, work.roles, strict=True)) for i in range(3)))
-        self.unfinished = work.pods
+        self.total = total_of(work.roles)
+        self.pods = self.unfinished = work.pods
         self.left: dict[str, float] = {}  #: by pod uid: seconds of work, where it is not all of it
         self.runs: list[Run[Any]] = []
         self.start: float | None = None
@@ -69,9 +68,9 @@ class Life:
 
     def amount(self, index: int) -> Amounts:
         """What its pod of this number holds."""
-        for role, amounts in zip(self.work.roles, self.amounts, strict=True):
+        for role in self.work.roles:
             if index < role.count:
-                return amounts
+                return amounts_of(role)
             index -= role.count
         raise IndexError(index)
 

@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, USER
 from pumice.api.core import PriorityClass
 from pumice.api.meta import Metadata
-from pumice.api.pod import Pod, PodStatus
+from pumice.api.pod import Pod, PodSpec, PodStatus
 from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 from pumice.scheduler.model.template import requested_by_containers
 from pumice.simulate.work import Role, Work
+
+WAITING = PodStatus(phase="Pending")
 
 
 class Amounts(NamedTuple):
@@ -74,16 +76,21 @@ def _least(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
 
 def pods_of(work: Work, created: str, scheduler: str, *, grouped: bool) -> list[Pod]:
     """Its pods, none of them placed."""
-    name, pods, waiting = object_name(work), list[Pod](), PodStatus(phase="Pending")
+    name, pods = object_name(work), list[Pod]()
     for role in work.roles:
-        spec = replace(role.spec, scheduler_name=scheduler, priority=work.priority or role.spec.priority)
+        spec = _spec_of(role, scheduler, work.priority)
         annotations = {**(role.annotations or {}), GROUP_NAME: name} if grouped else role.annotations
         first = len(pods)
         pods += [
-            Pod(Metadata(f"{name}-{index}", work.namespace, None, role.labels, annotations, created), spec, waiting)
+            Pod(Metadata(f"{name}-{index}", work.namespace, None, role.labels, annotations, created), spec, WAITING)
             for index in range(first, first + role.count)
         ]
     return pods
+
+
+@lru_cache(maxsize=4096)
+def _spec_of(role: Role, scheduler: str, priority: int) -> PodSpec:
+    return replace(role.spec, scheduler_name=scheduler, priority=priority or role.spec.priority)
 
 
 def queue(name: str, weight: int = 1) -> Queue:
@@ -92,6 +99,12 @@ def queue(name: str, weight: int = 1) -> Queue:
 
 def priority_class(priority: int) -> PriorityClass:
     return PriorityClass(Metadata(class_name(priority)), priority)
+
+
+@lru_cache(maxsize=4096)
+def total_of(roles: tuple[Role, ...]) -> Amounts:
+    """Of all pods."""
+    return Amounts(*(sum(amounts_of(role)[index] * role.count for role in roles) for index in range(len(Amounts._fields))))
 
 
 @lru_cache(maxsize=4096)

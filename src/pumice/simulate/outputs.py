@@ -12,6 +12,7 @@ import msgspec
 from pumice.simulate import columns
 from pumice.simulate.frame import read_frame
 from pumice.simulate.report import report
+from pumice.simulate.report_charts import columns_for
 from pumice.simulate.series import Series
 
 
@@ -54,7 +55,8 @@ class Folder:
             table.write((time, *key, value))
         table.close()
         (self.path / "summary.json").write_bytes(as_json(summary))
-        page = report(summary, read_frame(self.path / "jobs.csv"), read_frame(self.path / "series.csv"))
+        jobs = read_frame(self.path / "jobs.csv", columns_for(summary["measures"]["jobs"]))
+        page = report(summary, jobs, read_frame(self.path / "series.csv"))
         (self.path / "report.html").write_text(page, encoding="utf-8")
 
 

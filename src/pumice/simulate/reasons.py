@@ -5,7 +5,7 @@ Jobs that wait alike are told of together, and what is said of one of them is lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, Waiting
 from pumice.scheduler.model.job import Job
@@ -25,14 +25,16 @@ class Reasons:
         before, self._last = self._last, decisions.conclusion
         if self._last is before:
             return
-        self._write(self._last.refused)
+        for waiting in self._last.refused:
+            self._write(waiting)
         for standing in self._last.standings:
             if not standing.pods:
                 for member in standing.members:
                     self._keep(member.job, before)
             elif len(standing.members) == 1:
-                self._write(standing.waiting(standing.members[0])[-1:])
-        self._write(self._last.stranded)
+                self._write(standing.last_word(standing.members[0]))
+        for waiting in self._last.stranded:
+            self._write(waiting)
 
     def settle(self, job: Job | None) -> None:
         """The job waits no more, or nobody will look at it again."""
@@ -40,11 +42,9 @@ class Reasons:
             self._keep(job, self._last)
 
     def _keep(self, job: Job, said: Conclusion | None) -> None:
-        if said is not None and (word := said.last_word(job)) is not None:
-            self._write([word])
+        self._write(said.last_word(job) if said is not None else None)
 
-    def _write(self, words: Iterable[Waiting]) -> None:
-        for waiting in words:
-            life = self._lives.get(waiting.task.uid)
-            if life is not None and life.start is None:
-                life.reason = waiting.message
+    def _write(self, word: Waiting | None) -> None:
+        life = self._lives.get(word.task.uid) if word is not None else None
+        if word is not None and life is not None and life.start is None:
+            life.reason = word.message

@@ -1,18 +1,18 @@
-"""What is written down while the world goes on: a row for each job, events, values over time."""
+"""What is written down while a simulation goes on: a row for each job, events, values over time."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.gauges import Gauges, counted
 from pumice.simulate.life import Life
 from pumice.simulate.longest import Longest
-from pumice.simulate.objects import Amounts
-from pumice.simulate.series import Series, SeriesKey
+from pumice.simulate.objects import Amounts, amounts_of
+from pumice.simulate.series import Series, SeriesKey, Signal
 
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown
@@ -55,6 +55,7 @@ class Record:
         self.ended_last = 0.0
         self.now = 0.0
         self._job, self._event = job, event
+        self._signals: dict[tuple[str, str, str], tuple[Signal, Signal]] = {}  #: of a queue, and of the cluster
         self._early: dict[int, Row] = {}  #: rows of jobs that wait for those of earlier ones
         self._next = 0
 
@@ -86,9 +87,14 @@ class Record:
         self.series.advance(now)
 
     def _add(self, series: str, resource: str, queue: str, more: float) -> None:
-        if more:
-            self.series.signal(SeriesKey(series, resource, queue), self.now).add(self.now, more)
-            self.series.signal(SeriesKey(series, resource), self.now).add(self.now, more)
+        if not more:
+            return
+        key = series, resource, queue
+        if key not in self._signals:
+            queues, whole = SeriesKey(series, resource, queue), SeriesKey(series, resource)
+            self._signals[key] = self.series.signal(queues, self.now), self.series.signal(whole, self.now)
+        for signal in self._signals[key]:
+            signal.add(self.now, more)
 
     def _count(self, life: Life, state: str) -> None:
         """The job has another state."""
@@ -122,9 +128,9 @@ class Record:
         self._count(life, "waiting")
         for name, amount in zip(RESOURCES, life.total, strict=True):
             self._add("asked", name, work.queue, amount)
-        self._event((self.now, "submit", work.name, work.queue, "", work.pods, ""))
+        self._event((self.now, "submit", work.name, work.queue, "", life.pods, ""))
 
-    def started(self, life: Life, tasks: Iterable[Placed], *, first: bool) -> None:
+    def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
         work = life.work
         if first:
             wait = self.now - work.submit
@@ -132,10 +138,9 @@ class Record:
             self.longest.add(life, wait)
         self._count(life, "running")
         self._hold(life, tasks, 1)
-        for node, count in Counter(task.node_name for task in tasks).items():
-            self._event((self.now, "start", work.name, work.queue, node, count, ""))
+        self._on_nodes("start", life, tasks)
 
-    def stopped(self, life: Life, tasks: Iterable[Placed], done: float, *, kept: float) -> None:
+    def stopped(self, life: Life, tasks: Collection[Placed], done: float, *, kept: float) -> None:
         """Pods that ran for so long hold nothing more; `kept` of the time was not for nothing."""
         amounts = self._hold(life, tasks, -1)
         good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
@@ -143,11 +148,10 @@ class Record:
             good[index] += amount * kept
             lost[index] += amount * (done - kept)
 
-    def _hold(self, life: Life, tasks: Iterable[Placed], sign: int) -> list[float]:
+    def _hold(self, life: Life, tasks: Collection[Placed], sign: int) -> list[float]:
         """What these pods hold together is held from now on, or no more."""
-        if len(life.amounts) == 1:
-            count = sum(1 for _ in tasks)
-            held = [amount * count for amount in life.amounts[0]]
+        if len(life.work.roles) == 1:
+            held = [amount * len(tasks) for amount in amounts_of(life.work.roles[0])]
         else:
             held = [sum(amounts) for amounts in zip(*(life.amount(int(task.name.rpartition("-")[2])) for task in tasks), strict=True)]
         for name, amount in zip(RESOURCES, held, strict=True):
@@ -157,8 +161,13 @@ class Record:
     def evicted(self, life: Life, tasks: Sequence[Placed], action: str, beneficiary: str = "") -> None:
         self.evictions[life.work.queue] += len(tasks)
         detail = f"{action} for {beneficiary}" if beneficiary else action
-        for node, count in Counter(task.node_name for task in tasks).items():
-            self._event((self.now, "evict", life.work.name, life.work.queue, node, count, detail))
+        self._on_nodes("evict", life, tasks, detail)
+
+    def _on_nodes(self, event: str, life: Life, tasks: Iterable[Placed], detail: str = "") -> None:
+        """An event on each node that the pods are on."""
+        if self._event is not _ignore:
+            for node, count in Counter(task.node_name for task in tasks).items():
+                self._event((self.now, event, life.work.name, life.work.queue, node, count, detail))
 
     def returned(self, life: Life) -> None:
         """Evicted pods of it wait anew."""
@@ -174,7 +183,7 @@ class Record:
         self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
         for name, amount in zip(RESOURCES, life.total, strict=True):
             self._add("asked", name, work.queue, -amount)
-        self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", work.pods, ""))
+        self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
         self._finish(life)
 
     def close(self, left: Iterable[Life]) -> None:
@@ -209,7 +218,7 @@ def row(life: Life, now: float) -> Row:
         work.queue,
         work.user,
         *times,
-        work.pods,
+        life.pods,
         *life.total,
         work.priority,
         life.evictions,

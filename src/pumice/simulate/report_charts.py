@@ -14,11 +14,17 @@ from pumice.simulate.resampling import Column, bent_points, between, bins, share
 
 Chart = dict[str, Any]
 DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold
+COLUMNS = ("queue", "submit", "start", "end", "wait", "slowdown", "cpu", "gpu", "evictions", "lost")  #: of jobs, that all charts read
 MOST_ROWS = 16  #: queues that have a row of their own; the smallest of more are shown together
 MOST_LINES = 8  #: queues that have a line of their own
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 REST = "other queues"
 UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
+
+
+def columns_for(jobs: int) -> tuple[str, ...]:
+    """Those of jobs.csv that the charts of so many jobs are made of."""
+    return (*COLUMNS, "job") if jobs <= DRAWN_ONE_BY_ONE else COLUMNS
 
 
 class Shown:
@@ -53,7 +59,8 @@ class Shown:
 
 def charts(jobs: Columns, series: Columns) -> list[Chart]:
     told = ReportSeries(series)
-    rows, lines = Shown(jobs, told, MOST_ROWS), Shown(jobs, told, MOST_LINES)
+    rows = Shown(jobs, told, MOST_ROWS)
+    lines = rows if len(rows.queues) <= MOST_LINES else Shown(jobs, told, MOST_LINES)
     found = [
         _schedule(rows),
         _allocation(lines),
@@ -71,7 +78,7 @@ def charts(jobs: Columns, series: Columns) -> list[Chart]:
 
 def _schedule(shown: Shown) -> Chart:
     jobs = shown.jobs
-    if len(jobs["job"]) <= DRAWN_ONE_BY_ONE:
+    if len(jobs["submit"]) <= DRAWN_ONE_BY_ONE:
         columns = {
             "name": [str(name) for name in jobs["job"]],
             "queue": shown.queue_of.tolist(),

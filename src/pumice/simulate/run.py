@@ -20,8 +20,8 @@ from pumice.simulate.inputs import Source
 from pumice.simulate.objects import queue
 from pumice.simulate.outputs import Folder
 from pumice.simulate.record import Record
+from pumice.simulate.simulated_cluster import Habits, Rank, SimulatedCluster
 from pumice.simulate.work import Workload
-from pumice.simulate.world import Habits, Rank, World
 
 Summary = dict[str, Any]
 
@@ -49,16 +49,18 @@ def play_fast(scenario: Scenario, workload: Workload, record: Record) -> None:
         raise InputError(f"faults.{faults.of_objects}: nothing is sent to anybody here; say --whole, or leave it out", where=workload.name)
     cluster = cluster_of(scenario.policy, workload)
     jobs = disturbed(workload.jobs, faults, seed) if faults.stragglers or faults.estimates else workload.jobs
-    world = World(cluster, scenario.policy, jobs, record, scenario.habits, workload.began or 0.0)
-    world.skew_s = faults.skew_s
+    simulated = SimulatedCluster(cluster, scenario.policy, jobs, record, scenario.habits, workload.began or 0.0)
+    simulated.skew_s = faults.skew_s
     first = record.now
 
     def at(when: float, call: Callable[[], None]) -> None:
-        world.at(when, Rank.NODE, lambda subject: call(), None)
+        simulated.at(when, Rank.NODE, lambda subject: call(), None)
 
-    for accidents in accidents_of(faults, seed, at, NodeLosses(workload.nodes, world.fail, world.join), lambda random: world.leave()):
-        accidents.begin(first, lambda: world.goes_on)
-    world.play()
+    for accidents in accidents_of(
+        faults, seed, at, NodeLosses(workload.nodes, simulated.fail, simulated.join), lambda random: simulated.leave()
+    ):
+        accidents.begin(first, lambda: simulated.goes_on)
+    simulated.play()
 
 
 def simulate(

@@ -51,10 +51,15 @@ class Series:
         self._start = 0.0
         self._step = 1.0
         self._steps = 0  #: that are behind
+        self.next_step = 1.0
 
     def begin(self, now: float) -> None:
         """Nothing has been before."""
         self._start = now
+        self._went_on()
+
+    def _went_on(self) -> None:
+        self.next_step = self._start + (self._steps + 1) * self._step
 
     def signal(self, key: SeriesKey, now: float) -> Signal:
         signal = self.signals.get(key)
@@ -68,10 +73,6 @@ class Series:
         signal = self.signals.get(key)
         return 0.0 if signal is None else signal.value
 
-    @property
-    def next_step(self) -> float:
-        return self._start + (self._steps + 1) * self._step
-
     def advance(self, now: float) -> bool:
         """Note what has been before `now`; whether there was a step."""
         if now < self.next_step:
@@ -83,6 +84,7 @@ class Series:
             for signal in self.signals.values():
                 signal.notes.append(signal.integral(when))
             self._steps += 1
+            self._went_on()
         return True
 
     def _halve(self) -> None:
@@ -90,6 +92,7 @@ class Series:
             del signal.notes[::2]
         self._steps //= 2
         self._step *= 2
+        self._went_on()
 
     def rows(self, end: float) -> Iterator[tuple[float, SeriesKey, float]]:
         """The mean over each step, in order of time; what does not change is not said again."""

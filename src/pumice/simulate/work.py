@@ -1,6 +1,7 @@
 """What a workload is made of: jobs with the pods they consist of, and what the file told beside them.
 
-Readers (`formats/`) give these, in the order of submission; the world makes Kubernetes objects of them when their time has come.
+Readers (`formats/`) give these, in the order of submission; the simulated cluster makes Kubernetes objects of them when their time has
+come.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     objects.powerless_priorities,
     objects.blocking_budgets,
     objects.never_fits,
+    objects.unheeded_topologies,
 )
 RANK = {level: number for number, level in enumerate(Level)}
 

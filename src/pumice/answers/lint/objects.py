@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pumice.answers.fits import fits
+from pumice.answers.fits import claims, fits
 from pumice.answers.lint.finding import Finding, Level
 from pumice.api.selectors import matches
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -76,3 +77,15 @@ def never_fits(cluster: Cluster, policy: Policy, now: float, world: World) -> It
         if fit.bound is not None:
             text = f"it can never run here: {fit.bound.text}" + (f"; {fit.largest}" if fit.largest else "")
             yield Finding("never-fits", Level.ERROR, f"podgroup/{job.uid}", text, "Ask for less, or add what is short")
+        elif fit.waits_for:
+            text = f"it waits for {claims(fit.waits_for)}, without which none of its pods starts"
+            fix = "Create what is missing, or look why it is not bound"
+            yield Finding("waits-for-claim", Level.WARNING, f"podgroup/{job.uid}", text, fix)
+
+
+def unheeded_topologies(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
+    """Jobs that wait, whose hard network topology no plugin knows."""
+    for uid, job in sorted({**cluster.waiting, **cluster.not_enqueued}.items()):
+        if job.group is not None and why_unheeded(job.group, policy):
+            text = "its hard network topology has no effect: no plugin heeds it"
+            yield Finding("topology-unheeded", Level.WARNING, f"podgroup/{uid}", text, "Add network-topology-aware to the plugins")

@@ -4,25 +4,25 @@
 given to either as `AdmissionRule`s.
 """
 
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, UserInfo, WriteOptions
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, UserInfo, WriteOptions
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.deletion import DeleteOptions
 from pumice.cluster.apiserver.journal import export_cluster, import_cluster
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.server import Server
-from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import ListPage, Store
 
 __all__ = [
     "AdmissionAttributes",
+    "AdmissionLister",
     "AdmissionRefusal",
     "AdmissionRule",
-    "AdmissionWorld",
-    "ApiError",
     "DeleteOptions",
     "ListPage",
     "PatchRequest",
     "Server",
+    "StatusError",
     "Store",
     "UserInfo",
     "WriteOptions",

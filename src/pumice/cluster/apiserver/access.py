@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import AdmissionWorld, UserInfo
+from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo
 from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.store import Store
@@ -21,7 +21,7 @@ _ANONYMOUS, _UNAUTHENTICATED, _AUTHENTICATED = "system:anonymous", "system:unaut
 
 
 def wanted(headers: Mapping[str, str]) -> UserInfo | None:
-    """Whom the request wants to act as, as it says it; None if it does not. Raises ApiError 400 for parts without a user."""
+    """Whom the request wants to act as, as it says it; None if it does not. Raises StatusError 400 for parts without a user."""
     groups = _values(headers.get("impersonate-group", ""))
     extra = tuple(
         (unquote(name.removeprefix(_EXTRA)), _values(value)) for name, value in sorted(headers.items()) if name.startswith(_EXTRA)
@@ -39,10 +39,10 @@ def _values(text: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in text.split(",") if value.strip())
 
 
-def acting(world: AdmissionWorld, user: UserInfo, as_: UserInfo) -> UserInfo:
-    """The user that the request acts as. Raises ApiError 403 for the first part that is not allowed."""
+def acting(lister: AdmissionLister, user: UserInfo, as_: UserInfo) -> UserInfo:
+    """The user that the request acts as. Raises StatusError 403 for the first part that is not allowed."""
     for act in _acts(as_):
-        if not allowed(world, user, act):
+        if not allowed(lister, user, act):
             where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
             resource = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
             why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{act.group}" {where}'
@@ -90,7 +90,7 @@ class AccessControl:
         self.tokens = tokens
 
     def user_of(self, request: Request) -> UserInfo:
-        """Raises ApiError 401 without a token that is known."""
+        """Raises StatusError 401 without a token that is known."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
             if request.path in _OPEN_PATHS:
@@ -103,7 +103,7 @@ class AccessControl:
         return acting(self._store, user, other) if other is not None else user
 
     def require(self, user: UserInfo, verb: str, target: Target) -> None:
-        """Raises ApiError 403."""
+        """Raises StatusError 403."""
         if ADMINISTRATORS in user.groups or (target.kind.reviewed_only and target.kind.kind.startswith("SelfSubject")):
             return
         kind = target.kind
@@ -122,4 +122,4 @@ class AccessControl:
         ):
             return
         if not allowed(self._store, user, Attributes("get", path=path)):
-            raise status.ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})
+            raise status.StatusError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})

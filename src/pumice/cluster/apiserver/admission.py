@@ -1,7 +1,7 @@
 """Admission: rules that may change an object on its way in, and rules that may refuse it.
 
 An `AdmissionRule` names resources and operations and has a `mutate` or a `validate`, or both. They are pure: `AdmissionAttributes` and a
-read-only `AdmissionWorld` go in, an object or an `AdmissionRefusal` comes out. The server brings rules of its own (`own_rules`); others,
+read-only `AdmissionLister` go in, an object or an `AdmissionRefusal` comes out. The server brings rules of its own (`own_rules`); others,
 such as Volcano's, are added to them.
 All mutations run before all validations. `mutate` returns a new object or changes the given one, which nobody else holds.
 """
@@ -17,7 +17,7 @@ from pumice.api.quota import pod_totals, why_refused, written
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.pod_defaults import qos_class
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import ApiError, forbidden
+from pumice.cluster.apiserver.status import StatusError, forbidden
 
 
 class UserInfo(NamedTuple):
@@ -46,7 +46,7 @@ class WriteOptions:
     warnings: list[str] = field(default_factory=list)  #: filled by the store
 
 
-class AdmissionWorld(Protocol):
+class AdmissionLister(Protocol):
     """What a rule may look up."""
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None: ...
@@ -82,14 +82,14 @@ class AdmissionRefusal(NamedTuple):
     code: int = 403
     reason: str = "Forbidden"
 
-    def error(self, review: AdmissionAttributes) -> ApiError:
+    def error(self, review: AdmissionAttributes) -> StatusError:
         if self.reason == "Forbidden":
             return forbidden(review.kind.plural, review.kind.group, review.name, self.message)
-        return ApiError(self.code, self.reason, self.message)
+        return StatusError(self.code, self.reason, self.message)
 
 
-Mutate = Callable[[AdmissionAttributes, AdmissionWorld], Object]
-Validate = Callable[[AdmissionAttributes, AdmissionWorld], "AdmissionRefusal | None"]
+Mutate = Callable[[AdmissionAttributes, AdmissionLister], Object]
+Validate = Callable[[AdmissionAttributes, AdmissionLister], "AdmissionRefusal | None"]
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,16 @@ class Admission:
             self._found[(resource, review.operation)] = found
         return found
 
-    def mutated(self, review: AdmissionAttributes, world: AdmissionWorld) -> Object:
+    def mutated(self, review: AdmissionAttributes, lister: AdmissionLister) -> Object:
         obj = review.obj
         for mutate in self._for(review)[0]:
-            obj = mutate(review if obj is review.obj else review.about(obj), world)
+            obj = mutate(review if obj is review.obj else review.about(obj), lister)
         return obj
 
-    def check(self, review: AdmissionAttributes, world: AdmissionWorld) -> None:
-        """Raises ApiError with the first refusal."""
+    def check(self, review: AdmissionAttributes, lister: AdmissionLister) -> None:
+        """Raises StatusError with the first refusal."""
         for validate in self._for(review)[1]:
-            refusal = validate(review, world)
+            refusal = validate(review, lister)
             if refusal is not None:
                 raise refusal.error(review)
 
@@ -146,13 +146,13 @@ class Admission:
 GROWING = ("services", "persistentvolumeclaims", "pods/resize")  #: what a change may make dearer
 
 
-def within_quota(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def within_quota(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     """Refuses what would take a namespace over one of its quotas, and pods that do not say what a quota asks."""
     if not review.namespace:
         return None
     resource = review.kind.resource
-    for quota in world.all("resourcequotas", review.namespace):
-        why = why_refused(quota, resource, review.obj, review.old, lambda counted: world.all(counted, review.namespace))
+    for quota in lister.all("resourcequotas", review.namespace):
+        why = why_refused(quota, resource, review.obj, review.old, lambda counted: lister.all(counted, review.namespace))
         if why:
             return AdmissionRefusal(why)
     return None
@@ -171,8 +171,8 @@ def limit_range_rules() -> list[AdmissionRule]:
     ]
 
 
-def _limits(review: AdmissionAttributes, world: AdmissionWorld, *types: str) -> list[Object]:
-    ranges = (limit for obj in world.all("limitranges", review.namespace) for limit in (obj.get("spec") or {}).get("limits", ()))
+def _limits(review: AdmissionAttributes, lister: AdmissionLister, *types: str) -> list[Object]:
+    ranges = (limit for obj in lister.all("limitranges", review.namespace) for limit in (obj.get("spec") or {}).get("limits", ()))
     return [limit for limit in ranges if limit.get("type") in types]
 
 
@@ -180,8 +180,8 @@ def _containers(spec: Object) -> list[Object]:
     return [*spec.get("containers", ()), *spec.get("initContainers", ())]
 
 
-def _with_defaults(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
-    limits = _limits(review, world, "Container")
+def _with_defaults(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
+    limits = _limits(review, lister, "Container")
     if not limits:
         return review.obj
     spec = review.obj["spec"]
@@ -194,10 +194,10 @@ def _with_defaults(review: AdmissionAttributes, world: AdmissionWorld) -> Object
     return review.obj
 
 
-def _pod_within(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _pod_within(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     found: list[str] = []
     spec = review.obj["spec"]
-    for limit in _limits(review, world, "Container", "Pod"):
+    for limit in _limits(review, lister, "Container", "Pod"):
         if limit["type"] == "Pod":
             found += _complaints(limit, *pod_totals(spec))
             continue
@@ -207,10 +207,10 @@ def _pod_within(review: AdmissionAttributes, world: AdmissionWorld) -> Admission
     return _outside_range(found)
 
 
-def _claim_within(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _claim_within(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     requests = _milli(((review.obj.get("spec") or {}).get("resources") or {}).get("requests") or {})
     found: list[str] = []
-    for limit in _limits(review, world, "PersistentVolumeClaim"):
+    for limit in _limits(review, lister, "PersistentVolumeClaim"):
         found += _complaints(limit, requests, requests)
     return _outside_range(found)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.cluster.apiserver import admission
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, limit_range_rules
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, limit_range_rules
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
 from pumice.cluster.apiserver.metadata import name_suffix
 from pumice.cluster.apiserver.rbac import escalation_rules
@@ -28,16 +28,16 @@ def priority_rules() -> list[AdmissionRule]:
     ]
 
 
-def _class_of(pod: Object, world: AdmissionWorld) -> Object | None:
+def _class_of(pod: Object, lister: AdmissionLister) -> Object | None:
     """The class a pod names, or the one that is the default for all."""
     name = pod["spec"].get("priorityClassName")
     if name:
-        return world.find(CLASSES, "", name)
-    return min(_defaults(world), key=lambda one: int(one["value"]), default=None)
+        return lister.find(CLASSES, "", name)
+    return min(_defaults(lister), key=lambda one: int(one["value"]), default=None)
 
 
-def _defaults(world: AdmissionWorld) -> list[Object]:
-    return [one for one in world.all(CLASSES) if one.get("globalDefault")]
+def _defaults(lister: AdmissionLister) -> list[Object]:
+    return [one for one in lister.all(CLASSES) if one.get("globalDefault")]
 
 
 def _computed(found: Object | None) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def _computed(found: Object | None) -> dict[str, Any]:
     return {"priority": known.get("value", 0), "preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
 
 
-def _with_priority(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
-    spec, found = review.obj["spec"], _class_of(review.obj, world)
+def _with_priority(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
+    spec, found = review.obj["spec"], _class_of(review.obj, lister)
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]
     for field, value in _computed(found).items():
@@ -54,8 +54,8 @@ def _with_priority(review: AdmissionAttributes, world: AdmissionWorld) -> Object
     return review.obj
 
 
-def _says_its_class(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
-    spec, found = review.obj["spec"], _class_of(review.obj, world)
+def _says_its_class(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
+    spec, found = review.obj["spec"], _class_of(review.obj, lister)
     if found is None and spec.get("priorityClassName"):
         return AdmissionRefusal(f"no PriorityClass with name {spec['priorityClassName']} was found")
     for field, value in _computed(found).items():
@@ -66,7 +66,7 @@ def _says_its_class(review: AdmissionAttributes, world: AdmissionWorld) -> Admis
     return None
 
 
-def _keeping_priority(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
+def _keeping_priority(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
     """A write that leaves the priority out does not take it away."""
     assert review.old is not None
     for field in _COMPUTED:
@@ -75,8 +75,8 @@ def _keeping_priority(review: AdmissionAttributes, world: AdmissionWorld) -> Obj
     return review.obj
 
 
-def _one_default(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
-    others = [one["metadata"]["name"] for one in _defaults(world) if one["metadata"]["name"] != review.name]
+def _one_default(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
+    others = [one["metadata"]["name"] for one in _defaults(lister) if one["metadata"]["name"] != review.name]
     if not review.obj.get("globalDefault") or not others:
         return None
     return AdmissionRefusal(f"PriorityClass {others[0]} is already marked as default. Only one default can exist")
@@ -100,15 +100,15 @@ def service_account_rules() -> list[AdmissionRule]:
     return [AdmissionRule(("pods",), ("CREATE",), mutate=_with_account, validate=_account_exists)]
 
 
-def _account_of(review: AdmissionAttributes, world: AdmissionWorld) -> Object | None:
-    return world.find("serviceaccounts", review.namespace, review.obj["spec"].get("serviceAccountName", _DEFAULT))
+def _account_of(review: AdmissionAttributes, lister: AdmissionLister) -> Object | None:
+    return lister.find("serviceaccounts", review.namespace, review.obj["spec"].get("serviceAccountName", _DEFAULT))
 
 
-def _with_account(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
+def _with_account(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
     spec = review.obj["spec"]
     spec.setdefault("serviceAccountName", _DEFAULT)
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    account = _account_of(review, world)
+    account = _account_of(review, lister)
     if account is None:
         return review.obj
     if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
@@ -133,9 +133,9 @@ def _mount_token(pod: Object) -> None:
         spec["volumes"] = [*volumes, {"name": name, "projected": _PROJECTED}]
 
 
-def _account_exists(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _account_exists(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     name = review.obj["spec"]["serviceAccountName"]
-    if name == _DEFAULT or _account_of(review, world) is not None:
+    if name == _DEFAULT or _account_of(review, lister) is not None:
         return None
     return AdmissionRefusal(f'error looking up service account {review.namespace}/{name}: serviceaccount "{name}" not found')
 
@@ -159,20 +159,20 @@ def own_rules() -> list[AdmissionRule]:
     ]
 
 
-def _namespace_lives(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _namespace_lives(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     if not review.namespace:
         return None
-    namespace = world.find("namespaces", "", review.namespace)
+    namespace = lister.find("namespaces", "", review.namespace)
     if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
         return AdmissionRefusal(f"unable to create new content in namespace {review.namespace} because it is being terminated")
     return None
 
 
-def _namespace_may_go(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _namespace_may_go(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     return AdmissionRefusal("this namespace may not be deleted") if review.name in _PERMANENT[:2] else None
 
 
-def _with_tolerations(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
+def _with_tolerations(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
     """A pod stays five minutes on a node that is not ready or not reachable."""
     spec = review.obj["spec"]
     tolerations = spec.get("tolerations") or []

@@ -269,7 +269,13 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         *_WIDE,
     ),
     "controllerrevisions.apps": (_number("Revision", "revision"), AGE),
-    "jobs.batch": (Column("Status", _job_state), Column("Completions", _completions), Column("Duration", _job_duration), AGE, *_WIDE),
+    "jobs.batch": (
+        Column("Status", _job_state),
+        Column("Completions", _completions),
+        Column("Duration", _job_duration),
+        AGE,
+        *_WIDE,
+    ),
     "cronjobs.batch": (
         _text("Schedule", "spec", "schedule"),
         _text("Timezone", "spec", "timeZone", default="<none>"),
@@ -299,7 +305,10 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
         AGE,
     ),
-    "csinodes.storage.k8s.io": (Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"), AGE),
+    "csinodes.storage.k8s.io": (
+        Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"),
+        AGE,
+    ),
     "leases.coordination.k8s.io": (_text("Holder", "spec", "holderIdentity"), AGE),
     "roles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
     "clusterroles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pumice.api.times import rfc3339
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionWorld
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind
@@ -187,10 +187,10 @@ def _is_going(definition: Object) -> bool:
     return bool(definition["metadata"].get("deletionTimestamp"))
 
 
-def with_settled_names(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
+def with_settled_names(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
     """An admission rule: what a definition's status says of its names."""
     if not definition_causes(review.obj, None):
-        settle_names(review.obj, world.all(CRDS))
+        settle_names(review.obj, lister.all(CRDS))
     return review.obj
 
 

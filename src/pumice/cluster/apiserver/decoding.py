@@ -16,7 +16,7 @@ from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.crd_rules import rule_causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object, Shape, shape_of
-from pumice.cluster.apiserver.status import ApiError, bad_request
+from pumice.cluster.apiserver.status import StatusError, bad_request
 from pumice.cluster.apiserver.structural_schema import Findings, settle
 
 Test = Callable[[Any], bool]
@@ -139,34 +139,37 @@ def _map_test(inner: Test) -> Test:
 
 def conformed(shape: Shape, value: Any, kind_name: str = "") -> tuple[Any, list[str]]:
     """The value without what does not belong in it, and the paths of unknown fields that were dropped. Raises WrongType."""
-    if conforms(shape, value):
-        return value, []
     unknown: list[str] = []
-    return _clean(shape, value, "", kind_name, unknown), unknown
+    clean = _clean_struct if shape.kind == "struct" else _clean  # of a whole object each part is looked at once, unless it is wrong
+    return clean(shape, value, "", kind_name, unknown), unknown
 
 
 def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> Any:
+    """What is well-formed stays as it is: as a rule a null or two are all that is wrong."""
+    if conforms(shape, value):
+        return value
     match shape.kind:
         case "struct":
             return _clean_struct(shape, value, path, owner, unknown)
         case "map":
-            _expect(type(value) is dict, value, path, owner, "map[string]" + _go_type(shape.element))
+            if type(value) is not dict:
+                raise _wrong_type(shape, value, path, owner)
             assert shape.element is not None
             return {key: _clean(shape.element, item, path, owner, unknown) for key, item in value.items() if item is not None}
         case "list":
-            _expect(type(value) is list, value, path, owner, "[]" + _go_type(shape.element))
+            if type(value) is not list:
+                raise _wrong_type(shape, value, path, owner)
             assert shape.element is not None
             return [_clean(shape.element, item, f"{path}[{index}]", owner, unknown) for index, item in enumerate(value) if item is not None]
-        case "Quantity":
-            _expect(_is_quantity(value), value, path, owner, _go_type(shape))
+        case "Quantity" if _is_quantity(value):
             return canonical(value)
         case _:
-            _expect(_SCALAR_TESTS[shape.kind](value), value, path, owner, _go_type(shape))
-            return value
+            raise _wrong_type(shape, value, path, owner)
 
 
 def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> dict[str, Any]:
-    _expect(type(value) is dict, value, path, owner, _go_type(shape))
+    if type(value) is not dict:
+        raise _wrong_type(shape, value, path, owner)
     name = shape.name.rpartition(".")[2] or owner
     result = {}
     for key, item in value.items():
@@ -182,17 +185,16 @@ def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list
     return result
 
 
-def _expect(condition: bool, value: Any, path: str, owner: str, wanted: str) -> None:
-    if condition:
-        return
+def _wrong_type(shape: Shape, value: Any, path: str, owner: str) -> WrongType:
+    wanted = _go_type(shape)
     if wanted == "resource.Quantity" and isinstance(value, str | int | float) and not isinstance(value, bool):
-        raise WrongType(f"{path}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+        return WrongType(f"{path}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
     if wanted == "v1.Time" and isinstance(value, str):
-        raise WrongType(f'{path}: "{value}" is not an instant; write one such as "2026-01-01T00:00:00Z"')
+        return WrongType(f'{path}: "{value}" is not an instant; write one such as "2026-01-01T00:00:00Z"')
     found = _GO_NAMES.get(type(value), "null")
     shown = f"number {value}" if type(value) in (int, float) and wanted.startswith("int") else found
     field = re.sub(r"\[\d+\]", "", path)
-    raise WrongType(f"json: cannot unmarshal {shown} into Go struct field {owner}.{field} of type {wanted}")
+    return WrongType(f"json: cannot unmarshal {shown} into Go struct field {owner}.{field} of type {wanted}")
 
 
 def _go_type(shape: Shape | None) -> str:
@@ -221,7 +223,7 @@ def _go_type(shape: Shape | None) -> str:
 
 
 def shaped(kind: ServedKind, obj: Object, options: WriteOptions) -> Object:
-    """The object without what its kind does not know, custom kinds with their defaults. Raises ApiError."""
+    """The object without what its kind does not know, custom kinds with their defaults. Raises StatusError."""
     try:
         obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind)
     except WrongType as wrong:
@@ -236,7 +238,7 @@ def tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
         return
     if options.validation == "Strict":
         problem = f"strict decoding error: {', '.join(problems)}"
-        raise ApiError(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
+        raise StatusError(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
     options.warnings.extend(problems)
 
 

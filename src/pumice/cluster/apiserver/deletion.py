@@ -36,7 +36,7 @@ DEFAULT = DeleteOptions()
 
 
 def read_delete_options(body: Object, query: dict[str, str]) -> DeleteOptions:
-    """DeleteOptions from a body and from query parameters. Raises ApiError."""
+    """DeleteOptions from a body and from query parameters. Raises StatusError."""
     preconditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""

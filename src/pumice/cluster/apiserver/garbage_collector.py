@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.watch import Key, WatchEvent
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class GarbageCollector:
             (work, subject), _ = self._todo.popitem(last=False)
             try:
                 work(subject)
-            except ApiError:
+            except StatusError:
                 continue  # it is gone already, or a rule keeps it
         return bool(self._todo)
 
@@ -282,7 +282,7 @@ class GarbageCollector:
         """Delete it, unless a rule keeps it."""
         try:
             self._delete(place)
-        except ApiError:
+        except StatusError:
             return False
         return True
 

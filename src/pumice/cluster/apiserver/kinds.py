@@ -72,13 +72,13 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
         if not self.singular:
             force_setattr(self, "singular", self.kind.lower())
 
-    def not_found(self, name: str) -> status.ApiError:
+    def not_found(self, name: str) -> status.StatusError:
         return status.not_found(self.plural, self.group, name)
 
-    def invalid(self, name: str, causes: list[tuple[str, str]]) -> status.ApiError:
+    def invalid(self, name: str, causes: list[tuple[str, str]]) -> status.StatusError:
         return status.invalid(self.kind, self.group, name, causes)
 
-    def forbidden(self, name: str, why: str) -> status.ApiError:
+    def forbidden(self, name: str, why: str) -> status.StatusError:
         return status.forbidden(self.plural, self.group, name, why)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -200,7 +199,7 @@ class Ownership:
     """The sets of paths of all managers of one object."""
 
     def __init__(self, entries: list[Object]) -> None:
-        self.paths: dict[Manager, set[Path]] = {}
+        self.paths: dict[Manager, Set[Path]] = {}
         self._written: dict[Manager, Object] = {}  #: the paths of those that nothing has changed since, as they were written
         self._times: dict[Manager, str] = {}
         self._versions: dict[Manager, str] = {}
@@ -208,7 +207,7 @@ class Ownership:
             if not isinstance(entry, dict) or not entry.get("operation"):
                 continue
             manager = Manager(str(entry.get("manager", "")), str(entry["operation"]), str(entry.get("subresource", "")))
-            self.paths[manager] = from_fields(entry.get("fieldsV1"))
+            self.paths[manager] = _SHARED.read(entry.get("fieldsV1"))
             self._written[manager] = entry["fieldsV1"]
             self._times[manager] = entry.get("time", "")
             self._versions[manager] = entry.get("apiVersion", "")
@@ -216,7 +215,7 @@ class Ownership:
     def version(self, manager: Manager) -> str:
         return self._versions.get(manager, "")
 
-    def give(self, manager: Manager, paths: set[Path], api_version: str, now: float) -> None:
+    def give(self, manager: Manager, paths: Set[Path], api_version: str, now: float) -> None:
         """The manager owns exactly these paths."""
         if self.paths.get(manager) == paths:
             return
@@ -229,7 +228,7 @@ class Ownership:
         """From everybody but one."""
         for manager, own in self.paths.items():
             if manager != keep and not own.isdisjoint(paths):
-                own -= paths
+                self.paths[manager] = own - paths
                 self._written.pop(manager, None)
 
     def owned_by_others(self, manager: Manager) -> set[Path]:
@@ -251,7 +250,7 @@ class Ownership:
     def entries(self) -> list[Object]:
         return [self._entry(manager, paths) for manager, paths in self.paths.items() if paths]
 
-    def _entry(self, manager: Manager, paths: set[Path]) -> Object:
+    def _entry(self, manager: Manager, paths: Set[Path]) -> Object:
         entry = {
             "manager": manager.name,
             "operation": manager.operation,
@@ -263,15 +262,35 @@ class Ownership:
         return entry | ({"subresource": manager.subresource} if manager.subresource else {})
 
 
-def _fields(paths: set[Path]) -> Object:
+def _fields(paths: Set[Path]) -> Object:
     least = sum(len(path[-1]) for path in paths)
     if least > LARGEST_OBJECT:
         raise too_large(least, LARGEST_OBJECT)
-    return _shared_fields(frozenset(paths)) if len(paths) <= MOST_SHARED else to_fields(paths)
+    return _SHARED.write(frozenset(paths)) if len(paths) <= MOST_SHARED else to_fields(paths)
 
 
-#: objects of one form share it: what is stored is never changed
-_shared_fields = lru_cache(maxsize=1024)(to_fields)
+class SharedFields:
+    """`fieldsV1` of objects of one form are one object, which is written and read once: what is stored is never changed."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._written: dict[frozenset[Path], Object] = {}
+        self._read: dict[int, frozenset[Path]] = {}  #: by id of what is in `_written`
+
+    def write(self, paths: frozenset[Path]) -> Object:
+        if paths not in self._written:
+            if len(self._written) >= self._room:
+                self._written, self._read = {}, {}
+            fields = self._written[paths] = to_fields(paths)
+            self._read[id(fields)] = paths
+        return self._written[paths]
+
+    def read(self, fields: Any) -> Set[Path]:
+        known = self._read.get(id(fields))
+        return from_fields(fields) if known is None else known
+
+
+_SHARED = SharedFields(1024)
 
 
 def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
@@ -289,7 +308,7 @@ def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, n
     before = old["metadata"].get("managedFields")
     if not before or entries == [] or entries == [{}]:
         return
-    ownership = Ownership(entries or before)
+    ownership = Ownership(before if entries is None or entries == before else entries)
     changed, gone = difference(kind.shape, old, obj)
     manager = Manager(manager_name or "unknown", "Update", subresource)
     ownership.take(changed | gone, manager)

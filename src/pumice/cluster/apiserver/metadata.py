@@ -89,7 +89,7 @@ def same_but_status(kind: ServedKind, one: Object, other: Object) -> bool:
 
 
 def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
-    """That the object is of the kind and namespace of its path. Raises ApiError 400."""
+    """That the object is of the kind and namespace of its path. Raises StatusError 400."""
     given = obj.setdefault("apiVersion", kind.api_version), obj.setdefault("kind", kind.kind)
     if given != (kind.api_version, kind.kind):
         expected = f"the expected API version ({kind.api_version}, Kind={kind.kind})"

@@ -157,7 +157,7 @@ class PatchRequest(NamedTuple):
 def patched(
     kind: ServedKind, live: Object | None, patch: PatchRequest, key: Key, options: WriteOptions, now: float, subresource: str = ""
 ) -> Object:
-    """The object as the patch would have it. It may share parts with `live`. Raises ApiError."""
+    """The object as the patch would have it. It may share parts with `live`. Raises StatusError."""
     if patch.type == "apply":
         return _applied(kind, live, patch.body, key, options, now, subresource)
     assert live is not None
@@ -165,7 +165,7 @@ def patched(
 
 
 def changed(kind: ServedKind, live: Object, patch: PatchRequest) -> Object:
-    """One of the three patches that need no memory. Raises ApiError."""
+    """One of the three patches that need no memory. Raises StatusError."""
     try:
         if patch.type == "json":
             result = json_patch(live, patch.body)
@@ -179,7 +179,7 @@ def changed(kind: ServedKind, live: Object, patch: PatchRequest) -> Object:
             result = strategic_merge(kind.shape, live, patch.body)
     except PatchError as error:
         malformed = patch.type != "json" or not isinstance(patch.body, list)
-        raise status.bad_request(str(error)) if malformed else status.ApiError(422, "Invalid", str(error), {}) from None
+        raise status.bad_request(str(error)) if malformed else status.StatusError(422, "Invalid", str(error), {}) from None
     if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
         raise status.bad_request("the patch leaves no object")
     return result

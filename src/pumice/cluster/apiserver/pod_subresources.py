@@ -78,7 +78,7 @@ def evict(store: Store, namespace: str, name: str, wish: DeleteOptions, options:
     if phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp"):
         budgets = [budget for budget in store.all("poddisruptionbudgets.policy", namespace) if _covers(budget, pod)]
         if len(budgets) > 1:
-            raise status.ApiError(
+            raise status.StatusError(
                 500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
             )
         if budgets and not _spares_unready(budgets[0], pod):

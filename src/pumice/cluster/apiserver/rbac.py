@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, UserInfo
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, UserInfo
 from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -24,28 +24,28 @@ class Attributes(NamedTuple):
     path: str = ""
 
 
-def allowed(world: AdmissionWorld, user: UserInfo, act: Attributes) -> bool:
+def allowed(lister: AdmissionLister, user: UserInfo, act: Attributes) -> bool:
     if ADMINISTRATORS in user.groups:
         return True
-    return any(_permits(rule, act) for rule in rules_of(world, user, act.namespace))
+    return any(_permits(rule, act) for rule in rules_of(lister, user, act.namespace))
 
 
-def rules_of(world: AdmissionWorld, user: UserInfo, namespace: str = "") -> Iterator[Object]:
+def rules_of(lister: AdmissionLister, user: UserInfo, namespace: str = "") -> Iterator[Object]:
     """The rules that hold for a user in a namespace, those for the whole cluster first."""
-    for binding in world.all(f"clusterrolebindings.{_GROUP}"):
+    for binding in lister.all(f"clusterrolebindings.{_GROUP}"):
         if _is_subject(binding, user, ""):
-            yield from _role_rules(world, binding, "")
+            yield from _role_rules(lister, binding, "")
     if namespace:
-        for binding in world.all(f"rolebindings.{_GROUP}", namespace):
+        for binding in lister.all(f"rolebindings.{_GROUP}", namespace):
             if _is_subject(binding, user, namespace):
-                yield from _role_rules(world, binding, namespace)
+                yield from _role_rules(lister, binding, namespace)
 
 
-def _role_rules(world: AdmissionWorld, binding: Object, namespace: str) -> list[Object]:
+def _role_rules(lister: AdmissionLister, binding: Object, namespace: str) -> list[Object]:
     reference = binding.get("roleRef") or {}
     name = str(reference.get("name", ""))
     clusterwide = reference.get("kind") == "ClusterRole"
-    role = world.find(f"clusterroles.{_GROUP}", "", name) if clusterwide else world.find(f"roles.{_GROUP}", namespace, name)
+    role = lister.find(f"clusterroles.{_GROUP}", "", name) if clusterwide else lister.find(f"roles.{_GROUP}", namespace, name)
     return (role or {}).get("rules") or []
 
 
@@ -94,34 +94,34 @@ def escalation_rules() -> list[AdmissionRule]:
     return [AdmissionRule(ROLES, ("CREATE", "UPDATE"), validate=_role), AdmissionRule(BINDINGS, ("CREATE", "UPDATE"), validate=_binding)]
 
 
-def _role(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _role(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     if review.old is not None and review.old.get("rules") == review.obj.get("rules"):
         return None
     may = Attributes("escalate", GROUP, review.kind.plural, namespace=review.namespace, name=review.name)
-    return _refusal(review, world, review.obj.get("rules") or (), may)
+    return _refusal(review, lister, review.obj.get("rules") or (), may)
 
 
-def _binding(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+def _binding(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
     if review.old is not None and all(review.old.get(field) == review.obj.get(field) for field in ("roleRef", "subjects")):
         return None
     reference = review.obj.get("roleRef") or {}
     plural = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
     name = str(reference.get("name", ""))
-    role = world.find(f"{plural}.{GROUP}", "" if plural == "clusterroles" else review.namespace, name)
+    role = lister.find(f"{plural}.{GROUP}", "" if plural == "clusterroles" else review.namespace, name)
     if role is None and ADMINISTRATORS not in review.user.groups:
         return AdmissionRefusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
     may = Attributes("bind", GROUP, plural, namespace=review.namespace, name=name)
-    return _refusal(review, world, (role or {}).get("rules") or (), may)
+    return _refusal(review, lister, (role or {}).get("rules") or (), may)
 
 
 def _refusal(
-    review: AdmissionAttributes, world: AdmissionWorld, rules: list[Object] | tuple[()], may: Attributes
+    review: AdmissionAttributes, lister: AdmissionLister, rules: list[Object] | tuple[()], may: Attributes
 ) -> AdmissionRefusal | None:
-    if allowed(world, review.user, may):
+    if allowed(lister, review.user, may):
         return None
     for rule in rules:
         for act in _acts(rule, review.namespace):
-            if not allowed(world, review.user, act):
+            if not allowed(lister, review.user, act):
                 subject = act.path or "/".join(part for part in (f"{act.resource}.{act.group}".rstrip("."), act.subresource) if part)
                 what = f"{act.verb} {subject} {act.name}".rstrip()
                 return AdmissionRefusal(f'user "{review.user.name}" is attempting to grant RBAC permissions not currently held: {what}')

@@ -18,7 +18,7 @@ from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import FieldSelector, parse_field_selector
-from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import ListPage, Store
 from pumice.cluster.apiserver.table import partial, table
 from pumice.cluster.apiserver.watch import Key
@@ -102,7 +102,7 @@ class ReadHandler:
         return answer
 
     def _place(self, request: Request) -> _Place | None:
-        """Which version to read, and from where. Raises ApiError."""
+        """Which version to read, and from where. Raises StatusError."""
         token = request.query.get("continue")
         if token:
             return _read_token(token)
@@ -134,7 +134,7 @@ class ReadHandler:
         since = page.version if page else version or self._store.ledger.version
         try:
             watch = self._store.watch(target.kind, target.namespace, labels, fields, since)
-        except ApiError as error:
+        except StatusError as error:
             return ErrorStream(error)
         stream = WatchStream(
             self._store, target.kind, watch, page.items if page else [], self._shown(request, target.kind), _timeout_s(request)
@@ -221,9 +221,9 @@ def _version(request: Request) -> int:
     return int(text)
 
 
-def _too_new(version: int, current: int) -> ApiError:
+def _too_new(version: int, current: int) -> StatusError:
     details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}
-    return ApiError(504, "Timeout", f"Too large resource version: {version}, current: {current}", details)
+    return StatusError(504, "Timeout", f"Too large resource version: {version}, current: {current}", details)
 
 
 def _timeout_s(request: Request) -> float:

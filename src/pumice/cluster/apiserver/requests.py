@@ -14,7 +14,7 @@ from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.patch import CONTENT_TYPES, PatchRequest
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import ApiError, bad_request, unsupported_media
+from pumice.cluster.apiserver.status import StatusError, bad_request, unsupported_media
 from pumice.http.messages import Request
 
 # Bodies of requests: JSON, YAML and the protobuf of `kubectl create`, with a limit on how deep they nest.
@@ -25,7 +25,7 @@ _decode = msgspec.json.decode
 
 
 def read(body: bytes, content_type: str) -> Any:
-    """The value a body holds. Raises ApiError."""
+    """The value a body holds. Raises StatusError."""
     media = content_type.partition(";")[0].strip().lower()
     if media in ("", "application/json") or media.endswith("+json"):
         return _read_json(body)
@@ -59,7 +59,7 @@ def _read_yaml(body: bytes) -> Any:
     if body.lstrip()[:1] == b"{":
         try:
             return _read_json(body)
-        except ApiError:
+        except StatusError:
             pass
     if len(body) > LARGEST_YAML:
         raise bad_request(f"the body of the request is YAML of {len(body)} bytes; more than {LARGEST_YAML} may come as JSON only")
@@ -82,7 +82,7 @@ def _refuse_depth(value: Any) -> None:
     raise _too_deep()
 
 
-def _too_deep() -> ApiError:
+def _too_deep() -> StatusError:
     return bad_request(f"the body of the request nests more than {MAX_DEPTH} levels deep")
 
 
@@ -150,7 +150,7 @@ _LONGEST_MANAGER = 128
 
 
 def options_of(request: Request) -> WriteOptions:
-    """What the query says about a write. Raises ApiError 400, 422."""
+    """What the query says about a write. Raises StatusError 400, 422."""
     query = request.query
     dry_run = query.get("dryRun")
     if dry_run not in (None, "", "All"):

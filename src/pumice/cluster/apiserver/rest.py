@@ -21,7 +21,7 @@ from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.subresources import Subresources
 from pumice.http.messages import Answer, Request, Response, Stream
@@ -54,11 +54,11 @@ class RestHandler:
     def _attempted(self, request: Request, work: Callable[[], Kept]) -> Kept | Response:
         try:
             return work()
-        except ApiError as error:
+        except StatusError as error:
             return status.refusal(error)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
-            return status.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
+            return status.refusal(StatusError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
 
     def _finished(self, request: Request, answer: Response | Stream) -> Response | Stream:
         if request.method == "HEAD":

@@ -42,7 +42,7 @@ def field_text(obj: Object, path: tuple[str, ...]) -> str:
 
 
 def parse_field_selector(text: str, selectable: tuple[str, ...]) -> FieldSelector:
-    """Raises ApiError 400 for what is not a selector and for a field that cannot be selected by."""
+    """Raises StatusError 400 for what is not a selector and for a field that cannot be selected by."""
     terms = []
     for part in re.split(r"(?<!\\),", text):
         if not part.strip():

@@ -37,7 +37,7 @@ from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.rest import LogSource, RestHandler
-from pumice.cluster.apiserver.status import ApiError, refusal
+from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tls import write_private
 from pumice.cluster.apiserver.tokens import Tokens
@@ -83,7 +83,7 @@ class EventExpiry:
             if not self._written or next(iter(self._written.values())) > too_old:
                 return False
             (namespace, name), _ = self._written.popitem(last=False)
-            with contextlib.suppress(ApiError):  # a finalizer of somebody's, who will write it again
+            with contextlib.suppress(StatusError):  # a finalizer of somebody's, who will write it again
                 self._store.delete(EVENTS, name, namespace)
         return True
 
@@ -266,7 +266,7 @@ class Server:
 
 
 def _refusal(error: Malformed) -> Response:
-    return refusal(ApiError(error.code, "RequestEntityTooLarge" if error.code == 413 else "BadRequest", str(error)))
+    return refusal(StatusError(error.code, "RequestEntityTooLarge" if error.code == 413 else "BadRequest", str(error)))
 
 
 def _is_loopback(host: str) -> bool:

@@ -26,7 +26,7 @@ from pumice.cluster.apiserver.managed_fields import (
     shown,
 )
 from pumice.cluster.apiserver.schema import Object, Shape
-from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.status import StatusError
 
 Tree = dict[str, "Tree | None"]  #: steps of paths; None where one ends
 
@@ -36,7 +36,7 @@ _LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 def apply(
     kind: ServedKind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = ""
 ) -> Object:
-    """The merged object with its new managedFields. Raises ApiError 409 on conflicts."""
+    """The merged object with its new managedFields. Raises StatusError 409 on conflicts."""
     manager = Manager(manager_name, "Apply", subresource)
     stated = _stated(kind, applied, subresource)
     wanted = leaves(kind.shape, stated)
@@ -71,7 +71,7 @@ def _ownership(kind: ServedKind, live: Object, now: float) -> Ownership:
     return ownership
 
 
-def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> set[Path]:
+def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> Set[Path]:
     """What the manager applied before and leaves out now, and nobody holds it, or anything in it."""
     gone = ownership.paths.get(manager, set()) - wanted
     if not gone:
@@ -101,12 +101,12 @@ def _applied_by_client(kind: ServedKind, live: Object) -> Leaves:
     return leaves(kind.shape, applied) if isinstance(applied, dict) else {}
 
 
-def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]]) -> ApiError:
+def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]]) -> StatusError:
     texts = [(f'conflict with "{other.name}" using {ownership.version(other)}', shown(path)) for other, path in conflicts]
     count = f"{len(texts)} conflict{'s' if len(texts) > 1 else ''}"
     message = f"Apply failed with {count}: " + ", ".join(f"{text}: {field}" for text, field in texts)
     causes = [{"reason": "FieldManagerConflict", "message": text, "field": field} for text, field in texts]
-    return ApiError(409, "Conflict", message, {"causes": causes})
+    return StatusError(409, "Conflict", message, {"causes": causes})
 
 
 def _merge(shape: Shape | None, live: Any, applied: Any, path: Path, changed: set[Path]) -> Any:
@@ -136,7 +136,7 @@ def _merge_items(shape: Shape, live: list[Any], applied: list[Any], path: Path, 
     return result + list(stated.values())
 
 
-def _tree(paths: set[Path]) -> Tree:
+def _tree(paths: Set[Path]) -> Tree:
     """Paths by their steps; below one that is named itself nothing is."""
     tree: Tree = {}
     for path in sorted(paths):

@@ -1,6 +1,6 @@
 """Refusals as the API answers them: an exception that is a `Status` object on the wire.
 
-`ApiError` is raised anywhere below the HTTP layer, by the store too; the constructors below are the only places where codes, reasons
+`StatusError` is raised anywhere below the HTTP layer, by the store too; the constructors below are the only places where codes, reasons
 and wordings are chosen, so that kubectl prints what its users know.
 """
 
@@ -13,7 +13,7 @@ from pumice.http.messages import Response
 LARGEST_OBJECT = 1536 * 1024  #: bytes of its JSON
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A request that is refused. `details` has what kubectl prints from: name, group, kind, causes, retryAfterSeconds."""
 
     def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
@@ -32,7 +32,7 @@ class ApiError(Exception):
         return body
 
 
-def refusal(error: ApiError) -> Response:
+def refusal(error: StatusError) -> Response:
     """The answer that tells it."""
     seconds = (error.details or {}).get("retryAfterSeconds")
     return Response.json(error.status(), error.code, headers=(("Retry-After", str(seconds)),) if seconds else ())
@@ -56,39 +56,39 @@ def _details(plural: str, group: str, name: str) -> dict[str, Any]:
     return details | {"kind": plural}
 
 
-def not_found(plural: str, group: str, name: str) -> ApiError:
-    return ApiError(404, "NotFound", f'{_resource(plural, group)} "{name}" not found', _details(plural, group, name))
+def not_found(plural: str, group: str, name: str) -> StatusError:
+    return StatusError(404, "NotFound", f'{_resource(plural, group)} "{name}" not found', _details(plural, group, name))
 
 
-def no_such_path() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+def no_such_path() -> StatusError:
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(plural: str, group: str, name: str) -> ApiError:
-    return ApiError(409, "AlreadyExists", f'{_resource(plural, group)} "{name}" already exists', _details(plural, group, name))
+def already_exists(plural: str, group: str, name: str) -> StatusError:
+    return StatusError(409, "AlreadyExists", f'{_resource(plural, group)} "{name}" already exists', _details(plural, group, name))
 
 
-def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
+def conflict(plural: str, group: str, name: str, why: str) -> StatusError:
     text = f'Operation cannot be fulfilled on {_resource(plural, group)} "{name}": {why}'
-    return ApiError(409, "Conflict", text, _details(plural, group, name))
+    return StatusError(409, "Conflict", text, _details(plural, group, name))
 
 
-def stale(plural: str, group: str, name: str) -> ApiError:
+def stale(plural: str, group: str, name: str) -> StatusError:
     return conflict(plural, group, name, "the object has been modified; please apply your changes to the latest version and try again")
 
 
-def bad_request(message: str) -> ApiError:
-    return ApiError(400, "BadRequest", message)
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
 
 
-def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> ApiError:
+def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> StatusError:
     """`causes` are pairs of a field path and a sentence such as `Required value` or `Invalid value: -1: must be positive`."""
     subject = f'{kind}.{group} "{name}"' if group else f'{kind} "{name}"'
     texts = [f"{field}: {message}" for field, message in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _details(kind, group, name)
     details["causes"] = [{"reason": _cause(message), "message": message, "field": field} for field, message in causes]
-    return ApiError(422, "Invalid", f"{subject} is invalid: {text}", details)
+    return StatusError(422, "Invalid", f"{subject} is invalid: {text}", details)
 
 
 def _cause(message: str) -> str:
@@ -101,44 +101,44 @@ def _cause(message: str) -> str:
     return words.get(message.split(" ", 1)[0].rstrip(":"), "FieldValueInvalid")
 
 
-def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
+def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:
     subject = f'{_resource(plural, group)} "{name}"' if name else _resource(plural, group)
-    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", _details(plural, group, name))
+    return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", _details(plural, group, name))
 
 
-def unauthorized() -> ApiError:
-    return ApiError(401, "Unauthorized", "Unauthorized")
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def method_not_allowed(verb: str) -> ApiError:
-    return ApiError(405, "MethodNotAllowed", f"the server does not allow this method on the requested resource ({verb})", {})
+def method_not_allowed(verb: str) -> StatusError:
+    return StatusError(405, "MethodNotAllowed", f"the server does not allow this method on the requested resource ({verb})", {})
 
 
-def expired(message: str = "The resourceVersion for the provided watch is too old.") -> ApiError:
-    return ApiError(410, "Expired", message)
+def expired(message: str = "The resourceVersion for the provided watch is too old.") -> StatusError:
+    return StatusError(410, "Expired", message)
 
 
-def unsupported_media(content_type: str) -> ApiError:
-    return ApiError(415, "UnsupportedMediaType", f'the body of the request was in an unknown format: "{content_type}"', {})
+def unsupported_media(content_type: str) -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", f'the body of the request was in an unknown format: "{content_type}"', {})
 
 
-def too_large(size: int, limit: int) -> ApiError:
+def too_large(size: int, limit: int) -> StatusError:
     """`size`: of the object, or of so much of it as was looked at."""
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: the object has {size} bytes in JSON, the limit is {limit}")
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: the object has {size} bytes in JSON, the limit is {limit}")
 
 
-def full(size: int, limit: int) -> ApiError:
+def full(size: int, limit: int) -> StatusError:
     """As etcd beyond its quota; with a code of its own, so that nobody takes it for a fault."""
     message = f"database space exceeded: all objects would have {size} bytes in JSON, the limit is {limit}; delete some of them"
-    return ApiError(507, "InsufficientStorage", message)
+    return StatusError(507, "InsufficientStorage", message)
 
 
-def too_many_requests(message: str, retry_after_s: int = 0, causes: list[dict[str, str]] | None = None) -> ApiError:
+def too_many_requests(message: str, retry_after_s: int = 0, causes: list[dict[str, str]] | None = None) -> StatusError:
     details: dict[str, Any] = {"causes": causes} if causes else {}
     if retry_after_s:
         details["retryAfterSeconds"] = retry_after_s
-    return ApiError(429, "TooManyRequests", message, details)
+    return StatusError(429, "TooManyRequests", message, details)
 
 
-def unavailable(message: str) -> ApiError:
-    return ApiError(503, "ServiceUnavailable", message)
+def unavailable(message: str) -> StatusError:
+    return StatusError(503, "ServiceUnavailable", message)

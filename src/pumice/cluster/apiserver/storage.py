@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import LARGEST_OBJECT, ApiError, expired, full, too_large
+from pumice.cluster.apiserver.status import LARGEST_OBJECT, StatusError, expired, full, too_large
 from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
 
 RING = 16_384  #: events kept of each kind, at least, if they are small
@@ -59,7 +59,7 @@ class KindStorage:
             watch.forget(self.complete_since)
 
     def since(self, version: int) -> int:
-        """The index of the first event after `version`. Raises ApiError 410 if some were forgotten."""
+        """The index of the first event after `version`. Raises StatusError 410 if some were forgotten."""
         if version < self.complete_since:
             raise expired(f"too old resource version: {version} ({self.complete_since})")
         return bisect_right(self.events, version, key=lambda event: event.resource_version)
@@ -103,8 +103,10 @@ class Storage:
         return shelf.objects.get(key) if shelf else None
 
     def put(self, storage: str, key: Key, obj: Object, *, bounded: bool = False) -> Object:
-        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here. If `bounded`, raises ApiError 413 and
-        507."""
+        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here.
+
+        If `bounded`, raises StatusError 413 and 507.
+        """
         shelf = self.shelf(storage)
         previous = shelf.objects.get(key)
         obj["metadata"]["resourceVersion"] = str(self.version + 1)
@@ -185,7 +187,7 @@ class Storage:
     def select(
         self, storage: str, filter: WatchFilter, version: int | None = None, after: Key | None = None
     ) -> Iterator[tuple[Key, Object]]:
-        """The objects that pass, in order of their keys, now or as of a version, after a key. Raises ApiError 410."""
+        """The objects that pass, in order of their keys, now or as of a version, after a key. Raises StatusError 410."""
         shelf = self.shelf(storage)
         if not shelf.keys and version in (None, self.version):
             return iter(())
@@ -195,9 +197,9 @@ class Storage:
         return ((key, objects[key]) for key in keys[start:end] if filter.passes(key, objects[key]))
 
     def watch(self, storage: str, filter: WatchFilter, since: int, wake: Callable[[], None] | None = None) -> Watch:
-        """Everything after `since`. Raises ApiError 410 if that is forgotten, 504 if it has not happened yet."""
+        """Everything after `since`. Raises StatusError 410 if that is forgotten, 504 if it has not happened yet."""
         if since > self.version:
-            raise ApiError(504, "Timeout", f"Too large resource version: {since}, current: {self.version}", {"retryAfterSeconds": 1})
+            raise StatusError(504, "Timeout", f"Too large resource version: {since}, current: {self.version}", {"retryAfterSeconds": 1})
         shelf = self.shelf(storage)
         index = shelf.since(since)
         watch = Watch(filter, since)

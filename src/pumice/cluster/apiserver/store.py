@@ -74,7 +74,7 @@ class Store:
     # Reading
 
     def kind(self, resource: str | ServedKind) -> ServedKind:
-        """The kind called "pods" or "jobs.batch.volcano.sh". Raises ApiError 404."""
+        """The kind called "pods" or "jobs.batch.volcano.sh". Raises StatusError 404."""
         if isinstance(resource, ServedKind):
             return resource
         try:
@@ -95,7 +95,7 @@ class Store:
         return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
 
     def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
-        """Raises ApiError 404."""
+        """Raises StatusError 404."""
         kind = self.kind(resource)
         obj = self.ledger.get(kind.storage, (namespace if kind.namespaced else "", name))
         if obj is None:
@@ -112,7 +112,7 @@ class Store:
         version: int | None = None,
         after: Key | None = None,
     ) -> ListPage:
-        """A list, or a page of it as of `version`. Raises ApiError 410 if that version is forgotten."""
+        """A list, or a page of it as of `version`. Raises StatusError 410 if that version is forgotten."""
         kind = self.kind(resource)
         selected = self.ledger.select(kind.storage, WatchFilter(namespace, labels, fields), version, after)
         items: list[Object] = []
@@ -137,7 +137,7 @@ class Store:
         since: int | None = None,
         wake: Callable[[], None] | None = None,
     ) -> Watch:
-        """What happens after `since` (None: from now on). Raises ApiError 410 if that is forgotten."""
+        """What happens after `since` (None: from now on). Raises StatusError 410 if that is forgotten."""
         kind = self.kind(resource)
         start = self.ledger.version if since is None else since
         return self.ledger.watch(kind.storage, WatchFilter(namespace, labels, fields), start, wake)
@@ -262,11 +262,11 @@ class Store:
         annotations: dict[str, str] | None = None,
         options: WriteOptions = _DEFAULT,
     ) -> Object:
-        """Give a pod its node. Raises ApiError 409 if it has one."""
+        """Give a pod its node. Raises StatusError 409 if it has one."""
         return pod_subresources.bind(self, namespace, name, node, uid, annotations, options)
 
     def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
-        """Delete a pod if its disruption budgets allow. Raises ApiError 429 if not."""
+        """Delete a pod if its disruption budgets allow. Raises StatusError 429 if not."""
         return pod_subresources.evict(self, namespace, name, wish, options)
 
     def scale(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:

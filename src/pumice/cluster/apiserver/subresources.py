@@ -43,7 +43,7 @@ class Subresources:
             case "log", "get":
                 return self._log(request, target)
             case (("exec" | "attach" | "portforward"), _):
-                raise status.ApiError(405, "MethodNotAllowed", f"{target.subresource}: simulated pods have no processes to speak to", {})
+                raise status.StatusError(405, "MethodNotAllowed", f"{target.subresource}: simulated pods have no processes to speak to", {})
         raise status.method_not_allowed(verb)
 
     def _update(self, request: Request, target: Target) -> Response:

@@ -15,7 +15,7 @@ import msgspec
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import AdmissionWorld, UserInfo
+from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo
 from pumice.cluster.apiserver.decoding import WrongType, conformed
 from pumice.cluster.apiserver.schema import Object, object_shape
 from pumice.cluster.apiserver.store import Store
@@ -69,16 +69,16 @@ class Tokens:
         self._key = key
         self._others = {token: user for token, user in (others or {}).items() if token}
 
-    def holder(self, token: str, now: float, world: AdmissionWorld) -> TokenHolder | None:
+    def holder(self, token: str, now: float, lister: AdmissionLister) -> TokenHolder | None:
         """Whom the token stands for, whoever it is meant for."""
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
             return TokenHolder(ADMIN, (AUDIENCE,))
         other = self._others.get(token)
-        return TokenHolder(other, (AUDIENCE,)) if other is not None else self._account(token, now, world)
+        return TokenHolder(other, (AUDIENCE,)) if other is not None else self._account(token, now, lister)
 
-    def user(self, token: str, now: float, world: AdmissionWorld) -> UserInfo | None:
+    def user(self, token: str, now: float, lister: AdmissionLister) -> UserInfo | None:
         """Who speaks to this server with that token."""
-        holder = self.holder(token, now, world)
+        holder = self.holder(token, now, lister)
         return holder.user if holder is not None and AUDIENCE in holder.audiences else None
 
     def issue(self, account: Object, seconds: int, now: float, serial: str, audiences: list[str], bound: dict[str, Object]) -> str:
@@ -101,20 +101,20 @@ class Tokens:
     def _signature(self, body: str) -> str:
         return _text(hmac.new(self._key, body.encode(), hashlib.sha256).digest())
 
-    def _account(self, token: str, now: float, world: AdmissionWorld) -> TokenHolder | None:
+    def _account(self, token: str, now: float, lister: AdmissionLister) -> TokenHolder | None:
         body, _, signature = token.rpartition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
             return None
         claims = msgspec.json.decode(_bytes(body.partition(".")[2]), type=_Claims)
         subject, account = claims.subject, claims.subject.serviceaccount
-        if not claims.nbf <= now < claims.exp or not _is_there(world, "serviceaccounts", subject.namespace, account):
+        if not claims.nbf <= now < claims.exp or not _is_there(lister, "serviceaccounts", subject.namespace, account):
             return None
         extra = [("credential-id", f"JTI={claims.jti}")]
         for name, resource in BOUND.items():
             reference = getattr(subject, name)
             if reference is None:
                 continue
-            if not _is_there(world, resource, "" if name == "node" else subject.namespace, reference):
+            if not _is_there(lister, resource, "" if name == "node" else subject.namespace, reference):
                 return None
             if name != "secret":
                 extra += [(f"{name}-name", reference.name), (f"{name}-uid", reference.uid)]
@@ -133,8 +133,8 @@ def _reference(obj: Object) -> _Reference:
     return _Reference(obj["metadata"]["name"], obj["metadata"]["uid"])
 
 
-def _is_there(world: AdmissionWorld, resource: str, namespace: str, reference: _Reference) -> bool:
-    obj = world.find(resource, namespace, reference.name)
+def _is_there(lister: AdmissionLister, resource: str, namespace: str, reference: _Reference) -> bool:
+    obj = lister.find(resource, namespace, reference.name)
     return obj is not None and obj["metadata"]["uid"] == reference.uid
 
 
@@ -152,7 +152,7 @@ _USUAL_S, _SHORTEST_S, _LONGEST_S = 3600, 600, 2**32
 
 
 def answer(store: Store, tokens: Tokens, namespace: str, name: str, body: Object) -> Object:
-    """The request with its token. Raises ApiError."""
+    """The request with its token. Raises StatusError."""
     account = store.get("serviceaccounts", name, namespace)
     try:
         request, _ = conformed(object_shape("authentication.v1.TokenRequest"), body, "TokenRequest")

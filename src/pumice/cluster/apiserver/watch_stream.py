@@ -15,7 +15,7 @@ import msgspec
 
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import ApiError, expired
+from pumice.cluster.apiserver.status import StatusError, expired
 from pumice.cluster.apiserver.store import Store, seen
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.http.messages import JSON, Pipe
@@ -127,13 +127,13 @@ class WatchStream:
         if self._pipe is not None:
             self._pipe.finish()
 
-    def _fail(self, error: ApiError) -> None:
+    def _fail(self, error: StatusError) -> None:
         if self._pipe is not None:
             self._pipe.send(error_line(error))
             self._pipe.finish()
 
 
-def error_line(error: ApiError) -> bytes:
+def error_line(error: StatusError) -> bytes:
     return b'{"type":"ERROR","object":%s}\n' % _encode(error.status())
 
 
@@ -143,7 +143,7 @@ class ErrorStream:
     content_type = JSON
     version = 0
 
-    def __init__(self, error: ApiError) -> None:
+    def __init__(self, error: StatusError) -> None:
         self._error = error
 
     def start(self, pipe: Pipe) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from pumice.api.quantity import quantity
 from pumice.api.times import instant, rfc3339
-from pumice.cluster.apiserver import ApiError, DeleteOptions, Store
+from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
@@ -33,7 +33,7 @@ from pumice.cluster.nodes.pod_life import (
 )
 from pumice.cluster.nodes.pod_status import ended, rejected, usage
 from pumice.cluster.nodes.stage import PodStage, Stages
-from pumice.cluster.store_world import StoreWorld, StoreWrites
+from pumice.cluster.store_lister import StoreLister, StoreWrites
 from pumice.controllers import kinds
 from pumice.controllers.objects import Key, Object, finalizers_of, key_of, labels_of, name_of, spec_of, status_of, uid_of
 
@@ -124,16 +124,16 @@ class _Held:
 class Kubelets:
     """All nodes' kubelets."""
 
-    def __init__(self, world: StoreWorld, clock: AlarmClock, stages: Stages, slice_s: float = SLICE_S) -> None:
+    def __init__(self, lister: StoreLister, clock: AlarmClock, stages: Stages, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
         self._slice_s = slice_s
-        self._world = world
-        self._store = world.store
+        self._lister = lister
+        self._store = lister.store
         self._clock = clock
         self._stages = stages
         self._agents = NodeAgents(self._store, clock, self._node_is_up)
         self._metrics = Metrics(self._store, clock)
-        self._events = StoreWrites(world, "kubelet")
+        self._events = StoreWrites(lister, "kubelet")
         self._held: dict[Key, _Held] = {}
         self._on_node: dict[str, dict[Key, _Held]] = {}  #: those that take room
         self._ready: deque[tuple[str, Key]] = deque()  #: storage and key of what is to be looked at
@@ -160,7 +160,7 @@ class Kubelets:
 
     def _node_is_up(self, node: str) -> None:
         self._metrics.note(node)
-        for pod in self._world.by_field(kinds.POD, "spec.nodeName", node):
+        for pod in self._lister.by_field(kinds.POD, "spec.nodeName", node):
             self._look_soon("pods", key_of(pod))
 
     def step(self) -> bool:
@@ -266,7 +266,7 @@ class Kubelets:
             self._plan(key, written, held, self._clock.now())
 
     def _end(self, key: Key, held: _Held) -> None:
-        with suppress(ApiError):  # somebody was faster
+        with suppress(StatusError):  # somebody was faster
             self._store.delete("pods", key.name, key.namespace, DeleteOptions(grace_s=0, uid=held.uid))
 
     def _forget(self, key: Key, held: _Held) -> None:

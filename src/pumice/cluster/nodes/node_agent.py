@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pumice.api.annotations import HOSTNAME, KUBELET, NODE_POOL
 from pumice.api.errors import InputError
 from pumice.api.times import rfc3339
-from pumice.cluster.apiserver import ApiError, Store
+from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, uid_of
 
@@ -181,7 +181,7 @@ class NodeAgents:
             return
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._up[name]}
         fresh = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"holderIdentity": name, **renewed}}
-        with suppress(ApiError):  # the namespace is gone: without a lease, the node is what its conditions say
+        with suppress(StatusError):  # the namespace is gone: without a lease, the node is what its conditions say
             self._store.create(LEASES, fresh, LEASE_NAMESPACE)
 
 

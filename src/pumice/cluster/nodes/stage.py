@@ -10,6 +10,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib.resources import files
 from math import exp, log
 from pathlib import Path
@@ -90,7 +91,7 @@ class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         """Raises ValueError if the pod's annotation cannot be read."""
         if self.after == AS_IT_SLEEPS:
             return sleeps_s(pod) or 0.0
-        law = yaml.safe_load(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after
+        law = _noted_law(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after
         return max(0.0, _delay_s(law, _drawn(pod, self.name)))
 
     def code_of(self, pod: Object) -> int:
@@ -135,6 +136,12 @@ def _check(stage: PodStage) -> None:
             _delay_s(stage.after, 0.5)
         except ValueError as error:
             raise ValueError(f'stage "{stage.name}": after: {error}') from None
+
+
+@lru_cache(maxsize=1024)
+def _noted_law(text: str) -> Any:
+    """What an annotation says; pods of a job all say the same."""
+    return yaml.safe_load(text)
 
 
 def _is_noted(law: Any) -> bool:

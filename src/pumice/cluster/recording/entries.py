@@ -73,6 +73,7 @@ class Eviction(msgspec.Struct, array_like=True, frozen=True):
     node: str
     beneficiary: str
     action: str
+    permitted_by: tuple[str, ...] = ()  #: plugins; not part of the digest
 
 
 class GroupPhase(msgspec.Struct, array_like=True, frozen=True):
@@ -120,7 +121,7 @@ class Decided(NamedTuple):
 def cycle_of(decided: Decided) -> Cycle:
     decisions = decided.decisions
     binds = {bind.task.key: bind.node for bind in decisions.binds}
-    evictions = [Eviction(each.task.key, each.node, each.beneficiary, each.action) for each in decisions.evictions]
+    evictions = [(each.task.key, each.node, each.beneficiary, each.action) for each in decisions.evictions]
     pipelined = {place.task.key: place.node for place in decisions.pipelined}
     nominations = {task.key: node for task, node in decisions.nominations.items()}
     outcome = msgspec.json.encode((binds, evictions, pipelined, nominations), order="deterministic")
@@ -131,7 +132,7 @@ def cycle_of(decided: Decided) -> Cycle:
         took_s=round(decided.took_s, 6),
         digest=blake2b(outcome, digest_size=8).hexdigest(),
         binds=binds,
-        evictions=evictions,
+        evictions=[Eviction(*told, each.permitted_by) for told, each in zip(evictions, decisions.evictions, strict=True)],
         pipelined=pipelined,
         nominations=nominations,
         groups=[GroupPhase(group.job.uid, group.phase, group.hypernode) for group in decisions.groups],

@@ -95,7 +95,8 @@ class Replay:
             cluster.move(tasks[key], status.BINDING, cluster.nodes.rows[node])
         for eviction in cycle.evictions:
             task = tasks[eviction.pod]
-            note(cluster, [past_eviction(Evict(task, eviction.node, eviction.beneficiary, eviction.action), cluster, cycle.at)])
+            evict = Evict(task, eviction.node, eviction.beneficiary, eviction.action, eviction.permitted_by)
+            note(cluster, [past_eviction(evict, cluster, cycle.at)])
             cluster.move(task, status.RELEASING, task.node, evicted=True)
             cluster.forget_eviction(task)
             task.deleting = eviction.action == "schedule"

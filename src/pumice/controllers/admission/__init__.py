@@ -1,6 +1,6 @@
 """Admission: what is filled in on objects when they are created, and what is refused, with the reason.
 
-One file a kind, each with `mutate(object, world, settings)` and `validate(operation, new, old, world, settings)` as far as the
+One file a kind, each with `mutate(object, lister, settings)` and `validate(operation, new, old, lister, settings)` as far as the
 kind has them; both are pure. `admit` is what an API server or a webhook calls. A problem names the field, says what was found
 and what to write.
 """
@@ -14,11 +14,11 @@ from pumice.api import annotations as keys
 from pumice.controllers import kinds
 from pumice.controllers.admission import cronjob, hypernode, job, jobflow, pod, podgroup, queue
 from pumice.controllers.admission.problem import CREATE, DELETE, UPDATE, Problem, Settings, readable
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, annotations_of
-from pumice.controllers.world import World
 
-Mutate = Callable[[Object, World, Settings], Object]
-Validate = Callable[[str, Object | None, Object | None, World, Settings], list[Problem]]
+Mutate = Callable[[Object, Lister, Settings], Object]
+Validate = Callable[[str, Object | None, Object | None, Lister, Settings], list[Problem]]
 
 
 class Rules(NamedTuple):
@@ -42,25 +42,25 @@ RULES: Mapping[str, Rules] = {
 DEFAULTS = Settings()
 
 
-def mutate(operation: str, subject: Object, world: World, settings: Settings = DEFAULTS) -> Object:
+def mutate(operation: str, subject: Object, lister: Lister, settings: Settings = DEFAULTS) -> Object:
     """The object as it is to be stored; the one given stays as it is."""
     rules = RULES.get(kinds.kind_of(subject))
     if rules is None or rules.mutate is None or operation != CREATE:
         return subject
     try:
-        return rules.mutate(subject, world, settings)
+        return rules.mutate(subject, lister, settings)
     except (AttributeError, KeyError, TypeError, ValueError):
         return subject  # values of wrong types are for the schema to refuse, which comes after this and names them
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings = DEFAULTS) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings = DEFAULTS) -> list[Problem]:
     """What is wrong; nothing if it may be done. `new` is None for a deletion, `old` for a creation."""
     rules = RULES.get(kinds.kind_of(new or old or {}))
     if rules is None or rules.validate is None or operation not in rules.operations:
         return []
     if operation == UPDATE and new is not None and old is not None and _says(new) == _says(old):
         return []  # or what has become wrong since could not even lose its finalizers
-    return list(readable("spec", _found(rules.validate, operation, new, old, world, settings)))
+    return list(readable("spec", _found(rules.validate, operation, new, old, lister, settings)))
 
 
 def _found(rule: Validate, *about: Any) -> Iterator[Problem]:

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from pumice.api.json_objects import copied
 from pumice.controllers.admission import job as job_rules
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_subdomain, not_negative, one_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, namespace_of, spec_of
 from pumice.controllers.volcano.cronjob import ScheduleError, parse_schedule
-from pumice.controllers.world import World
 
 LONGEST_NAME = 52  #: the jobs' names get 11 characters more, and must stay labels
 SOME_MINUTE = "29000000"  #: in the place of what a job's name ends in
 DEFAULTS = {"concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
 
 
-def mutate(cron_job: Object, world: World, settings: Settings) -> Object:
+def mutate(cron_job: Object, lister: Lister, settings: Settings) -> Object:
     result: Object = copied(cron_job)
     stated = {name: value for name, value in spec_of(result).items() if value is not None}
     result["spec"] = {**DEFAULTS, **stated}
     return result
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     assert new is not None
     spec = spec_of(new)
     misnamed = list(_name(new))
@@ -38,7 +38,7 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
         return problems  # so are its jobs
     if old is not None and spec_of(old).get("jobTemplate") == spec.get("jobTemplate"):
         return problems  # its queue may have been closed since: that is no reason not to suspend it
-    return [*problems, *_template(new, world, settings)]
+    return [*problems, *_template(new, lister, settings)]
 
 
 def _name(cron_job: Object) -> Iterator[Problem]:
@@ -71,9 +71,9 @@ def _zone_exists(name: str) -> bool:
         return False
 
 
-def _template(cron_job: Object, world: World, settings: Settings) -> Iterator[Problem]:
+def _template(cron_job: Object, lister: Lister, settings: Settings) -> Iterator[Problem]:
     template = spec_of(cron_job).get("jobTemplate") or {}
     meta = {"name": f"{name_of(cron_job)}-{SOME_MINUTE}", "namespace": namespace_of(cron_job)}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": meta, "spec": template.get("spec") or {}}
-    for problem in job_rules.validate(CREATE, job_rules.mutate(job, world, settings), None, world, settings):
+    for problem in job_rules.validate(CREATE, job_rules.mutate(job, lister, settings), None, lister, settings):
         yield problem._replace(field=f"spec.jobTemplate.{problem.field}")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from pumice.api.patterns import PatternError, pattern
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, not_negative, one_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, spec_of
-from pumice.controllers.world import World
 
 WAYS = ("exactMatch", "regexMatch", "labelMatch")
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     assert new is not None
     members = spec_of(new).get("members") or []
     problems = list(not_negative(spec_of(new).get("tier"), "spec.tier"))

@@ -14,12 +14,12 @@ from pumice.controllers import kinds
 from pumice.controllers.admission import lifecycle, pod_template
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, loop, one_of, readable
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, spec_of
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.volcano.job.plugins.plugin import flags, is_port
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import TEXTS, texts
-from pumice.controllers.world import World
 
 # What a part of an object means, for comparing one version with another.
 #
@@ -65,7 +65,7 @@ NOT_NEGATIVE = {
 }
 
 
-def mutate(job: Object, world: World, settings: Settings) -> Object:
+def mutate(job: Object, lister: Lister, settings: Settings) -> Object:
     result: Object = copied(job)
     spec = result.setdefault("spec", {})
     spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
@@ -92,12 +92,12 @@ def _default_task(task: Object, index: int) -> None:
         task["minAvailable"] = least or job_spec.replicas(task)
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     assert new is not None
     problems = list(_ranges(new))
     if operation == CREATE:
-        return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_hosts(new), *_volumes(new), *_queue(new, world)]
-    return [*problems, *_changes(mutate(new, world, settings), mutate(old or new, world, settings))]
+        return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_hosts(new), *_volumes(new), *_queue(new, lister)]
+    return [*problems, *_changes(mutate(new, lister, settings), mutate(old or new, lister, settings))]
 
 
 def _ranges(job: Object) -> Iterator[Problem]:
@@ -270,13 +270,13 @@ def _volumes(job: Object) -> Iterator[Problem]:
             yield Problem(f"{field}.volumeClaimName", f'"{name}" is not a name; write that of a PersistentVolumeClaim')
 
 
-def _queue(job: Object, world: World) -> Iterator[Problem]:
+def _queue(job: Object, lister: Lister) -> Iterator[Problem]:
     name = job_spec.queue_name(job)
     if name == ROOT_QUEUE:
         yield Problem("spec.queue", "can not submit job to root queue, which holds other queues and no jobs; name a queue below it")
         return
-    yield from open_queue(name, world, "job")
-    children = [name_of(child) for child in world.by_field(kinds.QUEUE, "spec.parent", name)]
+    yield from open_queue(name, lister, "job")
+    children = [name_of(child) for child in lister.by_field(kinds.QUEUE, "spec.parent", name)]
     if children:
         yield Problem(
             "spec.queue",

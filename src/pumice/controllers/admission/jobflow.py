@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from pumice.api.errors import did_you_mean
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, loop, one_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, spec_of
-from pumice.controllers.world import World
 
 NOT_A_DAG = "jobflow Flow is not DAG"
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     assert new is not None
     spec = spec_of(new)
     problems = [

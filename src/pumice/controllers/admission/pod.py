@@ -13,8 +13,8 @@ from typing import Any
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
 from pumice.controllers.admission.problem import Problem, Settings
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, annotations_of, namespace_of, spec_of
-from pumice.controllers.world import World
 
 BUDGETS = (key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 
@@ -22,7 +22,7 @@ _COUNT = re.compile(r"[1-9]\d*\Z")
 _PERCENT = re.compile(r"[1-9]\d?%\Z")
 
 
-def mutate(pod: Object, world: World, settings: Settings) -> Object:
+def mutate(pod: Object, lister: Lister, settings: Settings) -> Object:
     group = next((each for each in settings.resource_groups if _matches(each, pod)), None)
     gated = settings.queue_gates and annotations_of(pod).get(key.QUEUE_GATE, "false") != "false" and _is_ours(pod, settings)
     if group is None and not gated:
@@ -59,7 +59,7 @@ def _join(spec: Object, group: Mapping[str, Any]) -> None:
         spec["schedulerName"] = group["schedulerName"]
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     assert new is not None
     return list(_budgets(annotations_of(new))) if _is_ours(new, settings) else []
 

@@ -9,26 +9,26 @@ from pumice.api.json_objects import copied
 from pumice.api.meta import DEFAULT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import Problem, Settings
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, annotations_of, namespace_of, spec_of, status_of
 from pumice.controllers.volcano.queue import OPEN
-from pumice.controllers.world import World
 
 
-def mutate(group: Object, world: World, settings: Settings) -> Object:
+def mutate(group: Object, lister: Lister, settings: Settings) -> Object:
     if spec_of(group).get("queue") not in (None, "", DEFAULT_QUEUE):
         return group
-    namespace = world.get(kinds.NAMESPACE, "", namespace_of(group))
+    namespace = lister.get(kinds.NAMESPACE, "", namespace_of(group))
     result: Object = copied(group)
     named = annotations_of(namespace).get(key.QUEUE_NAME) if namespace else None
     result.setdefault("spec", {})["queue"] = named or DEFAULT_QUEUE
     return result
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     assert new is not None
     spec = spec_of(new)
     problems = [
-        *open_queue(spec.get("queue") or DEFAULT_QUEUE, world, "PodGroup"),
+        *open_queue(spec.get("queue") or DEFAULT_QUEUE, lister, "PodGroup"),
         *topology(spec.get("networkTopology"), "spec.networkTopology"),
     ]
     for index, policy in enumerate(spec.get("subGroupPolicy") or ()):
@@ -36,9 +36,9 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
     return problems
 
 
-def open_queue(name: str, world: World, what: str) -> Iterator[Problem]:
+def open_queue(name: str, lister: Lister, what: str) -> Iterator[Problem]:
     """New work needs a queue that exists and is open."""
-    queue = world.get(kinds.QUEUE, "", name)
+    queue = lister.get(kinds.QUEUE, "", name)
     if queue is None:
         yield Problem("spec.queue", f"unable to find queue: `{name}` does not exist; create it or name another")
     elif status_of(queue).get("state") != OPEN:

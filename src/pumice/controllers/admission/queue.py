@@ -13,9 +13,9 @@ from pumice.api.json_objects import copied
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of
 from pumice.controllers.volcano.queue import CLOSED, OPEN
-from pumice.controllers.world import World
 
 AMOUNTS: dict[str, Callable[[Object], Any]] = {
     "capability": lambda spec: spec.get("capability"),
@@ -24,7 +24,7 @@ AMOUNTS: dict[str, Callable[[Object], Any]] = {
 }
 
 
-def mutate(queue: Object, world: World, settings: Settings) -> Object:
+def mutate(queue: Object, lister: Lister, settings: Settings) -> Object:
     result: Object = copied(queue)
     spec = result.setdefault("spec", {})
     if spec.get("reclaimable") is None:
@@ -38,22 +38,22 @@ def mutate(queue: Object, world: World, settings: Settings) -> Object:
     return result
 
 
-def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings) -> list[Problem]:
     if operation == DELETE:
         assert old is not None
-        return list(_deletion(old, world, settings))
+        return list(_deletion(old, lister, settings))
     assert new is not None
-    problems = [*_own(new, old), *_hierarchy(new, world), *_amounts(new)]
+    problems = [*_own(new, old), *_hierarchy(new, lister), *_amounts(new)]
     if old is not None and settings.protect_root and name_of(new) == ROOT_QUEUE:
         problems.extend(_root_changes(new, old))
-    return problems or list(_tree(new, old, world, settings))
+    return problems or list(_tree(new, old, lister, settings))
 
 
-def _deletion(queue: Object, world: World, settings: Settings) -> Iterator[Problem]:
+def _deletion(queue: Object, lister: Lister, settings: Settings) -> Iterator[Problem]:
     name = name_of(queue)
     if name in (DEFAULT_QUEUE, ROOT_QUEUE):
         yield Problem("", f"`{name}` queue can not be deleted: the scheduler needs it")
-    children = [name_of(child) for child in _children(name, world)]
+    children = [name_of(child) for child in _children(name, lister)]
     if children:
         words = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
         yield Problem("", f"{words}; delete or move them first")
@@ -74,7 +74,7 @@ def _own(queue: Object, old: Object | None) -> Iterator[Problem]:
         yield Problem("spec.priority", f"{priority} is negative; write 0 or more")
 
 
-def _hierarchy(queue: Object, world: World) -> Iterator[Problem]:
+def _hierarchy(queue: Object, lister: Lister) -> Iterator[Problem]:
     """The annotations of the older, weighted hierarchy."""
     notes = annotations_of(queue)
     path, weights = notes.get(key.HIERARCHY) or "", notes.get(key.HIERARCHY_WEIGHTS) or ""
@@ -87,7 +87,7 @@ def _hierarchy(queue: Object, world: World) -> Iterator[Problem]:
     for weight in weights.split("/"):
         if problem := _not_a_weight(weight):
             yield Problem(f"metadata.annotations[{key.HIERARCHY_WEIGHTS}]", f'"{weight}" in "{weights}" {problem}')
-    for other in world.all(kinds.QUEUE):
+    for other in lister.all(kinds.QUEUE):
         theirs = annotations_of(other).get(key.HIERARCHY) or ""
         if name_of(other) != name_of(queue) and theirs.startswith(path + "/"):
             words = f"{path} is not allowed to be in the sub path of {theirs} of queue {name_of(other)}"
@@ -126,7 +126,7 @@ def _root_changes(new: Object, old: Object) -> Iterator[Problem]:
             yield Problem(f"spec.{name}", "the root queue stands for the whole cluster and cannot be limited; set it on its children")
 
 
-def _tree(queue: Object, old: Object | None, world: World, settings: Settings) -> Iterator[Problem]:
+def _tree(queue: Object, old: Object | None, lister: Lister, settings: Settings) -> Iterator[Problem]:
     name = name_of(queue)
     if name == ROOT_QUEUE:
         return
@@ -134,11 +134,11 @@ def _tree(queue: Object, old: Object | None, world: World, settings: Settings) -
     if parent_name == name:
         yield Problem("spec.parent", f'queue "{name}" cannot be its own parent; name another queue, or leave it out')
         return
-    parent = world.get(kinds.QUEUE, "", parent_name)
+    parent = lister.get(kinds.QUEUE, "", parent_name)
     if parent is None and parent_name != ROOT_QUEUE:
         yield Problem("spec.parent", f'queue "{parent_name}" does not exist; create it first')
         return
-    ancestors = list(_ancestors(parent_name, world))
+    ancestors = list(_ancestors(parent_name, lister))
     if name in ancestors:
         yield Problem(
             "spec.parent",
@@ -147,51 +147,51 @@ def _tree(queue: Object, old: Object | None, world: World, settings: Settings) -
         return
     moved = old is None or (spec_of(old).get("parent") or ROOT_QUEUE) != parent_name
     if moved:
-        yield from _place(queue, parent_name, parent, len(ancestors), world, settings)
-    yield from _fits(queue, ancestors, world)
+        yield from _place(queue, parent_name, parent, len(ancestors), lister, settings)
+    yield from _fits(queue, ancestors, lister)
 
 
-def _place(queue: Object, parent_name: str, parent: Object | None, depth: int, world: World, settings: Settings) -> Iterator[Problem]:
+def _place(queue: Object, parent_name: str, parent: Object | None, depth: int, lister: Lister, settings: Settings) -> Iterator[Problem]:
     """Whether the parent can take a child."""
-    deepest = depth - 1 + _height(name_of(queue), world)
+    deepest = depth - 1 + _height(name_of(queue), lister)
     if deepest > settings.max_queue_depth:
         yield Problem("spec.parent", f"the tree would be {deepest} levels deep below root; at most {settings.max_queue_depth} are allowed")
     pods = (status_of(parent).get("allocated") or {}).get("pods") if parent else None
-    is_leaf = not any(name_of(child) != name_of(queue) for child in _children(parent_name, world))
+    is_leaf = not any(name_of(child) != name_of(queue) for child in _children(parent_name, lister))
     if parent_name != ROOT_QUEUE and is_leaf and amounts({"pods": pods or "0"}, "")[0].get("pods"):
         yield Problem("spec.parent", f'queue "{parent_name}" runs {pods} pods itself and cannot become a parent; wait until it is empty')
 
 
-def _fits(queue: Object, ancestors: list[str], world: World) -> Iterator[Problem]:
+def _fits(queue: Object, ancestors: list[str], lister: Lister) -> Iterator[Problem]:
     limits = _read(queue, "capability")
     for resource, limit in limits.items():
-        above = next((each for each in ancestors if resource in _stored(each, "capability", world)), None)
-        if above is not None and limit > _stored(above, "capability", world)[resource]:
-            found, most = _text(queue, "capability", resource), _text(world.get(kinds.QUEUE, "", above), "capability", resource)
+        above = next((each for each in ancestors if resource in _stored(each, "capability", lister)), None)
+        if above is not None and limit > _stored(above, "capability", lister)[resource]:
+            found, most = _text(queue, "capability", resource), _text(lister.get(kinds.QUEUE, "", above), "capability", resource)
             yield Problem(f"spec.capability.{resource}", f'{found} is more than ancestor "{above}" may use ({most}); write at most that')
-        for below in _subtree(name_of(queue), world):
+        for below in _subtree(name_of(queue), lister):
             if _read(below, "capability").get(resource, 0) > limit:
                 found, most = _text(queue, "capability", resource), _text(below, "capability", resource)
                 problem = f'{found} is less than queue "{name_of(below)}" below it may use ({most}); write at least that'
                 yield Problem(f"spec.capability.{resource}", problem)
     for name in ("guarantee.resource", "deserved"):
-        yield from _sums(queue, ancestors[0] if ancestors else ROOT_QUEUE, name, world)
+        yield from _sums(queue, ancestors[0] if ancestors else ROOT_QUEUE, name, lister)
 
 
-def _sums(queue: Object, parent: str, part: str, world: World) -> Iterator[Problem]:
+def _sums(queue: Object, parent: str, part: str, lister: Lister) -> Iterator[Problem]:
     """The children of a queue may not be promised more than the queue itself."""
     own = _read(queue, part)
-    of_children = [_read(child, part) for child in _children(name_of(queue), world)]
+    of_children = [_read(child, part) for child in _children(name_of(queue), lister)]
     for resource, amount in own.items():
         if sum(each.get(resource, 0) for each in of_children) > amount:
             found = _text(queue, part, resource)
             yield Problem(f"spec.{part}.{resource}", f"{found} is less than its children have together; write at least their sum")
     if parent == ROOT_QUEUE:
         return
-    siblings = [_read(each, part) for each in _children(parent, world) if name_of(each) != name_of(queue)]
-    for resource, amount in _stored(parent, part, world).items():
+    siblings = [_read(each, part) for each in _children(parent, lister) if name_of(each) != name_of(queue)]
+    for resource, amount in _stored(parent, part, lister).items():
         if resource in own and own[resource] + sum(each.get(resource, 0) for each in siblings) > amount:
-            most = _text(world.get(kinds.QUEUE, "", parent), part, resource)
+            most = _text(lister.get(kinds.QUEUE, "", parent), part, resource)
             problem = f'{_text(queue, part, resource)} makes the children of "{parent}" have more than it has ({most}); write less'
             yield Problem(f"spec.{part}.{resource}", problem)
 
@@ -200,8 +200,8 @@ def _read(queue: Object, part: str) -> dict[str, int]:
     return amounts(AMOUNTS[part](spec_of(queue)), "")[0]
 
 
-def _stored(name: str, part: str, world: World) -> dict[str, int]:
-    queue = world.get(kinds.QUEUE, "", name)
+def _stored(name: str, part: str, lister: Lister) -> dict[str, int]:
+    queue = lister.get(kinds.QUEUE, "", name)
     return _read(queue, part) if queue is not None else {}
 
 
@@ -209,11 +209,11 @@ def _text(queue: Object | None, part: str, resource: str) -> str:
     return str((AMOUNTS[part](spec_of(queue or {})) or {}).get(resource))
 
 
-def _children(name: str, world: World) -> Iterable[Object]:
-    return world.by_field(kinds.QUEUE, "spec.parent", name)
+def _children(name: str, lister: Lister) -> Iterable[Object]:
+    return lister.by_field(kinds.QUEUE, "spec.parent", name)
 
 
-def _ancestors(name: str, world: World) -> Iterator[str]:
+def _ancestors(name: str, lister: Lister) -> Iterator[str]:
     """A queue's name and those above it, root last; stops at a loop."""
     seen: set[str] = set()
     while name not in seen:
@@ -221,22 +221,22 @@ def _ancestors(name: str, world: World) -> Iterator[str]:
         yield name
         if name == ROOT_QUEUE:
             return
-        name = spec_of(world.get(kinds.QUEUE, "", name) or {}).get("parent") or ROOT_QUEUE
+        name = spec_of(lister.get(kinds.QUEUE, "", name) or {}).get("parent") or ROOT_QUEUE
 
 
-def _subtree(name: str, world: World) -> Iterator[Object]:
+def _subtree(name: str, lister: Lister) -> Iterator[Object]:
     """The queues below one."""
     waiting, seen = [name], {name}
     while waiting:
-        for child in _children(waiting.pop(), world):
+        for child in _children(waiting.pop(), lister):
             if name_of(child) not in seen:
                 seen.add(name_of(child))
                 waiting.append(name_of(child))
                 yield child
 
 
-def _height(name: str, world: World, above: frozenset[str] = frozenset()) -> int:
+def _height(name: str, lister: Lister, above: frozenset[str] = frozenset()) -> int:
     """Levels of the subtree that starts here: 1 for a leaf."""
     if name in above:
         return 0
-    return 1 + max((_height(name_of(child), world, above | {name}) for child in _children(name, world)), default=0)
+    return 1 + max((_height(name_of(child), lister, above | {name}) for child in _children(name, lister)), default=0)

@@ -13,6 +13,7 @@ from pumice.api.json_objects import copied
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, KeysOf, ObjectChange, Patch, Write, delete, its_controller, patch
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -28,7 +29,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.world import World
 
 Test = Callable[[Object], bool]
 
@@ -40,17 +40,17 @@ class Claim(NamedTuple):
     writes: list[Write]
 
 
-def claim(owner: Object, kind: str, world: World, considered: Test = lambda subject: True, finalizer: str = "") -> Claim:
+def claim(owner: Object, kind: str, lister: Lister, considered: Test = lambda subject: True, finalizer: str = "") -> Claim:
     """`considered`: what the owner looks at; the rest stays as it is, whosever it is. `finalizer`: what all of the owner's have."""
     selector = selector_of(owner)
-    owned = [each for each in world.dependents(uid_of(owner), kind) if (controller_of(each) or {}).get("uid") == uid_of(owner)]
+    owned = [each for each in lister.dependents(uid_of(owner), kind) if (controller_of(each) or {}).get("uid") == uid_of(owner)]
     owned = [each for each in owned if considered(each)]
     if not selector:
         return Claim(owned, [])
     mine = [each for each in owned if matches(selector, labels_of(each))]
     if terminating(owner):
         return Claim(mine, [])
-    fitting = (each for each in world.strays(kind, namespace_of(owner)) if matches(selector, labels_of(each)))
+    fitting = (each for each in lister.strays(kind, namespace_of(owner)) if matches(selector, labels_of(each)))
     found = [each for each in fitting if considered(each) and not terminating(each)]
     released = (_release(each, owner, finalizer) for each in owned if not matches(selector, labels_of(each)))
     return Claim([*mine, *found], [*released, *(_adopt(each, owner, finalizer) for each in found)])
@@ -79,12 +79,13 @@ def _without(subject: Object, owner: Object) -> list[Object]:
 
 def its_claimants(kind: str) -> KeysOf:
     """The controllers of the changed object, and those that might adopt it."""
+    owners = its_controller(kind)
 
-    def keys(change: ObjectChange, world: World) -> Iterable[Key]:
-        found = {*its_controller(kind)(change, world)}
+    def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
+        found = {*owners(change, lister)}
         old, new = change
         if new is not None and controller_of(new) is None and not (old and controller_of(old) is None and labels_of(old) == labels_of(new)):
-            for owner in world.all(kind, namespace_of(new)):
+            for owner in lister.all(kind, namespace_of(new)):
                 selector = selector_of(owner)
                 if selector and matches(selector, labels_of(new)):
                     found.add(key_of(owner))
@@ -100,10 +101,10 @@ def its_claimants(kind: str) -> KeysOf:
 HISTORY_LIMIT = 10
 
 
-def keep_revision(owner: Object, name: str, label: str, in_use: Collection[str], world: World) -> list[Write]:
+def keep_revision(owner: Object, name: str, label: str, in_use: Collection[str], lister: Lister) -> list[Write]:
     """See to it that the owner's template is kept as the revision `name`, and no more old ones than wanted. Revisions whose labels are
     `in_use` stay. Those that an earlier owner of the same pods has left behind are taken over."""
-    found, claims = claim(owner, kinds.CONTROLLER_REVISION, world)
+    found, claims = claim(owner, kinds.CONTROLLER_REVISION, lister)
     known = sorted(found, key=number_of)
     latest = number_of(known[-1]) if known else 0
     mine = next((each for each in known if name_of(each) == name), None)

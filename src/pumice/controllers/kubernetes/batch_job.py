@@ -33,18 +33,18 @@ from pumice.controllers.kubernetes.job_status import (
 )
 from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, replaces_failed_only, strays
 from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, condition, name_of, spec_of, status_of, terminating, uid_of
-from pumice.controllers.world import World
 
 # The pods that a Job makes.
 
 
-def plain_pods(job: Object, count: int, world: World) -> list[Object]:
-    return [_pod(job, name) for name in free_names(job, count, world)]
+def plain_pods(job: Object, count: int, lister: Lister) -> list[Object]:
+    return [_pod(job, name) for name in free_names(job, count, lister)]
 
 
-def indexed_pod(job: Object, index: int, attempts: Attempts | None, world: World) -> Object:
-    name = next(free_names(job, 1, world, f"{name_of(job)}-{index}"))
+def indexed_pod(job: Object, index: int, attempts: Attempts | None, lister: Lister) -> Object:
+    name = next(free_names(job, 1, lister, f"{name_of(job)}-{index}"))
     pod = _pod(job, name, **{COMPLETION_INDEX: str(index)})
     notes = pod["metadata"].setdefault("annotations", {})
     notes[COMPLETION_INDEX] = str(index)
@@ -82,20 +82,20 @@ class BatchJobs:
     def __init__(self) -> None:
         its_job = its_claimants(kinds.BATCH_JOB)
         self.watches: Mapping[str, KeysOf] = {
-            kinds.BATCH_JOB: lambda change, world: [*itself(change, world), *strays(change, world)],
-            kinds.POD: lambda change, world: [*its_job(change, world), *strays(change, world)],
+            kinds.BATCH_JOB: lambda change, lister: [*itself(change, lister), *strays(change, lister)],
+            kinds.POD: lambda change, lister: [*its_job(change, lister), *strays(change, lister)],
         }
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         if isinstance(key, StrayPod):
-            return result(let_stray_go(key, world))
+            return result(let_stray_go(key, lister))
         assert isinstance(key, Key)
-        job = world.get(kinds.BATCH_JOB, *key)
+        job = lister.get(kinds.BATCH_JOB, *key)
         if job is None or spec_of(job).get("managedBy", OURS) != OURS:
             return NOTHING
         if terminating(job):
-            return result(let_go(world.dependents(uid_of(job), kinds.POD)))
-        pods, claims = claim(job, kinds.POD, world, finalizer=JOB_TRACKING)
+            return result(let_go(lister.dependents(uid_of(job), kinds.POD)))
+        pods, claims = claim(job, kinds.POD, lister, finalizer=JOB_TRACKING)
         counted = tally(job, pods)
         if has_ended(job):
             news = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
@@ -109,7 +109,7 @@ class BatchJobs:
         elif spec_of(job).get("suspend"):
             writes = _dismissed(job, counted.active)
         else:
-            writes, next_at = _scale(job, counted, world, now)
+            writes, next_at = _scale(job, counted, lister, now)
             made = sum(isinstance(step, Create) for step in writes)
             later = [(at, key) for at in (next_at, deadline(job, status)) if at is not None and at > now]
         if end is not None or spec_of(job).get("suspend"):
@@ -142,7 +142,7 @@ def _told(job: Object, status: Object) -> list[Write]:
     return [Emit(job, "Normal", "Suspended" if said["status"] == "True" else "Resumed", said["message"])]
 
 
-def _scale(job: Object, counted: PodTally, world: World, now: float) -> tuple[list[Write], float | None]:
+def _scale(job: Object, counted: PodTally, lister: Lister, now: float) -> tuple[list[Write], float | None]:
     """As many pods as there shall be, and when to look again."""
     spec = spec_of(job)
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
@@ -160,8 +160,8 @@ def _scale(job: Object, counted: PodTally, world: World, now: float) -> tuple[li
     if missing <= 0 or counted.next_at > now:
         return [], counted.next_at
     if not indexed(job):
-        return created(job, plain_pods(job, missing, world)), None
-    return _indexes(job, counted, missing, world, now)
+        return created(job, plain_pods(job, missing, lister)), None
+    return _indexes(job, counted, missing, lister, now)
 
 
 def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
@@ -169,12 +169,12 @@ def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
     return [*let_go(pods), *ended(job, pods)]
 
 
-def _indexes(job: Object, counted: PodTally, missing: int, world: World, now: float) -> tuple[list[Write], float | None]:
+def _indexes(job: Object, counted: PodTally, missing: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
     kept = [*counted.active, *(counted.leaving if replaces_failed_only(job) else ())]
     taken = {*counted.done, *counted.lost, *map(index_of, kept)}
     waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
     free = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)
-    pods = [indexed_pod(job, index, counted.attempts.get(index, FIRST), world) for index in islice(free, min(missing, BURST))]
+    pods = [indexed_pod(job, index, counted.attempts.get(index, FIRST), lister) for index in islice(free, min(missing, BURST))]
     return created(job, pods), min(waiting.values(), default=None)
 
 

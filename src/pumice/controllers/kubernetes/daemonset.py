@@ -14,8 +14,8 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, KeysOf, ObjectChange, Result, Write, all_of, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
 from pumice.controllers.kubernetes.pods import ENDED, active, available, created, ended, from_template, phase, ready, revision_of, share
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
-from pumice.controllers.world import World
 
 # Whether a node suits a pod's selectors, and whether tolerations cover taints: what controllers need of scheduling's rules.
 
@@ -73,34 +73,34 @@ class DaemonSets:
         watched: dict[str, KeysOf] = {kinds.DAEMON_SET: itself, kinds.POD: its_claimants(kinds.DAEMON_SET)}
         self.watches = {**watched, kinds.NODE: _all_if_it_matters}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        owner = world.get(kinds.DAEMON_SET, *key)
+        owner = lister.get(kinds.DAEMON_SET, *key)
         if owner is None:
             return NOTHING
         template = spec_of(owner).get("template") or {}
-        nodes = [name_of(node) for node in world.all(kinds.NODE) if _belongs(template, node)]
+        nodes = [name_of(node) for node in lister.all(kinds.NODE) if _belongs(template, node)]
         by_node: dict[str, list[Object]] = {}
-        pods, claims = claim(owner, kinds.POD, world, lambda pod: bool(node_of(pod)))
+        pods, claims = claim(owner, kinds.POD, lister, lambda pod: bool(node_of(pod)))
         for pod in pods:
             by_node.setdefault(node_of(pod), []).append(pod)
-        writes = [] if terminating(owner) else [*claims, *_remember(owner, by_node, world), *_keep(owner, nodes, by_node)]
+        writes = [] if terminating(owner) else [*claims, *_remember(owner, by_node, lister), *_keep(owner, nodes, by_node)]
         status, next_ready = _status(owner, nodes, by_node, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
 
-def _remember(owner: Object, by_node: dict[str, list[Object]], world: World) -> list[Write]:
+def _remember(owner: Object, by_node: dict[str, list[Object]], lister: Lister) -> list[Write]:
     revision = revision_of(spec_of(owner).get("template") or {})
     in_use = {labels_of(pod).get(CONTROLLER_REVISION_HASH, "") for pods in by_node.values() for pod in pods}
-    return keep_revision(owner, f"{name_of(owner)}-{revision}", revision, in_use, world)
+    return keep_revision(owner, f"{name_of(owner)}-{revision}", revision, in_use, lister)
 
 
-def _all_if_it_matters(change: ObjectChange, world: World) -> Iterable[Hashable]:
+def _all_if_it_matters(change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
     """Nodes report all the time; only labels and the spec decide who runs there."""
     old, new = change
     if old and new and labels_of(old) == labels_of(new) and spec_of(old) == spec_of(new):
         return ()
-    return all_of(kinds.DAEMON_SET)(change, world)
+    return all_of(kinds.DAEMON_SET)(change, lister)
 
 
 def _belongs(template: Object, node: Object) -> bool:

@@ -43,6 +43,7 @@ from pumice.controllers.kubernetes.pods import (
     revision_of,
     share,
 )
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -58,7 +59,6 @@ from pumice.controllers.objects import (
     status_of,
     terminating,
 )
-from pumice.controllers.world import World
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #
@@ -191,36 +191,36 @@ class Deployments:
         watched: dict[str, KeysOf] = {kinds.DEPLOYMENT: itself, kinds.REPLICA_SET: its_claimants(kinds.DEPLOYMENT)}
         self.watches = {**watched, kinds.POD: _pod_gone}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        deployment = world.get(kinds.DEPLOYMENT, *key)
+        deployment = lister.get(kinds.DEPLOYMENT, *key)
         if deployment is None:
             return NOTHING
-        sets, claims = claim(deployment, kinds.REPLICA_SET, world, lambda each: not terminating(each))
+        sets, claims = claim(deployment, kinds.REPLICA_SET, lister, lambda each: not terminating(each))
         sets.sort(key=lambda each: (_revision(each), created_at(each), name_of(each)))
         hash_ = revision_of(spec_of(deployment).get("template") or {})
         new = next((each for each in sets if name_of(each) == f"{name_of(deployment)}-{hash_}"), None)
         old = [each for each in sets if each is not new]
         writes: list[Write] = []
         if not terminating(deployment):
-            steps = _paused(deployment, sets) if spec_of(deployment).get("paused") else _roll(deployment, new, old, hash_, world)
+            steps = _paused(deployment, sets) if spec_of(deployment).get("paused") else _roll(deployment, new, old, hash_, lister)
             writes = [*claims, *steps]
         status, deadline = deployment_status(deployment, new, old, now)
         later = [(deadline, key)] if deadline is not None else []
         return result([*writes, *status_change(deployment, status)], later)
 
 
-def _pod_gone(change: ObjectChange, world: World) -> Iterable[Key]:
+def _pod_gone(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """One that replaces all pods at once waits for the old ones to be gone."""
     owner = controller_of(change.object)
     if change.new is None and owner is not None and kind_of(owner) == kinds.REPLICA_SET:
-        set_ = world.get(kinds.REPLICA_SET, namespace_of(change.object), owner["name"])
+        set_ = lister.get(kinds.REPLICA_SET, namespace_of(change.object), owner["name"])
         deployment = controller_of(set_) if set_ is not None else None
         if deployment is not None:
             yield Key(namespace_of(change.object), deployment["name"])
 
 
-def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str, world: World) -> list[Write]:
+def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str, lister: Lister) -> list[Write]:
     replicas = int(spec_of(deployment).get("replicas", 1))
     strategy = spec_of(deployment).get("strategy") or {}
     within = limits(replicas, strategy)
@@ -228,7 +228,7 @@ def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str,
     writes: list[Write] = []
     if strategy.get("type") == "Recreate":
         writes = [write for each in old if _size(each).replicas for write in _resize(deployment, each, 0)]
-        if writes or any(active(pod) or terminating(pod) for each in old for pod in pods_of(each, world)):
+        if writes or any(active(pod) or terminating(pod) for each in old for pod in pods_of(each, lister)):
             return writes
         target, shrunken = replicas, [0] * len(old)
     else:
@@ -336,24 +336,24 @@ class ReplicaSets:
         self.name = kind.partition(".")[0].lower()
         self.watches = {kind: itself, kinds.POD: its_claimants(kind)}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        owner = world.get(self.kind, *key)
+        owner = lister.get(self.kind, *key)
         if owner is None:
             return NOTHING
-        pods, claims = claim(owner, kinds.POD, world, active)
+        pods, claims = claim(owner, kinds.POD, lister, active)
         status, next_ready = _status(owner, pods, now)
-        writes = [] if terminating(owner) else [*claims, *_scale(owner, pods, world)]
+        writes = [] if terminating(owner) else [*claims, *_scale(owner, pods, lister)]
         later = [(next_ready, key)] if next_ready is not None else []
         return result([*writes, *status_change(owner, status)], later)
 
 
-def _scale(owner: Object, pods: list[Object], world: World) -> list[Write]:
+def _scale(owner: Object, pods: list[Object], lister: Lister) -> list[Write]:
     missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
     if missing <= 0:
         return ended(owner, dispensable_first(pods)[: -missing or 0])
     template = spec_of(owner).get("template") or {}
-    return created(owner, (from_template(owner, template, name) for name in free_names(owner, missing, world)))
+    return created(owner, (from_template(owner, template, name) for name in free_names(owner, missing, lister)))
 
 
 def _status(owner: Object, pods: list[Object], now: float) -> tuple[Object, float | None]:

@@ -14,6 +14,7 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -27,7 +28,6 @@ from pumice.controllers.objects import (
     status_of,
     terminating,
 )
-from pumice.controllers.world import World
 
 FORGOTTEN_AFTER_S = 120.0  #: an eviction whose pod did not go by then is off
 SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)
@@ -41,16 +41,16 @@ class DisruptionBudgets:
     def __init__(self) -> None:
         self.watches = {kinds.DISRUPTION_BUDGET: itself, kinds.POD: _budgets_over}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        budget = world.get(kinds.DISRUPTION_BUDGET, *key)
+        budget = lister.get(kinds.DISRUPTION_BUDGET, *key)
         if budget is None or terminating(budget):
             return NOTHING
         selector = label_selector(spec_of(budget).get("selector"))
-        everyone = world.all(kinds.POD, key.namespace) if selector is not None else ()
+        everyone = lister.all(kinds.POD, key.namespace) if selector is not None else ()
         pods = [pod for pod in everyone if matches(selector or (), labels_of(pod)) and phase(pod) not in ENDED]
         disrupted, forget_at = _disrupted(budget, pods, now)
-        expected, desired = _wanted(budget, pods, world)
+        expected, desired = _wanted(budget, pods, lister)
         healthy = sum(ready(pod) and not terminating(pod) and name_of(pod) not in disrupted for pod in pods)
         allowed = max(0, healthy - desired) if expected else 0
         status = {
@@ -66,20 +66,20 @@ class DisruptionBudgets:
         return result(status_change(budget, status), [(forget_at, key)] if forget_at is not None else [])
 
 
-def _wanted(budget: Object, pods: list[Object], world: World) -> tuple[int, int]:
+def _wanted(budget: Object, pods: list[Object], lister: Lister) -> tuple[int, int]:
     """How many pods there should be, and how many must stay healthy."""
     spec = spec_of(budget)
     least, most_gone = spec.get("minAvailable"), spec.get("maxUnavailable")
     if most_gone is not None:
-        expected = _asked_for(pods, world)
+        expected = _asked_for(pods, lister)
         return expected, max(0, expected - share(most_gone, expected, True))
     if isinstance(least, str):
-        expected = _asked_for(pods, world)
+        expected = _asked_for(pods, lister)
         return expected, share(least, expected, True)
     return len(pods), int(least or 0)
 
 
-def _asked_for(pods: list[Object], world: World) -> int:
+def _asked_for(pods: list[Object], lister: Lister) -> int:
     """The pods that the controllers of these pods want; a pod without one counts for itself."""
     total, seen = 0, set()
     for pod in pods:
@@ -88,7 +88,7 @@ def _asked_for(pods: list[Object], world: World) -> int:
             total += 1
         elif owner["uid"] not in seen:
             seen.add(owner["uid"])
-            workload = world.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in SCALED else None
+            workload = lister.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in SCALED else None
             same = [each for each in pods if (controller_of(each) or {}).get("uid") == owner["uid"]]
             total += int(spec_of(workload).get("replicas", 1)) if workload is not None else len(same)
     return total
@@ -111,8 +111,8 @@ def _condition(budget: Object, allowed: int, now: float) -> Object:
     return {**entry, "lastTransitionTime": since or rfc3339(now)}
 
 
-def _budgets_over(change: ObjectChange, world: World) -> Iterable[Key]:
-    for budget in world.all(kinds.DISRUPTION_BUDGET, namespace_of(change.object)):
+def _budgets_over(change: ObjectChange, lister: Lister) -> Iterable[Key]:
+    for budget in lister.all(kinds.DISRUPTION_BUDGET, namespace_of(change.object)):
         selector = label_selector(spec_of(budget).get("selector"))
         if selector is not None and any(matches(selector, labels_of(state)) for state in change.states):
             yield key_of(budget)

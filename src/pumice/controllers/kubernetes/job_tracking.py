@@ -13,6 +13,7 @@ from pumice.api.annotations import JOB_TRACKING
 from pumice.controllers import kinds
 from pumice.controllers.controller import ObjectChange, Write, patch
 from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -25,7 +26,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.world import World
 
 
 class Count(NamedTuple):
@@ -83,20 +83,22 @@ class StrayPod(NamedTuple):
     pod: Key
 
 
-def strays(change: ObjectChange, world: World) -> Iterable[StrayPod]:
+def strays(change: ObjectChange, lister: Lister) -> Iterable[StrayPod]:
     """Of a changed pod itself, of a Job that has gone the pods that it had."""
     if change.object["kind"] == "Pod":
-        return (StrayPod(key_of(change.new)),) if change.new is not None and is_tracked(change.new) and _is_stray(change.new, world) else ()
+        return (
+            (StrayPod(key_of(change.new)),) if change.new is not None and is_tracked(change.new) and _is_stray(change.new, lister) else ()
+        )
     gone = change.old if change.new is None else None
-    return [StrayPod(key_of(pod)) for pod in world.dependents(uid_of(gone), kinds.POD)] if gone is not None else ()
+    return [StrayPod(key_of(pod)) for pod in lister.dependents(uid_of(gone), kinds.POD)] if gone is not None else ()
 
 
-def let_stray_go(key: StrayPod, world: World) -> list[Write]:
-    pod = world.get(kinds.POD, *key.pod)
-    return let_go([pod]) if pod is not None and _is_stray(pod, world) else []
+def let_stray_go(key: StrayPod, lister: Lister) -> list[Write]:
+    pod = lister.get(kinds.POD, *key.pod)
+    return let_go([pod]) if pod is not None and _is_stray(pod, lister) else []
 
 
-def _is_stray(pod: Object, world: World) -> bool:
+def _is_stray(pod: Object, lister: Lister) -> bool:
     owner = controller_of(pod) or {}
-    job = world.get(kinds.BATCH_JOB, namespace_of(pod), owner["name"]) if owner.get("kind") == "Job" else None
+    job = lister.get(kinds.BATCH_JOB, namespace_of(pod), owner["name"]) if owner.get("kind") == "Job" else None
     return job is None or uid_of(job) != owner["uid"]

@@ -14,8 +14,8 @@ from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, patch, result, status_change
 from pumice.controllers.kubernetes.daemonset import covers
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, condition, field, name_of, namespace_of, spec_of, status_of, terminating
-from pumice.controllers.world import World
 
 GRACE_S = 40.0
 LEASES = "kube-node-lease"
@@ -39,15 +39,15 @@ class NodeLifecycle:
     def __init__(self) -> None:
         self.watches = {kinds.NODE: _itself, kinds.LEASE: _lease_of, kinds.POD: _node_of_new}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        node = world.get(kinds.NODE, "", key.name)
-        pods = list(world.by_field(kinds.POD, "spec.nodeName", key.name))
+        node = lister.get(kinds.NODE, "", key.name)
+        pods = list(lister.by_field(kinds.POD, "spec.nodeName", key.name))
         if node is None:
             return result(delete(pod, grace_s=0) for pod in pods)
         if terminating(node):
             return NOTHING
-        silent_at = _silent_at(node, world)
+        silent_at = _silent_at(node, lister)
         lost = silent_at is not None and now >= silent_at
         writes: list[Write] = _mark_unknown(node, now) if lost else []
         taints = _taints(node, lost, now)
@@ -60,8 +60,8 @@ class NodeLifecycle:
         return result([*writes, *ends], [(at, key) for at in times])
 
 
-def _silent_at(node: Object, world: World) -> float | None:
-    lease = world.get(kinds.LEASE, LEASES, name_of(node))
+def _silent_at(node: Object, lister: Lister) -> float | None:
+    lease = lister.get(kinds.LEASE, LEASES, name_of(node))
     renewed = field(lease, "spec.renewTime") if lease else None
     if not renewed:
         return None
@@ -136,18 +136,18 @@ def _mark_not_ready(pods: list[Object], now: float) -> list[Write]:
     return writes
 
 
-def _itself(change: ObjectChange, world: World) -> Iterable[Key]:
+def _itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     old, new = change
     if not (old and new and spec_of(old) == spec_of(new) and status_of(old).get("conditions") == status_of(new).get("conditions")):
         yield Key("", name_of(change.object))
 
 
-def _lease_of(change: ObjectChange, world: World) -> Iterable[Key]:
+def _lease_of(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     if namespace_of(change.object) == LEASES:
         yield Key("", name_of(change.object))
 
 
-def _node_of_new(change: ObjectChange, world: World) -> Iterable[Key]:
+def _node_of_new(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The node that a pod has just come to."""
     after = spec_of(change.new).get("nodeName") if change.new else None
     if after and (change.old is None or spec_of(change.old).get("nodeName") != after):

@@ -13,6 +13,7 @@ from pumice.api.quantity import integer
 from pumice.api.times import instant
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Emit, Write, delete
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Object,
     annotations_of,
@@ -28,15 +29,14 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.world import World
 
 ENDED = ("Succeeded", "Failed")
 STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def pods_of(owner: Object, world: World) -> list[Object]:
+def pods_of(owner: Object, lister: Lister) -> list[Object]:
     """All pods that the owner controls."""
-    return [pod for pod in world.dependents(uid_of(owner), kinds.POD) if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
+    return [pod for pod in lister.dependents(uid_of(owner), kinds.POD) if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
 
 
 def phase(pod: Object) -> str:
@@ -79,13 +79,13 @@ def from_template(owner: Object, template: Object, name: str, **labels: str) -> 
     return pod
 
 
-def free_names(owner: Object, count: int, world: World, stem: str = "") -> Iterator[str]:
+def free_names(owner: Object, count: int, lister: Lister, stem: str = "") -> Iterator[str]:
     """Names for new pods, the same ones as long as the owner has not changed."""
     number = 0
     while count:
         name = f"{stem or name_of(owner)}-{suffix(uid_of(owner), owner['metadata'].get('resourceVersion'), number)}"
         number += 1
-        if world.get(kinds.POD, namespace_of(owner), name) is None:
+        if lister.get(kinds.POD, namespace_of(owner), name) is None:
             count -= 1
             yield name
 

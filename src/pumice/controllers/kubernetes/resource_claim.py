@@ -15,6 +15,7 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, delete, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Object,
     controlled_by,
@@ -28,7 +29,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.world import World
 
 
 class ClaimSubject(NamedTuple):
@@ -47,15 +47,15 @@ class ResourceClaims:
     def __init__(self) -> None:
         self.watches = {kinds.POD: _pod_touched, kinds.DEVICE_CLAIM: _claim_touched, kinds.DEVICE_CLAIM_TEMPLATE: _pods_waiting}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, ClaimSubject)
-        subject = world.get(*key)
+        subject = lister.get(*key)
         if subject is None or terminating(subject):
             return NOTHING
-        return result(_made(subject, world) if key.kind == kinds.POD else _released(subject, world))
+        return result(_made(subject, lister) if key.kind == kinds.POD else _released(subject, lister))
 
 
-def _made(pod: Object, world: World) -> list[Write]:
+def _made(pod: Object, lister: Lister) -> list[Write]:
     """The claims that the pod lacks, and where they are in its status."""
     if phase(pod) in ENDED:
         return []
@@ -63,7 +63,7 @@ def _made(pod: Object, world: World) -> list[Write]:
     named = {each["name"] for each in known}
     writes: list[Write] = []
     for asked in _templated(pod):
-        template = world.get(kinds.DEVICE_CLAIM_TEMPLATE, namespace_of(pod), asked["resourceClaimTemplateName"])
+        template = lister.get(kinds.DEVICE_CLAIM_TEMPLATE, namespace_of(pod), asked["resourceClaimTemplateName"])
         if asked["name"] in named:
             continue
         if template is None:
@@ -93,28 +93,28 @@ def _claim(pod: Object, asked: str, template: Object) -> Object:
     return claim
 
 
-def _released(claim: Object, world: World) -> list[Write]:
+def _released(claim: Object, lister: Lister) -> list[Write]:
     """A claim without the pods that have ended."""
     owner = controller_of(claim)
     if owner is not None and kind_of(owner) == kinds.POD and POD_CLAIM in (claim["metadata"].get("annotations") or {}):
-        pod = world.get(kinds.POD, namespace_of(claim), owner["name"])
+        pod = lister.get(kinds.POD, namespace_of(claim), owner["name"])
         if pod is not None and uid_of(pod) == owner["uid"] and phase(pod) in ENDED:
             return [delete(claim)]
     status = status_of(claim)
     reserved = status.get("reservedFor") or []
-    kept = [each for each in reserved if each.get("resource") != "pods" or _lives(each, namespace_of(claim), world)]
+    kept = [each for each in reserved if each.get("resource") != "pods" or _lives(each, namespace_of(claim), lister)]
     if len(kept) == len(reserved):
         return []
     left = {key: value for key, value in status.items() if key not in ("reservedFor", "allocation")}
     return status_change(claim, {**left, "reservedFor": kept, "allocation": status.get("allocation")} if kept else left)
 
 
-def _lives(consumer: Object, namespace: str, world: World) -> bool:
-    pod = world.get(kinds.POD, namespace, consumer["name"])
+def _lives(consumer: Object, namespace: str, lister: Lister) -> bool:
+    pod = lister.get(kinds.POD, namespace, consumer["name"])
     return pod is not None and uid_of(pod) == consumer["uid"] and phase(pod) not in ENDED
 
 
-def _pod_touched(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
+def _pod_touched(change: ObjectChange, lister: Lister) -> Iterable[ClaimSubject]:
     pod = change.object
     if not spec_of(pod).get("resourceClaims"):
         return
@@ -130,15 +130,15 @@ def _pod_touched(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
             yield ClaimSubject(kinds.DEVICE_CLAIM, namespace, name)
 
 
-def _claim_touched(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
+def _claim_touched(change: ObjectChange, lister: Lister) -> Iterable[ClaimSubject]:
     if change.new is not None and status_of(change.new).get("reservedFor"):
         yield ClaimSubject(kinds.DEVICE_CLAIM, *key_of(change.new))
 
 
-def _pods_waiting(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
+def _pods_waiting(change: ObjectChange, lister: Lister) -> Iterable[ClaimSubject]:
     """Pods that asked for a template before it was there."""
     if change.old is None:
         name = name_of(change.object)
-        for pod in world.all(kinds.POD, namespace_of(change.object)):
+        for pod in lister.all(kinds.POD, namespace_of(change.object)):
             if any(each["resourceClaimTemplateName"] == name for each in _templated(pod)):
                 yield ClaimSubject(kinds.POD, *key_of(pod))

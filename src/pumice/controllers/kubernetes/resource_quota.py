@@ -8,8 +8,8 @@ from pumice.api.quota import used, written
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
-from pumice.controllers.world import World
 
 COUNTED = {
     kinds.POD: "pods",
@@ -38,14 +38,14 @@ class ResourceQuotas:
     def __init__(self) -> None:
         self.watches = {**dict.fromkeys(COUNTED, _quotas_around), kinds.RESOURCE_QUOTA: itself}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        quota = world.get(kinds.RESOURCE_QUOTA, *key)
+        quota = lister.get(kinds.RESOURCE_QUOTA, *key)
         if quota is None or terminating(quota):
             return NOTHING
         hard = spec_of(quota).get("hard") or {}
         namespace = namespace_of(quota)
-        amounts = used(quota, hard, lambda resource: world.all(_KINDS[resource], namespace) if resource in _KINDS else ())
+        amounts = used(quota, hard, lambda resource: lister.all(_KINDS[resource], namespace) if resource in _KINDS else ())
         status = {**status_of(quota), "hard": hard, "used": written({name: amounts.get(name, 0) for name in hard})}
         return result(status_change(quota, status))
 
@@ -55,11 +55,11 @@ def _charge(pod: Object) -> list[object]:
     return [spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds")]
 
 
-def _quotas_around(change: ObjectChange, world: World) -> Iterable[Key]:
+def _quotas_around(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The quotas of the namespace, if the change is one that counts."""
     old, new = change
     if old and new and kind_of(new) != kinds.POD:
         return ()
     if old and new and status_of(old).get("phase") == status_of(new).get("phase") and _charge(old) == _charge(new):
         return ()
-    return [key_of(quota) for quota in world.all(kinds.RESOURCE_QUOTA, namespace_of(change.object))]
+    return [key_of(quota) for quota in lister.all(kinds.RESOURCE_QUOTA, namespace_of(change.object))]

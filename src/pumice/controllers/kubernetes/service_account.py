@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, itself, patch, result
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, name_of, namespace_of, terminating
-from pumice.controllers.world import World
 
 DEFAULT = "default"
 
@@ -20,15 +20,15 @@ class ServiceAccounts:
     def __init__(self) -> None:
         self.watches = {kinds.NAMESPACE: itself, kinds.SERVICE_ACCOUNT: _lost}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        namespace = world.get(kinds.NAMESPACE, *key)
-        if namespace is None or terminating(namespace) or world.get(kinds.SERVICE_ACCOUNT, key.name, DEFAULT) is not None:
+        namespace = lister.get(kinds.NAMESPACE, *key)
+        if namespace is None or terminating(namespace) or lister.get(kinds.SERVICE_ACCOUNT, key.name, DEFAULT) is not None:
             return NOTHING
         return result([Create(kinds.new(kinds.SERVICE_ACCOUNT, key.name, DEFAULT))])
 
 
-def _lost(change: ObjectChange, world: World) -> Iterable[Key]:
+def _lost(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     if change.new is None and name_of(change.object) == DEFAULT:
         yield Key("", namespace_of(change.object))
 
@@ -48,12 +48,12 @@ class RootCertificates:
         self._data = {FIELD: certificate}
         self.watches = {kinds.NAMESPACE: itself, kinds.CONFIG_MAP: _touched}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        namespace = world.get(kinds.NAMESPACE, *key)
+        namespace = lister.get(kinds.NAMESPACE, *key)
         if namespace is None or terminating(namespace):
             return NOTHING
-        found = world.get(kinds.CONFIG_MAP, key.name, NAME)
+        found = lister.get(kinds.CONFIG_MAP, key.name, NAME)
         writes: list[Write] = []
         if found is None:
             fresh = kinds.new(kinds.CONFIG_MAP, key.name, NAME)
@@ -63,6 +63,6 @@ class RootCertificates:
         return result(writes)
 
 
-def _touched(change: ObjectChange, world: World) -> Iterable[Key]:
+def _touched(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     if name_of(change.object) == NAME:
         yield Key("", namespace_of(change.object))

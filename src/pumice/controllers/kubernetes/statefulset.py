@@ -17,8 +17,8 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
 from pumice.controllers.kubernetes.pods import BURST, ENDED, available, from_template, of_set, phase, ready, revision_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, labels_of, name_of, namespace_of, spec_of, status_of, terminating
-from pumice.controllers.world import World
 
 
 class Revisions(NamedTuple):
@@ -36,19 +36,19 @@ class StatefulSets:
     def __init__(self) -> None:
         self.watches = {kinds.STATEFUL_SET: itself, kinds.POD: its_claimants(kinds.STATEFUL_SET)}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        owner = world.get(kinds.STATEFUL_SET, *key)
+        owner = lister.get(kinds.STATEFUL_SET, *key)
         if owner is None:
             return NOTHING
-        mine, claims = claim(owner, kinds.POD, world, lambda pod: _ordinal(pod, owner) >= 0)
+        mine, claims = claim(owner, kinds.POD, lister, lambda pod: _ordinal(pod, owner) >= 0)
         pods = {_ordinal(pod, owner): pod for pod in mine}
         update = f"{name_of(owner)}-{revision_of(spec_of(owner).get('template') or {})}"
         revisions = Revisions(status_of(owner).get("currentRevision") or update, update)
         writes: list[Write] = []
         if not terminating(owner):
             in_use = {*revisions, *map(_revision, pods.values())}
-            writes = [*claims, *keep_revision(owner, update, update, in_use, world), *_next_step(owner, pods, revisions, world)]
+            writes = [*claims, *keep_revision(owner, update, update, in_use, lister), *_next_step(owner, pods, revisions, lister)]
         status, next_ready = _status(owner, pods, revisions, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
@@ -59,7 +59,7 @@ def _ordinal(pod: Object, owner: Object) -> int:
     return integer(number, -1) if of == name_of(owner) else -1
 
 
-def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, world: World) -> list[Write]:
+def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, lister: Lister) -> list[Write]:
     """Replace what ended, make what is missing, end what is too much, then update: each only when the one before is done."""
     spec = spec_of(owner)
     first = int((spec.get("ordinals") or {}).get("start") or 0)
@@ -69,7 +69,7 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, wor
     for ordinal in wanted:
         pod = pods.get(ordinal)
         if pod is None:
-            writes.extend(_make(owner, ordinal, _revision_for(owner, ordinal, revisions), world))
+            writes.extend(_make(owner, ordinal, _revision_for(owner, ordinal, revisions), lister))
             if len(writes) > BURST:
                 return writes
         elif phase(pod) in ENDED and not terminating(pod):
@@ -116,8 +116,8 @@ def _revision_for(owner: Object, ordinal: int, revisions: Revisions) -> str:
     return revisions.current if ordinal < partition else revisions.update
 
 
-def _make(owner: Object, ordinal: int, revision: str, world: World) -> list[Write]:
-    kept = world.get(kinds.CONTROLLER_REVISION, namespace_of(owner), revision)
+def _make(owner: Object, ordinal: int, revision: str, lister: Lister) -> list[Write]:
+    kept = lister.get(kinds.CONTROLLER_REVISION, namespace_of(owner), revision)
     template = kept["data"]["spec"]["template"] if kept else spec_of(owner).get("template") or {}
     name = f"{name_of(owner)}-{ordinal}"
     pod = from_template(owner, template, name, **{CONTROLLER_REVISION_HASH: revision, STATEFUL_POD_NAME: name, POD_INDEX: str(ordinal)})
@@ -129,7 +129,7 @@ def _make(owner: Object, ordinal: int, revision: str, world: World) -> list[Writ
         volume = {"name": claim_template["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim}}
         others = [each for each in pod["spec"].get("volumes") or () if each["name"] != volume["name"]]
         pod["spec"]["volumes"] = [*others, volume]
-        if world.get(kinds.CLAIM, namespace_of(owner), claim) is None:
+        if lister.get(kinds.CLAIM, namespace_of(owner), claim) is None:
             made = kinds.new(kinds.CLAIM, namespace_of(owner), claim, spec=copied(claim_template.get("spec") or {}))
             made["metadata"]["labels"] = dict((spec_of(owner).get("selector") or {}).get("matchLabels") or {})
             claims += [Create(made, owner), of_set("create", made, owner)]

@@ -28,6 +28,7 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -42,7 +43,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.world import World
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
@@ -61,40 +61,40 @@ class Volumes:
     def __init__(self) -> None:
         self.watches = {kinds.CLAIM: _claim_and_its_volume, kinds.VOLUME: _volume_and_who_may_want_it, kinds.STORAGE_CLASS: _unbound}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         if isinstance(key, OfVolume):
-            volume = world.get(kinds.VOLUME, "", key.name)
-            return NOTHING if volume is None or terminating(volume) else result(_look_after(volume, world))
+            volume = lister.get(kinds.VOLUME, "", key.name)
+            return NOTHING if volume is None or terminating(volume) else result(_look_after(volume, lister))
         assert isinstance(key, Key)
-        claim = world.get(kinds.CLAIM, *key)
-        return NOTHING if claim is None or terminating(claim) else result(_serve(claim, world))
+        claim = lister.get(kinds.CLAIM, *key)
+        return NOTHING if claim is None or terminating(claim) else result(_serve(claim, lister))
 
 
-def _claim_and_its_volume(change: ObjectChange, world: World) -> Iterable[Hashable]:
-    yield from itself(change, world)
+def _claim_and_its_volume(change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
+    yield from itself(change, lister)
     for state in change.states:
         if spec_of(state).get("volumeName"):
             yield OfVolume(spec_of(state)["volumeName"])
 
 
-def _volume_and_who_may_want_it(change: ObjectChange, world: World) -> Iterable[Hashable]:
+def _volume_and_who_may_want_it(change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
     yield OfVolume(name_of(change.object))
     reference = spec_of(change.object).get("claimRef")
     if reference:
         yield Key(reference.get("namespace", ""), reference.get("name", ""))
     else:
-        yield from _unbound(change, world)
+        yield from _unbound(change, lister)
 
 
-def _unbound(change: ObjectChange, world: World) -> Iterable[Key]:
-    return [key_of(claim) for claim in world.all(kinds.CLAIM) if not spec_of(claim).get("volumeName")]
+def _unbound(change: ObjectChange, lister: Lister) -> Iterable[Key]:
+    return [key_of(claim) for claim in lister.all(kinds.CLAIM) if not spec_of(claim).get("volumeName")]
 
 
-def _look_after(volume: Object, world: World) -> list[Write]:
+def _look_after(volume: Object, lister: Lister) -> list[Write]:
     reference = spec_of(volume).get("claimRef")
     if not reference or not reference.get("uid"):
         return _phase(volume, "Available")
-    claim = world.get(kinds.CLAIM, reference.get("namespace", ""), reference.get("name", ""))
+    claim = lister.get(kinds.CLAIM, reference.get("namespace", ""), reference.get("name", ""))
     if claim is not None and uid_of(claim) == reference["uid"]:
         return _phase(volume, "Bound" if spec_of(claim).get("volumeName") == name_of(volume) else "Available")
     kept = spec_of(volume).get("persistentVolumeReclaimPolicy") != "Delete"
@@ -105,18 +105,18 @@ def _phase(volume: Object, phase: str) -> list[Write]:
     return status_change(volume, {**status_of(volume), "phase": phase})
 
 
-def _serve(claim: Object, world: World) -> list[Write]:
+def _serve(claim: Object, lister: Lister) -> list[Write]:
     chosen = spec_of(claim).get("volumeName")
     if chosen:
-        volume = world.get(kinds.VOLUME, "", chosen)
+        volume = lister.get(kinds.VOLUME, "", chosen)
         if volume is not None:
             return _bind(claim, volume) if _is_for(volume, claim) else []
         return status_change(claim, {**status_of(claim), "phase": "Lost"}) if BIND_COMPLETED in annotations_of(claim) else []
-    class_ = _class_of(claim, world)
+    class_ = _class_of(claim, lister)
     if class_ is not None and spec_of(claim).get("storageClassName") is None:
         return [patch(claim, {"spec": {"storageClassName": name_of(class_)}})]
     waits = (class_ or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
-    fitting = [volume for volume in world.all(kinds.VOLUME) if _fits(volume, claim, must_be_meant=waits)]
+    fitting = [volume for volume in lister.all(kinds.VOLUME) if _fits(volume, claim, must_be_meant=waits)]
     if fitting:
         return _bind(claim, min(fitting, key=_suits_best))
     if class_ is None or class_.get("provisioner") == NO_PROVISIONER or (waits and SELECTED_NODE not in annotations_of(claim)):
@@ -124,12 +124,12 @@ def _serve(claim: Object, world: World) -> list[Write]:
     return _provide(claim, class_)
 
 
-def _class_of(claim: Object, world: World) -> Object | None:
+def _class_of(claim: Object, lister: Lister) -> Object | None:
     """The class named; the newest default where none is."""
     named = spec_of(claim).get("storageClassName")
     if named is not None:
-        return world.get(kinds.STORAGE_CLASS, "", named) if named else None
-    defaults = [each for each in world.all(kinds.STORAGE_CLASS) if annotations_of(each).get(DEFAULT_STORAGE_CLASS) == "true"]
+        return lister.get(kinds.STORAGE_CLASS, "", named) if named else None
+    defaults = [each for each in lister.all(kinds.STORAGE_CLASS) if annotations_of(each).get(DEFAULT_STORAGE_CLASS) == "true"]
     return max(defaults, key=created_at, default=None)
 
 

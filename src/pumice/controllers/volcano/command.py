@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pumice.controllers import kinds
 from pumice.controllers.controller import Emit, ObjectChange
 from pumice.controllers.kinds import joined, kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, terminating, uid_of
-from pumice.controllers.world import World
 
 
-def target_of(kind: str) -> Callable[[ObjectChange, World], Iterable[Key]]:
+def target_of(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
     """The key of the object of this kind that a changed Command is for."""
 
-    def keys(change: ObjectChange, world: World) -> Iterable[Key]:
+    def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
         target = (change.new or {}).get("target") or {}
         if change.new is not None and _kind(target) == kind and target.get("name"):
             yield Key("" if kind in kinds.CLUSTER_SCOPED else namespace_of(change.new), target["name"])
@@ -26,10 +26,10 @@ def target_of(kind: str) -> Callable[[ObjectChange, World], Iterable[Key]]:
     return keys
 
 
-def commands_for(subject: Object, world: World) -> Iterator[Object]:
+def commands_for(subject: Object, lister: Lister) -> Iterator[Object]:
     """Commands that wait to be followed, in the order of their names."""
     kind = kind_of(subject)
-    for command in world.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)):
+    for command in lister.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)):
         target = command.get("target") or {}
         same_uid = target.get("uid") in (None, "", uid_of(subject))
         named = _kind(target) == kind and target.get("name") == name_of(subject) and same_uid

@@ -28,6 +28,7 @@ from pumice.controllers.controller import (
     status_change,
 )
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -45,7 +46,6 @@ from pumice.controllers.objects import (
 )
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED
-from pumice.controllers.world import World
 
 # Cron schedules: five fields, names for months and days, steps, ranges, and the @ words; in any time zone.
 #
@@ -215,12 +215,12 @@ class CronJobs:
         self.name = kind.lower()
         self.watches = {kind: itself, job_kind: its_controller(kind)}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        cron = world.get(self.kind, *key)
+        cron = lister.get(self.kind, *key)
         if cron is None or terminating(cron):
             return NOTHING
-        owned = world.dependents(uid_of(cron), self.job_kind)
+        owned = lister.dependents(uid_of(cron), self.job_kind)
         jobs = [job for job in owned if (controller_of(job) or {}).get("uid") == uid_of(cron)]
         running = [job for job in jobs if ended_well(job) is None and not terminating(job)]
         writes = [*_seen(cron, jobs), *_tidy(cron, jobs)]
@@ -231,7 +231,7 @@ class CronJobs:
         except (ScheduleError, KeyError, ValueError):
             return result([*writes, *status_change(cron, _with_active(status, running))])
         if not spec_of(cron).get("suspend"):
-            started = self._start(cron, schedule, zone, running, world, now)
+            started = self._start(cron, schedule, zone, running, lister, now)
             writes.extend(started)
             replaced = {write.uid for write in started if isinstance(write, Delete)}
             running = [job for job in running if uid_of(job) not in replaced]  # one that is made now is listed once it has a uid
@@ -243,7 +243,7 @@ class CronJobs:
         return result([*writes, *status_change(cron, _with_active(status, running))], later)
 
     def _start(
-        self, cron: Object, schedule: CronSchedule, zone: tzinfo | None, running: list[Object], world: World, now: float
+        self, cron: Object, schedule: CronSchedule, zone: tzinfo | None, running: list[Object], lister: Lister, now: float
     ) -> list[Write]:
         """The writes for the time that is due, if one is."""
         since = _latest(cron, status_of(cron))
@@ -253,7 +253,7 @@ class CronJobs:
         if due is None or due < earliest:
             return []
         name = f"{name_of(cron)}-{int(due) // 60}"
-        if world.get(self.job_kind, namespace_of(cron), name) is not None:
+        if lister.get(self.job_kind, namespace_of(cron), name) is not None:
             return []
         policy = spec_of(cron).get("concurrencyPolicy") or "Allow"
         if running and policy == "Forbid":

@@ -12,8 +12,8 @@ from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, change, delete, itself, result, status_change
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, suffix, terminating
-from pumice.controllers.world import World
 
 
 class HyperNodeCounts:
@@ -24,26 +24,26 @@ class HyperNodeCounts:
     def __init__(self) -> None:
         self.watches = {kinds.HYPER_NODE: _with_wider, kinds.NODE: _all_hyper_nodes}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        hyper_node = world.get(kinds.HYPER_NODE, "", key.name)
+        hyper_node = lister.get(kinds.HYPER_NODE, "", key.name)
         if hyper_node is None or terminating(hyper_node):
             return NOTHING
-        count = len(nodes_in(hyper_node, world))
+        count = len(nodes_in(hyper_node, lister))
         return result(status_change(hyper_node, {**status_of(hyper_node), "nodeCount": count}))
 
 
-def nodes_in(hyper_node: Object, world: World, above: frozenset[str] = frozenset()) -> set[str]:
+def nodes_in(hyper_node: Object, lister: Lister, above: frozenset[str] = frozenset()) -> set[str]:
     """The names of all nodes in a HyperNode and those within it; a loop holds nothing more."""
     found: set[str] = set()
     inside = above | {name_of(hyper_node)}
     for member in spec_of(hyper_node).get("members") or ():
         if member.get("type") == "Node":
-            found.update(name_of(node) for node in world.all(kinds.NODE) if selects(member, node))
+            found.update(name_of(node) for node in lister.all(kinds.NODE) if selects(member, node))
             continue
-        for other in world.all(kinds.HYPER_NODE):
+        for other in lister.all(kinds.HYPER_NODE):
             if name_of(other) not in inside and selects(member, other):
-                found |= nodes_in(other, world, inside)
+                found |= nodes_in(other, lister, inside)
     return found
 
 
@@ -64,15 +64,15 @@ def _is_found(text: str, name: str) -> bool:
         return False
 
 
-def _with_wider(changed: ObjectChange, world: World) -> Iterable[Key]:
+def _with_wider(changed: ObjectChange, lister: Lister) -> Iterable[Key]:
     if changed.old and changed.new and spec_of(changed.old) == spec_of(changed.new):
-        return itself(changed, world)
-    return [Key("", name_of(each)) for each in world.all(kinds.HYPER_NODE)]
+        return itself(changed, lister)
+    return [Key("", name_of(each)) for each in lister.all(kinds.HYPER_NODE)]
 
 
-def _all_hyper_nodes(changed: ObjectChange, world: World) -> Iterable[Key]:
+def _all_hyper_nodes(changed: ObjectChange, lister: Lister) -> Iterable[Key]:
     if moved(changed):
-        yield from (Key("", name_of(each)) for each in world.all(kinds.HYPER_NODE))
+        yield from (Key("", name_of(each)) for each in lister.all(kinds.HYPER_NODE))
 
 
 def moved(changed: ObjectChange) -> bool:
@@ -154,16 +154,16 @@ class HyperNodeDiscovery:
         self.config_map = config_map
         self.consults = ((kinds.CONFIG_MAP, config_map),)
         self.watches = {
-            kinds.NODE: lambda changed, world: (ALL,) if moved(changed) else (),
-            kinds.HYPER_NODE: lambda changed, world: (ALL,),
+            kinds.NODE: lambda changed, lister: (ALL,) if moved(changed) else (),
+            kinds.HYPER_NODE: lambda changed, lister: (ALL,),
             kinds.CONFIG_MAP: self._configured,
         }
 
-    def _configured(self, changed: ObjectChange, world: World) -> Iterable[Key]:
+    def _configured(self, changed: ObjectChange, lister: Lister) -> Iterable[Key]:
         return (ALL,) if key_of(changed.object) == self.config_map else ()
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
-        settings = world.get(kinds.CONFIG_MAP, *self.config_map)
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
+        settings = lister.get(kinds.CONFIG_MAP, *self.config_map)
         if settings is None and not self.stated:
             return NOTHING
         try:
@@ -171,17 +171,17 @@ class HyperNodeDiscovery:
         except InputError as error:
             assert settings is not None
             return result([Emit(settings, "Warning", "InvalidConfiguration", str(error))])
-        nodes = [node for node in world.all(kinds.NODE) if not terminating(node)]
+        nodes = [node for node in lister.all(kinds.NODE) if not terminating(node)]
         if not nodes:
             return NOTHING  # more likely they could not be read yet than that there are none
         wanted = {name_of(each): each for topology in topologies for each in discovered(topology, nodes)}
-        return result(_made_so(wanted, world))
+        return result(_made_so(wanted, lister))
 
 
-def _made_so(wanted: dict[str, Object], world: World) -> list[Write]:
+def _made_so(wanted: dict[str, Object], lister: Lister) -> list[Write]:
     writes: list[Write] = []
     missing = dict(wanted)
-    for each in world.all(kinds.HYPER_NODE):
+    for each in lister.all(kinds.HYPER_NODE):
         name, ours = name_of(each), labels_of(each).get(NETWORK_SOURCE) == BY_LABEL
         if ours and name not in wanted and not terminating(each):
             writes.append(delete(each))

@@ -12,10 +12,10 @@ from pumice.api.times import instant
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, ObjectChange, Result, delete, result
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, condition, field, key_of, spec_of, terminating
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.state import FINISHED
-from pumice.controllers.world import World
 
 
 class Finished(NamedTuple):
@@ -34,9 +34,9 @@ class JobTtl:
     def __init__(self, kind: str = kinds.JOB) -> None:
         self.watches = {kind: _with_ttl}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Finished)
-        job = world.get(*key)
+        job = lister.get(*key)
         if job is None or terminating(job):
             return NOTHING
         ttl_s, ended_at = spec_of(job).get("ttlSecondsAfterFinished"), _ended_at(job)
@@ -55,6 +55,6 @@ def _ended_at(job: Object) -> float | None:
     return instant(stamp) if stamp else None
 
 
-def _with_ttl(change: ObjectChange, world: World) -> Iterable[Finished]:
+def _with_ttl(change: ObjectChange, lister: Lister) -> Iterable[Finished]:
     if change.new is not None and spec_of(change.new).get("ttlSecondsAfterFinished") is not None:
         yield Finished(kind_of(change.new), *key_of(change.new))

@@ -25,6 +25,7 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -44,7 +45,6 @@ from pumice.controllers.objects import (
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job import state
 from pumice.controllers.volcano.job.state import COMPLETED
-from pumice.controllers.world import World
 
 # How far the jobs of a flow have got: which may start, and what the flow as a whole has come to.
 
@@ -241,14 +241,14 @@ class JobFlows:
             kinds.JOB_TEMPLATE: _flows_using,
         }
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        flow = world.get(kinds.JOB_FLOW, *key)
+        flow = lister.get(kinds.JOB_FLOW, *key)
         if flow is None:
             return NOTHING
         if terminating(flow):
             return result(status_change(flow, {**status_of(flow), "state": {"phase": TERMINATING}}))
-        jobs = {name_of(job): job for job in world.dependents(uid_of(flow), kinds.JOB) if not terminating(job)}
+        jobs = {name_of(job): job for job in lister.dependents(uid_of(flow), kinds.JOB) if not terminating(job)}
         if field(flow, "status.state.phase") == SUCCEED:
             tidy = spec_of(flow).get("jobRetainPolicy") == "delete"
             return result(map(delete, jobs.values()) if tidy else [])
@@ -258,10 +258,10 @@ class JobFlows:
         waits_for_probe = False
         for step in spec_of(flow).get("flows") or ():
             name = job_name(flow, step["name"])
-            template = world.get(kinds.JOB_TEMPLATE, key.namespace, step["name"])
+            template = lister.get(kinds.JOB_TEMPLATE, key.namespace, step["name"])
             if name in jobs or name in completed or name in writes or template is None:
                 continue
-            if may_start(flow, step, jobs, completed, lambda job: world.dependents(uid_of(job), kinds.POD), self.reachable):
+            if may_start(flow, step, jobs, completed, lambda job: lister.dependents(uid_of(job), kinds.POD), self.reachable):
                 writes[name] = Create(_job(flow, step, template), flow)
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
@@ -291,10 +291,10 @@ def _job(flow: Object, step: Object, template: Object) -> Object:
     return made
 
 
-def _flows_using(change: ObjectChange, world: World) -> Iterable[Key]:
+def _flows_using(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """Flows with a step that waits for this template."""
     if change.old is None:
-        for flow in world.all(kinds.JOB_FLOW, namespace_of(change.object)):
+        for flow in lister.all(kinds.JOB_FLOW, namespace_of(change.object)):
             if any(step.get("name") == name_of(change.object) for step in spec_of(flow).get("flows") or ()):
                 yield key_of(flow)
 
@@ -307,18 +307,18 @@ class JobTemplates:
     def __init__(self) -> None:
         self.watches = {kinds.JOB_TEMPLATE: itself, kinds.JOB: _template_of}
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)
-        template = world.get(kinds.JOB_TEMPLATE, *key)
+        template = lister.get(kinds.JOB_TEMPLATE, *key)
         if template is None:
             return NOTHING
         origin = f"{key.namespace}.{key.name}"
-        jobs = world.all(kinds.JOB, key.namespace)
+        jobs = lister.all(kinds.JOB, key.namespace)
         names = [name_of(job) for job in jobs if annotations_of(job).get(key_names.CREATED_BY_TEMPLATE) == origin]
         return result(status_change(template, {**copied(status_of(template)), "jobDependsOnList": names or None}))
 
 
-def _template_of(change: ObjectChange, world: World) -> Iterable[Key]:
+def _template_of(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     origin = annotations_of(change.object).get(key_names.CREATED_BY_TEMPLATE, "")
     if origin and (change.old is None or change.new is None):
         yield Key(namespace_of(change.object), origin.partition(".")[2])

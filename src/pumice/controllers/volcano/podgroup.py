@@ -20,6 +20,7 @@ from pumice.api.quota import pod_usage, times, written
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, change, delete, patch, result
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -35,7 +36,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.world import World
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)
@@ -60,21 +60,21 @@ class PodGroups:
         self.inherit = inherit_owner_annotations
         self.watches = {kinds.POD: self._pod_changed, kinds.POD_GROUP: self._group_lost, **dict.fromkeys(SCALABLE, _scale_changed)}
 
-    def _pod_changed(self, change: ObjectChange, world: World) -> Iterable[GroupSubject]:
+    def _pod_changed(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
         if change.old is None and change.new is not None and self._lacks_group(change.new):
             yield GroupSubject(kinds.POD, *key_of(change.new))
 
-    def _group_lost(self, change: ObjectChange, world: World) -> Iterable[GroupSubject]:
+    def _group_lost(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
         """Whom a group that is gone was for: its workload, or else one of its pods."""
         owner = controller_of(change.object)
         if change.new is not None or owner is None:
             return
         where = namespace_of(change.object)
-        if kind_of(owner) in SCALABLE and world.get(kind_of(owner), where, owner["name"]) is not None:
+        if kind_of(owner) in SCALABLE and lister.get(kind_of(owner), where, owner["name"]) is not None:
             yield GroupSubject(kind_of(owner), where, owner["name"])
             return
-        itself = world.get(kinds.POD, where, owner["name"]) if kind_of(owner) == kinds.POD else None
-        left = [itself] if itself is not None else world.dependents(owner["uid"], kinds.POD)
+        itself = lister.get(kinds.POD, where, owner["name"]) if kind_of(owner) == kinds.POD else None
+        left = [itself] if itself is not None else lister.dependents(owner["uid"], kinds.POD)
         yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in left if self._in_own_group(pod))
 
     def _lacks_group(self, pod: Object) -> bool:
@@ -85,51 +85,51 @@ class PodGroups:
         ours = spec_of(pod).get("schedulerName") in self.scheduler_names and not terminating(pod)
         return ours and annotations_of(pod).get(key.GROUP_NAME, "") in ("", group_name(pod))
 
-    def looks_up(self, subject: Hashable, world: World) -> Iterable[tuple[str, Key]]:
+    def looks_up(self, subject: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]:
         """The owners of a pod: what their annotations say is inherited."""
         assert isinstance(subject, GroupSubject)
-        pod = world.get(*subject) if subject.kind == kinds.POD and self.inherit else None
+        pod = lister.get(*subject) if subject.kind == kinds.POD and self.inherit else None
         if pod is not None:
             for owner in owners_of(pod):
                 if kind_of(owner) in ANNOTATED_OWNERS:
                     yield kind_of(owner), Key(subject.namespace, owner["name"])
 
-    def reconcile(self, subject: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, subject: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(subject, GroupSubject)
-        found = world.get(*subject)
+        found = lister.get(*subject)
         if found is None:
             return NOTHING
-        return result(self._for_pod(found, world) if subject.kind == kinds.POD else self._for_workload(found, world))
+        return result(self._for_pod(found, lister) if subject.kind == kinds.POD else self._for_workload(found, lister))
 
-    def _for_pod(self, pod: Object, world: World) -> list[Write]:
+    def _for_pod(self, pod: Object, lister: Lister) -> list[Write]:
         if not self._in_own_group(pod):
             return []
-        group = world.get(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
+        group = lister.get(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
         made: list[Write] = []
         if group is None or terminating(group):
-            made = [Create(self.build(pod, world), pod)]
-        elif self._is_of_newest_revision(pod, world):
-            made = _update(group, self.build(pod, world))
+            made = [Create(self.build(pod, lister), pod)]
+        elif self._is_of_newest_revision(pod, lister):
+            made = _update(group, self.build(pod, lister))
         mark = {"metadata": {"annotations": {key.GROUP_NAME: group_name(pod)}}}
         return [*made, *([patch(pod, mark)] if self._lacks_group(pod) else [])]
 
-    def _is_of_newest_revision(self, pod: Object, world: World) -> bool:
+    def _is_of_newest_revision(self, pod: Object, lister: Lister) -> bool:
         """The first pod of a StatefulSet's new revision says what the group is to be: there was none when the set was changed."""
         owner = controller_of(pod)
         if owner is None or kind_of(owner) != kinds.STATEFUL_SET:
             return False
-        workload = world.get(kinds.STATEFUL_SET, namespace_of(pod), owner["name"])
+        workload = lister.get(kinds.STATEFUL_SET, namespace_of(pod), owner["name"])
         return workload is not None and self._speaks_for(pod, workload)
 
-    def _for_workload(self, workload: Object, world: World) -> list[Write]:
+    def _for_workload(self, workload: Object, lister: Lister) -> list[Write]:
         """Follow the workload's scale, annotations and template."""
-        group = world.get(kinds.POD_GROUP, namespace_of(workload), f"podgroup-{uid_of(workload)}")
+        group = lister.get(kinds.POD_GROUP, namespace_of(workload), f"podgroup-{uid_of(workload)}")
         if spec_of(workload).get("replicas", 1) == 0:
             return [delete(group)] if group is not None and not terminating(group) else []
-        pod = next((each for each in world.dependents(uid_of(workload), kinds.POD) if self._speaks_for(each, workload)), None)
+        pod = next((each for each in lister.dependents(uid_of(workload), kinds.POD) if self._speaks_for(each, workload)), None)
         if pod is None:
             return []
-        wanted = self.build(pod, world)
+        wanted = self.build(pod, lister)
         return _update(group, wanted) if group is not None else [Create(wanted, workload)]
 
     def _speaks_for(self, pod: Object, workload: Object) -> bool:
@@ -139,9 +139,9 @@ class PodGroups:
         revision = status_of(workload).get("updateRevision")
         return not revision or labels_of(pod).get(key.CONTROLLER_REVISION_HASH, revision) == revision
 
-    def build(self, pod: Object, world: World) -> Object:
+    def build(self, pod: Object, lister: Lister) -> Object:
         """The PodGroup that this pod asks for."""
-        inherited = self._inherited(pod, world)
+        inherited = self._inherited(pod, lister)
         members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has nobody to wait for
         group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
         group["metadata"]["ownerReferences"] = copied(owners_of(pod)) if controller_of(pod) else [controlled_by(pod)]
@@ -153,16 +153,16 @@ class PodGroups:
         group["status"] = {"phase": "Pending"}
         return group
 
-    def _inherited(self, pod: Object, world: World) -> dict[str, str]:
+    def _inherited(self, pod: Object, lister: Lister) -> dict[str, str]:
         """Annotations of the pod's owners; the first owner that states one wins."""
         found: dict[str, str] = {}
         for owner in owners_of(pod) if self.inherit else ():
-            workload = world.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in ANNOTATED_OWNERS else None
+            workload = lister.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in ANNOTATED_OWNERS else None
             found = {**(annotations_of(workload) if workload else {}), **found}
         return found
 
 
-def _scale_changed(change: ObjectChange, world: World) -> Iterable[GroupSubject]:
+def _scale_changed(change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
     """A workload that is new, or changed in what its group is made from: not by its pods coming and going."""
     old, new = change
     if new is not None and (old is None or _says(old) != _says(new)):

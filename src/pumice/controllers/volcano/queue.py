@@ -13,9 +13,9 @@ from pumice.api import annotations as key
 from pumice.api.meta import ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, itself, patch, result, status_change
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
 from pumice.controllers.volcano.command import commands_for, taken, target_of
-from pumice.controllers.world import World
 
 OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"
 SYNC, OPEN_QUEUE, CLOSE_QUEUE = "SyncQueue", "OpenQueue", "CloseQueue"
@@ -42,23 +42,23 @@ class Queues:
     def __init__(self) -> None:
         self.watches = {kinds.QUEUE: _with_relatives, kinds.POD_GROUP: _queue_named, kinds.COMMAND: target_of(kinds.QUEUE)}
 
-    def reconcile(self, queue_key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, queue_key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(queue_key, Key)
-        queue = world.get(kinds.QUEUE, "", queue_key.name)
+        queue = lister.get(kinds.QUEUE, "", queue_key.name)
         if queue is None or terminating(queue):
             return NOTHING
-        command = next(commands_for(queue, world), None)
+        command = next(commands_for(queue, lister), None)
         if command is None:
-            entered = _enter(queue, *_without_command(queue, world), world)
+            entered = _enter(queue, *_without_command(queue, lister), lister)
             is_new = not status_of(queue).get("state")  # who waits until it is open finds its parent
             return result([*_adopt(queue), *entered] if is_new else [*entered, *_adopt(queue)])
-        refusal = _refusal(queue, command["action"], world)
+        refusal = _refusal(queue, command["action"], lister)
         if refusal:
             return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
         told = (delete(command), taken(command, queue, command["action"]), done)
         by_hand = False if key.CLOSED_BY_PARENT in annotations_of(queue) else None  # what a user closes does not open with its parent
-        return result([*_enter(queue, command["action"], by_hand, world), *told, *_adopt(queue)])  # to follow it twice does no harm
+        return result([*_enter(queue, command["action"], by_hand, lister), *told, *_adopt(queue)])  # to follow it twice does no harm
 
 
 def _adopt(queue: Object) -> list[Write]:
@@ -68,9 +68,9 @@ def _adopt(queue: Object) -> list[Write]:
     return [patch(queue, {"spec": {"parent": ROOT_QUEUE}})]
 
 
-def _refusal(queue: Object, action: str, world: World) -> str:
+def _refusal(queue: Object, action: str, lister: Lister) -> str:
     """Why a command cannot be followed, or nothing."""
-    parent = _parent(queue, world)
+    parent = _parent(queue, lister)
     if action not in (OPEN_QUEUE, CLOSE_QUEUE):
         return f'"{action}" is not an action for a queue; use {OPEN_QUEUE} or {CLOSE_QUEUE}'
     if action == CLOSE_QUEUE and name_of(queue) == ROOT_QUEUE:
@@ -80,9 +80,9 @@ def _refusal(queue: Object, action: str, world: World) -> str:
     return ""
 
 
-def _without_command(queue: Object, world: World) -> tuple[str, bool | None]:
+def _without_command(queue: Object, lister: Lister) -> tuple[str, bool | None]:
     """What the parent's state asks for: an action, and the mark to leave (None: as it is)."""
-    parent = _parent(queue, world)
+    parent = _parent(queue, lister)
     if parent is not None and _shut(parent) and not _shut(queue):
         return CLOSE_QUEUE, True
     freed = parent is None or state_of(parent) == OPEN
@@ -91,14 +91,14 @@ def _without_command(queue: Object, world: World) -> tuple[str, bool | None]:
     return SYNC, None
 
 
-def _parent(queue: Object, world: World) -> Object | None:
+def _parent(queue: Object, lister: Lister) -> Object | None:
     """The parent, unless it is root: that one is always open."""
     name = spec_of(queue).get("parent") or ROOT_QUEUE
-    return None if name in (ROOT_QUEUE, name_of(queue)) else world.get(kinds.QUEUE, "", name)
+    return None if name in (ROOT_QUEUE, name_of(queue)) else lister.get(kinds.QUEUE, "", name)
 
 
-def _enter(queue: Object, action: str, closed_by_parent: bool | None, world: World) -> list[Write]:
-    busy = any(True for _ in world.by_field(kinds.POD_GROUP, "spec.queue", name_of(queue)))
+def _enter(queue: Object, action: str, closed_by_parent: bool | None, lister: Lister) -> list[Write]:
+    busy = any(True for _ in lister.by_field(kinds.POD_GROUP, "spec.queue", name_of(queue)))
     state = next_state(status_of(queue).get("state") or "", action, busy)
     if state == OPEN and key.CLOSED_BY_PARENT in annotations_of(queue):
         closed_by_parent = False
@@ -117,14 +117,14 @@ def _shut(queue: Object) -> bool:
     return state_of(queue) in (CLOSED, CLOSING)
 
 
-def _with_relatives(change: ObjectChange, world: World) -> Iterable[Key]:
+def _with_relatives(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The queue, and its children: their state follows its."""
-    yield from itself(change, world)
-    for child in world.by_field(kinds.QUEUE, "spec.parent", name_of(change.object)):
+    yield from itself(change, lister)
+    for child in lister.by_field(kinds.QUEUE, "spec.parent", name_of(change.object)):
         yield Key("", name_of(child))
 
 
-def _queue_named(change: ObjectChange, world: World) -> Iterable[Key]:
+def _queue_named(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The queues that gained or lost a PodGroup."""
     names = [field(state, "spec.queue") if state else None for state in change]
     if names[0] != names[1]:

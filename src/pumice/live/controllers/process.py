@@ -20,7 +20,7 @@ from pumice import __version__
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Access
 from pumice.client.client import Client, ClientLimits
-from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.controllers import kinds
 from pumice.controllers.controller import Controller
@@ -197,7 +197,7 @@ class ControllerReplica:
             self._metrics.leading.set(1)
             if identity:
                 lock = self._settings.lock
-                regarding = ObjectReference(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
+                regarding = InvolvedObject(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
                 controllers.recorder.tell(EventRecord(regarding, "Normal", "LeaderElection", f"{identity} became leader"))
             try:
                 await controllers.run()

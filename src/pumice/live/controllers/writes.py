@@ -16,7 +16,7 @@ from itertools import count, groupby
 from pumice.api.json_objects import merged
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.times import rfc3339
-from pumice.client.events import EventRecord, EventRecorder, ObjectReference
+from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
 from pumice.client.retry import Backoff, is_refusal
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
 from pumice.controllers.controller import Create, Delete, Emit, Patch, Write
@@ -56,7 +56,7 @@ class ObjectWrites:
 
     def _tell(self, what: Emit) -> None:
         about = what.about
-        regarding = ObjectReference(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
+        regarding = InvolvedObject(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
         self._recorder.tell(EventRecord(regarding, what.type, what.reason, what.message))
 
     async def _one(self, write: Write) -> None:

@@ -16,7 +16,7 @@ from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
-from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.retry import is_refusal
 from pumice.client.transport import KubeError
 from pumice.live.lifecycle import Clock
@@ -194,7 +194,7 @@ class AssumedPods:
         kind, key = request.kind.kind, str(request.ref)
         if self._sent_status.unwritten(request) and request.kind == POD_GROUPS and not is_refusal(error):
             self._state.change(self._tell_again, key)
-        about = ObjectReference(kind, request.ref.name, request.ref.namespace, request.ref.uid, request.kind.api_version)
+        about = InvolvedObject(kind, request.ref.name, request.ref.namespace, request.ref.uid, request.kind.api_version)
         self._not_written(kind, key, IN_WORDS[kind].format(key), about, error)
 
     def _tell_again(self, uid: str) -> None:
@@ -203,7 +203,7 @@ class AssumedPods:
         if job is not None and job.group is not None:
             self._cluster.changed[job.uid] = job
 
-    def _not_written(self, kind: str, key: str, what: str, about: ObjectReference, error: KubeError) -> None:
+    def _not_written(self, kind: str, key: str, what: str, about: InvolvedObject, error: KubeError) -> None:
         """The next cycle sees that the server does not have it and asks again: after the period, or, if it was refused, with pauses."""
         self._metrics.writes.add(kind, "failed")
         if not is_refusal(error):

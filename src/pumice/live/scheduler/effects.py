@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pumice.api.annotations import ALLOCATED_HYPERNODE
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
-from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.events import EventRecord, InvolvedObject
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.prerequisites import prerequisites
 from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteStatus
@@ -141,13 +141,13 @@ def pod_ref(task: Task) -> ObjectRef:
     return ObjectRef(task.name, task.namespace, task.uid)
 
 
-def about_pod(pod: ObjectRef) -> ObjectReference:
-    return ObjectReference("Pod", pod.name, pod.namespace, pod.uid, "v1")
+def about_pod(pod: ObjectRef) -> InvolvedObject:
+    return InvolvedObject("Pod", pod.name, pod.namespace, pod.uid, "v1")
 
 
-def about_group(job: Job) -> ObjectReference:
+def about_group(job: Job) -> InvolvedObject:
     uid = (job.group.metadata.uid if job.group else None) or ""
-    return ObjectReference(POD_GROUPS.kind, job.name, job.namespace, uid, POD_GROUPS.api_version)
+    return InvolvedObject(POD_GROUPS.kind, job.name, job.namespace, uid, POD_GROUPS.api_version)
 
 
 def _bind(bind: Bind, cluster: Cluster, sent_status: SentStatus) -> BindPod:

@@ -54,6 +54,7 @@ class QueueMetrics:
         return gauge
 
     def measure(self, cluster: Cluster) -> None:
+        cluster.refresh_sums()
         queues = [queue for queue in cluster.queues.values() if queue.exists]
         amounts = {queue.name: self._of(queue, cluster.dimensions) for queue in queues}
         names = cluster.dimensions.names

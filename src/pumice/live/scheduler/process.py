@@ -23,7 +23,7 @@ from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.api.meta import ROOT_QUEUE
 from pumice.client.access import Access
 from pumice.client.client import Client, ClientLimits
-from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.cluster.recording.files import Bounds
@@ -296,10 +296,10 @@ class Replica:
 
     # ---- configuration
 
-    def _regarding(self) -> ObjectReference:
+    def _regarding(self) -> InvolvedObject:
         """What events about the scheduler itself are told of."""
         lock = self._settings.lock
-        return ObjectReference(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
+        return InvolvedObject(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
 
     def _adopt(self, policy: Policy) -> None:
         assert self._scheduler is not None

@@ -15,8 +15,8 @@ import msgspec
 from pumice.client.transport import decode
 from pumice.controllers import admission, kinds
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, controller_of
-from pumice.controllers.world import World
 
 # The JSON patch (RFC 6902) that makes one JSON value of another: what a mutating webhook answers.
 
@@ -86,21 +86,21 @@ def read(body: bytes) -> AdmissionReview:
     return review
 
 
-def problems(review: AdmissionReview, world: World, settings: admission.Settings) -> list[admission.Problem]:
+def problems(review: AdmissionReview, lister: Lister, settings: admission.Settings) -> list[admission.Problem]:
     """What a validating hook finds wrong."""
     request = review.request
     new, old = _complete(request.object, request), _complete(request.oldObject, request)
     if new is None and old is None:
         return []  # a server too old to send what it deletes
-    return admission.validate(request.operation, new, old, world, settings)
+    return admission.validate(request.operation, new, old, lister, settings)
 
 
-def patch(review: AdmissionReview, world: World, settings: admission.Settings) -> list[dict[str, Any]]:
+def patch(review: AdmissionReview, lister: Lister, settings: admission.Settings) -> list[dict[str, Any]]:
     """What a mutating hook changes."""
     subject = _complete(review.request.object, review.request)
     if subject is None:
         return []
-    return list(difference(subject, admission.mutate(review.request.operation, subject, world, settings)))
+    return list(difference(subject, admission.mutate(review.request.operation, subject, lister, settings)))
 
 
 def submitted(review: AdmissionReview) -> Object | None:

@@ -23,8 +23,8 @@ from pumice.scheduler.model.task import Task
 from pumice.simulate.life import Life, Run
 from pumice.simulate.objects import class_name, object_name, priority_class, queue
 from pumice.simulate.record import Record
+from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.work import Role, Work
-from pumice.simulate.world import Habits
 
 Key = tuple[str, str]
 AT_ONCE = DeleteOptions(grace_s=0)

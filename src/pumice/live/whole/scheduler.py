@@ -15,7 +15,7 @@ from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
-from pumice.simulate.world import PERIOD_S, has_more_to_do
+from pumice.simulate.simulated_cluster import PERIOD_S, has_more_to_do
 
 
 class InstantTimer(CycleTimer):

@@ -7,19 +7,23 @@ needs no more than what is left beside the promise. `backfill: conservative` pro
 bettered, never put off.
 
 How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
-else it is `defaultEstimate`; without any it never ends. A job for which there is room, but no quota of its queue, stands in nobody's way.
+else it is `defaultEstimate`; without any it never ends. With `estimates: history` it is what was usual of those of its owner that have
+ended and are most like it (`past_runs.py`), if that is less. A job for which there is room, but no quota of its queue, stands in nobody's
+way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from math import inf
+from operator import attrgetter
 from typing import Literal
 
 from msgspec import Struct, field
 
 from pumice.api.times import duration, rfc3339
-from pumice.scheduler.actions.timetable import FIRST_STEP_S, PodSet, Promise, Timetable, expected_run, places
+from pumice.scheduler.actions.past_runs import PastRuns, owner_of, without_numbers
+from pumice.scheduler.actions.timetable import FIRST_STEP_S, PlannedByHistory, PlannedEnds, PodSet, Promise, Timetable, places
 from pumice.scheduler.framework.alike import Alike, Turns, apart
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
@@ -37,6 +41,7 @@ MOST_NAMED = 8  #: nodes, in an event
 class InOrderArgs(Struct):
     backfill: Literal["none", "easy", "conservative"] = "none"
     default_estimate: str = field(name="defaultEstimate", default="")
+    estimates: Literal["told", "history"] = "told"
 
     @property
     def unknown(self) -> float:
@@ -47,6 +52,9 @@ class InOrderArgs(Struct):
             return inf
 
 
+_came = attrgetter("created", "number")
+
+
 class InOrder(Action):
     name = "in-order"
     reads_only_state = True
@@ -54,7 +62,11 @@ class InOrder(Action):
     settles = True
 
     def run(self, session: Session) -> None:
-        line = Line(session, self.args.unknown)
+        ends: type[PlannedEnds] = PlannedEnds
+        if self.args.estimates == "history":
+            ends = PlannedByHistory
+            session.cluster.index(PastRuns)  # it knows what it has seen
+        line = Line(session, ends, self.args.unknown)
         first = line.start_in_order()
         if first is None:
             return
@@ -65,18 +77,23 @@ class InOrder(Action):
         if self.args.backfill == "easy":
             line.backfill(first)
 
-    def tells_apart(self, job: Job) -> float | None:
-        return job.estimate
+    def tells_apart(self, job: Job) -> Hashable:
+        return job.estimate if self.args.estimates == "told" else (job.estimate, owner_of(job), without_numbers(job.name))
 
 
 class Line:
     """The jobs that wait, in their order."""
 
-    def __init__(self, session: Session, unknown: float) -> None:
+    def __init__(self, session: Session, ends: type[PlannedEnds], unknown: float) -> None:
         self.session = session
         self.behind: list[Alike] = []  #: the first that does not fit
+        self._kind_of_ends = ends
         self._unknown = unknown
         self.placing = Placing(session, cache_errors=True)
+
+    @property
+    def _ends(self) -> PlannedEnds:
+        return self.session.cluster.index(self._kind_of_ends)
 
     def _may_start(self, job: Job) -> bool:
         if job.is_pending:
@@ -90,7 +107,8 @@ class Line:
         """The first that does not fit, if there is one. `behind` are all who come after him."""
         groups = [alike for alike in self.session.waiting() if self._may_start(alike.first)]
         for alike in groups:
-            alike.members.sort(key=lambda member: (member.created, member.tasks[0].number))
+            if len(alike.members) > 1:
+                alike.members.sort(key=_came)
         turns = Turns(self.session, groups, self._key)
         while (job := turns.pop()) is not None:
             if not self._start(job) and not self._is_beyond_quota(job):
@@ -138,7 +156,7 @@ class Line:
 
     def _timetable(self) -> Timetable:
         self.session.went_by_clock = True
-        return Timetable(self.session, self._unknown)
+        return Timetable(self.session, self._ends, self._unknown)
 
     def _may_fit(self, job: Job) -> bool:
         """Whether its first pod finds room anywhere, whatever is promised: most of a long line does not."""
@@ -225,4 +243,4 @@ class Line:
         return [PodSet(template.request, count, where[template]) for template, count in counts.items()]
 
     def _length(self, job: Job) -> float:
-        return expected_run(next(iter(job.pending.values())), self._unknown)
+        return self._ends.run(next(iter(job.pending.values())), self._unknown)

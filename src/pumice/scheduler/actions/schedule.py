@@ -15,7 +15,6 @@ from pumice.scheduler.framework.decisions import Bind, Waiting
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
@@ -66,6 +65,7 @@ class ScheduleLoop:
             name: NodeFinder(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
         }
         self.waiting = session.scheduling_queue
+        self._statement = session.statement()
         self._rest: list[Task] = []  #: who comes after the pod that is being tried, the next one last
         self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
@@ -128,7 +128,7 @@ class ScheduleLoop:
         if task.nominated != self.session.nodes.names[row]:
             self.waiting.nomination_ended(task)
         self.waiting.placed(task)
-        with Statement(self.session) as statement:
+        with self._statement as statement:
             statement.allocate(task, row)
             statement.commit()
         if binder is not None:

@@ -1,7 +1,8 @@
 """The room on all nodes from now on, as far as it is known: running pods are expected to end, waiting jobs are promised places.
 
 When pods are expected to end is kept in order from cycle to cycle (`PlannedEnds`), so that a timetable does not cost a look at every pod
-that runs. What has outlived its estimate is expected to end after one more minute, then two more, then four.
+that runs. What has outlived its estimate is expected to end after one more minute, then two more, then four. How long pods run is what is
+told of them, or with `PlannedByHistory` what was usual of others like them, if that is less.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from pumice.scheduler.actions.past_runs import PastRuns
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
@@ -77,7 +79,7 @@ class PlannedEnds(Index):
 
     def refresh(self) -> None:
         for task in self._unread.values():
-            began, run = _began(task), _told_run(task)
+            began, run = _began(task), self.known_run(task)
             if began is None or run is None or task.status == status.RELEASING:
                 self._by_clock[task.uid] = task
             else:
@@ -90,42 +92,49 @@ class PlannedEnds(Index):
         return self._in_order == recount._in_order and self._by_clock.keys() == recount._by_clock.keys()
 
     def to_come(self, session: Session, unknown: float) -> list[RoomChange]:
-        """In order. `unknown`: how long those run of whom nothing is told."""
+        """In order. `unknown`: how long those run of whom nothing is known."""
         now = session.now
         evicted = (task for task in session.origins if task.evicted and task.node >= 0)  # indexes do not see them
-        others = [
-            _given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := expected_end(task, now, unknown)) < inf
-        ]
+        others = [_given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
         late = bisect_right(self._in_order, now, key=lambda planned: planned.time)
         others += [planned._replace(time=_extended(planned.time, now)) for planned in self._in_order[:late]]
         return sorted(others + self._in_order[late:]) if others else self._in_order[late:]
+
+    def known_run(self, task: Task) -> float | None:
+        """By the estimate of its job, else by its own limit."""
+        if task.job is not None and task.job.estimate is not None:
+            return task.job.estimate
+        return task.template.spec.active_deadline_seconds or None
+
+    def run(self, task: Task, unknown: float) -> float:
+        known = self.known_run(task)
+        return unknown if known is None else known
+
+    def _end(self, task: Task, now: float, unknown: float) -> float:
+        if task.status == status.RELEASING:
+            return now + 1
+        began = _began(task)
+        return _extended((now if began is None else began) + self.run(task, unknown), now)
+
+
+class PlannedByHistory(PlannedEnds):
+    """By what was usual of pods like it that have ended, and no more than is told. What was expected when a pod began holds."""
+
+    def known_run(self, task: Task) -> float | None:
+        told, usual = super().known_run(task), self.cluster.index(PastRuns).usual(task)
+        return min((run for run in (told, usual) if run is not None), default=None)
+
+    def agrees(self, recount: Self) -> bool:
+        recount.refresh()
+        return {*self._planned, *self._by_clock} == {*recount._planned, *recount._by_clock}
 
 
 def _given_back(task: Task, end: float) -> RoomChange:
     return RoomChange(end, False, task.number, tuple((column, task.node, amount) for column, amount in task.template.needs))
 
 
-def expected_run(task: Task, unknown: float) -> float:
-    """By the estimate of its job, else by its own limit."""
-    told = _told_run(task)
-    return unknown if told is None else told
-
-
-def _told_run(task: Task) -> float | None:
-    if task.job is not None and task.job.estimate is not None:
-        return task.job.estimate
-    return task.template.spec.active_deadline_seconds or None
-
-
 def _began(task: Task) -> float | None:
     return task.placed_at if task.started is None else task.started
-
-
-def expected_end(task: Task, now: float, unknown: float) -> float:
-    if task.status == status.RELEASING:
-        return now + 1
-    began = _began(task)
-    return _extended((now if began is None else began) + expected_run(task, unknown), now)
 
 
 def _extended(end: float, now: float) -> float:
@@ -142,11 +151,11 @@ def _extended(end: float, now: float) -> float:
 class Timetable:
     """Free room over time, node by node: what is idle now, and how that changes."""
 
-    def __init__(self, session: Session, unknown: float) -> None:
-        """`unknown`: how long those run of whom nothing is told."""
+    def __init__(self, session: Session, ends: PlannedEnds, unknown: float) -> None:
+        """`unknown`: how long those run of whom nothing is known."""
         self._now = session.now
         self._idle = session.nodes.idle.copy()
-        self._changes = session.cluster.index(PlannedEnds).to_come(session, unknown)
+        self._changes = ends.to_come(session, unknown)
         self._less: list[float] = []  #: when room is taken
         self._promised = 0
 
@@ -166,13 +175,16 @@ class Timetable:
         """What is free all the time from now on."""
         walk = RoomOverTime(self._idle, self._changes)
         walk.go_to(self._now)
-        return self._least(walk, self._now, length)
+        return self._least(walk, self._drops(self._now, length))
 
-    def _least(self, walk: RoomOverTime, start: float, length: float) -> Table:
+    def _drops(self, start: float, length: float) -> list[float]:
+        """When room is taken while something runs."""
+        return self._less[bisect_right(self._less, start) : bisect_left(self._less, start + length)]
+
+    def _least(self, walk: RoomOverTime, drops: list[float]) -> Table:
         """What is free all the time from where a walk has come."""
-        least, ahead = walk.room.copy(), None
-        for time in self._less[bisect_right(self._less, start) : bisect_left(self._less, start + length)]:
-            ahead = ahead or walk.copy()
+        least, ahead = walk.room.copy(), walk.copy() if drops else walk
+        for time in drops:
             ahead.go_to(time)
             np.minimum(least, ahead.room, out=least)
         return least
@@ -180,20 +192,21 @@ class Timetable:
     def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
         """The first instant from which there is room for so long; None if there never is."""
         walk, time = RoomOverTime(self._idle, self._changes), self._now
-        touched = walk.go_to(time)
-        counts = [Copies(pod_set, walk.room) for pod_set in pod_sets]
+        walk.go_to(time)
+        counts = [Copies(pod_set, walk) for pod_set in pod_sets]
         while True:
-            for count in counts:
-                count.again(touched)
-            if all(count.are_enough for count in counts) and places(walk.room, pod_sets) is not None:
-                usage = places(self._least(walk, time, length), pod_sets)
-                if usage is not None:
-                    rows, columns = np.nonzero(usage.T)
-                    return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
+            usage = places(walk.room, pod_sets) if all(count.are_enough for count in counts) else None
+            if usage is not None and (drops := self._drops(time, length)):
+                usage = places(self._least(walk, drops), pod_sets)
+            if usage is not None:
+                rows, columns = np.nonzero(usage.T)
+                return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
             if walk.is_over:
                 return None
             time = walk.next_time
             touched = walk.go_to(time)
+            for count in counts:
+                count.again(touched)
 
 
 class RoomOverTime:
@@ -201,7 +214,7 @@ class RoomOverTime:
 
     def __init__(self, room: Table, changes: list[RoomChange], position: int = 0) -> None:
         self.room = room.copy()
-        self._cells = cells(self.room)
+        self.cells = cells(self.room)
         self._changes = changes
         self._position = position
 
@@ -218,7 +231,7 @@ class RoomOverTime:
 
     def go_to(self, time: float) -> set[int]:
         """The rows that have changed on the way."""
-        touched, cells = set(), self._cells
+        touched, cells = set(), self.cells
         while self._position < len(self._changes) and self._changes[self._position].time <= time:
             for column, row, amount in self._changes[self._position].usage:
                 cells[column][row] += amount
@@ -230,12 +243,12 @@ class RoomOverTime:
 class Copies:
     """How many of equal pods would have room on each node, and whether that is enough."""
 
-    def __init__(self, pod_set: PodSet, room: Table) -> None:
+    def __init__(self, pod_set: PodSet, walk: RoomOverTime) -> None:
         self._needs = [(column, amount) for column, amount in enumerate(pod_set.amounts.tolist()) if amount]
         self._where = pod_set.where
         self._wanted = pod_set.copies
-        self._cells = cells(room)
-        self._counts: list[int] = copies_on(room, pod_set).astype(int).tolist()
+        self._cells = walk.cells
+        self._counts: list[int] = copies_on(walk.room, pod_set).astype(int).tolist()
         self._total: int = sum(self._counts)
 
     @property

@@ -6,7 +6,7 @@ look further (`Reach.CLUSTER`) are asked whole, the others never. The result equ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -125,15 +125,14 @@ class Evaluation:
 
     def room(self, view: View) -> tuple[Mask, Mask]:
         """Where the request fits into what is idle, and into what will be."""
-        template = self.template
-        now, later = np.ones(len(view), bool), np.ones(len(view), bool)
-        moving = self.table.moving
-        for column, amount in template.needs:
+        short, short_later, moving = view.nothing(), view.nothing(), self.table.moving
+        for column, amount in self.template.needs:
             idle, limit = view.idle[column], amount - EPSILON
-            now &= idle > limit
+            short |= idle <= limit
             if moving:
-                later &= idle + view.releasing[column] - view.pipelined[column] > limit
-        return now, later if moving else now.copy()
+                short_later |= idle + view.releasing[column] - view.pipelined[column] <= limit
+        now = ~short
+        return now, ~short_later if moving else now.copy()
 
     @property
     def fits_idle(self) -> Mask:
@@ -191,9 +190,10 @@ class Evaluation:
         return ~(self._common.feasible.final | self._by_amounts.final)
 
     @property
-    def failing(self) -> Mask:
+    def failing(self) -> Rows:
         """Rows of which some filter could say nothing."""
-        return self._common.feasible.failing | self._by_amounts.failing
+        common, own = self._common.feasible, self._by_amounts
+        return np.flatnonzero(common.failing | own.failing) if common.failed or own.failed else np.zeros(0, np.intp)
 
     def totals(self, candidates: Mask) -> Scores:
         """The score of every row; rows that are no candidates get NOTHING, as all do if a scorer fails, which rejects the task."""
@@ -241,7 +241,7 @@ class Evaluation:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
         if not candidates.any():
             return -1
-        row = int(self.totals(candidates).argmax())
+        row = int((self.totals(candidates) if self.scorers else candidates).argmax())
         return row if self.rejected is None else -1
 
     @property
@@ -312,15 +312,19 @@ LASTING_CELLS = 100_000  #: of those that are left for later sessions
 class LastUsed(Generic[T]):
     """What was asked for last, by key."""
 
-    def __init__(self, room: int, kept: Iterable[tuple[Hashable, T]] = ()) -> None:
+    def __init__(self, room: int) -> None:
         self._room = room
-        self.kept: dict[Hashable, T] = dict(kept)  #: in the order of their last use
+        self.kept: dict[Hashable, T] = {}  #: in the order of their last use
 
     def find(self, key: Hashable) -> T | None:
         found = self.kept.pop(key, None)
         if found is not None:
             self.kept[key] = found
         return found
+
+    def take(self, key: Hashable) -> T | None:
+        """It is kept no longer."""
+        return self.kept.pop(key, None)
 
     def keep(self, key: Hashable, value: T) -> T:
         self.kept[key] = value
@@ -340,6 +344,7 @@ class Evaluations:
         self._shared = SharedScores(cluster)
         self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
+        self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: of earlier sessions
         self._kept: LastUsed[Evaluation] = LastUsed(self._room)
         self._commons: LastUsed[Common] = LastUsed(self._room)
 
@@ -350,12 +355,14 @@ class Evaluations:
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""
         key = self.key(task)
-        return self._kept.find(key) or self._kept.keep(key, Evaluation(task, self._common(task, key)))
+        return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
 
     def keep_lasting(self) -> None:
         """The session is over. Only what later ones may use is kept."""
-        lasting = [(key, evaluation) for key, evaluation in self._kept.kept.items() if evaluation.lasts]
-        self._kept = LastUsed(self._room, lasting[-LASTING_CELLS // max(len(self._cluster.nodes), 1) :])
+        for key, evaluation in self._kept.kept.items():
+            if evaluation.lasts:
+                self._lasting.keep(key, evaluation)
+        self._kept = LastUsed(self._room)
         self._commons = LastUsed(self._room)
 
     def _common(self, task: Task, key: tuple[Hashable, ...]) -> Common:

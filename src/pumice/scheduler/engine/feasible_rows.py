@@ -24,15 +24,15 @@ class RefusedRows(NamedTuple):
 
     @classmethod
     def of(cls, filters: Prepared, view: View, asking: Asking) -> RefusedRows:
-        masks = cls(view.nothing(), view.nothing(), view.nothing())
+        refused, final, failing = view.nothing(), view.nothing(), view.nothing()
         for rule, state in filters:
             for where, reason in asking.refuse(rule, state, view):
-                np.logical_or(masks.refused, where, out=masks.refused)
+                refused |= where
                 if reason.final:
-                    np.logical_or(masks.final, where, out=masks.final)
+                    final |= where
                 if reason.fails:
-                    np.logical_or(masks.failing, where, out=masks.failing)
-        return masks
+                    failing |= where
+        return cls(refused, final, failing)
 
     def revise(self, rows: Rows, masks: RefusedRows) -> None:
         """Some of the rows are judged anew."""
@@ -46,8 +46,11 @@ class FeasibleRows:
     def __init__(self, cluster: Cluster, filters: Prepared, asking: Asking) -> None:
         self._cluster = cluster
         self._asking = asking
-        self._filters = {reach: pairs for reach in Reach if (pairs := [pair for pair in filters if pair[0].reach is reach])}
+        self._filters: dict[Reach, list[tuple[Filter, Any]]] = {}
+        for pair in filters:
+            self._filters.setdefault(pair[0].reach, []).append(pair)
         self._refused: dict[Reach, RefusedRows] = {}
+        self.failed = False  #: whether there was a row of which some filter could say nothing
         self._position = -1
 
     def refresh(self) -> None:
@@ -60,13 +63,15 @@ class FeasibleRows:
                 self._judge(reach, filters, None)
             elif reach is Reach.NODE:
                 self._judge(reach, filters, touched(self._cluster, self._position))
-        self.admitted: Mask = self._cluster.nodes.alive  #: rows that none of them refuses
+        admitted = self._cluster.nodes.alive
         for masks in self._refused.values():
-            self.admitted = self.admitted & ~masks.refused
+            admitted = admitted > masks.refused  # that is: and not
+        self.admitted: Mask = admitted  #: rows that none of them refuses
         self._position = position
 
     def _judge(self, reach: Reach, filters: Prepared, rows: Rows | None) -> None:
         masks = RefusedRows.of(filters, View(self._cluster.nodes, rows), self._asking)
+        self.failed = self.failed or bool(masks.failing.any())
         if rows is None:
             self._refused[reach] = masks
         else:

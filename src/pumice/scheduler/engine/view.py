@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.errors import Suggesting
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNodes
 from pumice.scheduler.model.nodes import Codes, Nodes, Table
@@ -19,7 +18,7 @@ from pumice.scheduler.model.template import Template
 Scores = NDArray[np.float64]
 
 
-class Column:
+class CachedColumn:
     """A property of a view that is made when first asked for: `cached_property` without the lock that it takes before Python 3.12."""
 
     def __init__(self, make: Callable[[Any], Table]) -> None:
@@ -35,7 +34,7 @@ class Column:
         return made
 
 
-class View(Suggesting):
+class View:
     """Columns of `table` for `rows` (None: all)."""
 
     def __init__(self, table: Nodes, rows: Rows | None = None) -> None:
@@ -56,35 +55,35 @@ class View(Suggesting):
     def _show(self, name: str) -> Table:
         return self.table.part(name, self.rows)
 
-    @Column
+    @CachedColumn
     def allocatable(self) -> Table:
         """[r, n]"""
         return self._show("allocatable")
 
-    @Column
+    @CachedColumn
     def used(self) -> Table:
         """[r, n], the copies in thought included."""
         return self._show("used")
 
-    @Column
+    @CachedColumn
     def idle(self) -> Table:
         """[r, n] allocatable less used."""
         return self._show("idle")
 
-    @Column
+    @CachedColumn
     def nonzero_used(self) -> Table:
         """[cpu and memory, n] `used_for_filters` with a floor for each container, as kube's scores count."""
         return self._show("nonzero_used")
 
-    @Column
+    @CachedColumn
     def releasing(self) -> Table:
         return self._show("releasing")
 
-    @Column
+    @CachedColumn
     def pipelined(self) -> Table:
         return self._show("pipelined")
 
-    @Column
+    @CachedColumn
     def used_for_filters(self) -> Table:
         """[r, n] as filters and scores of kube see the node: with promised tasks, without those that the session evicted."""
         return self._show("used_for_filters")
@@ -130,22 +129,36 @@ class PlannedView(View):
         shown: Table = getattr(self._base, name).take(self._positions, axis=1)
         return shown
 
-    @Column
+    @CachedColumn
     def used(self) -> Table:
         return self._show("used") + self._template.request[:, None] * self._copies
 
-    @Column
+    @CachedColumn
     def used_for_filters(self) -> Table:
         return self._show("used_for_filters") + self._template.request[:, None] * self._copies
 
-    @Column
+    @CachedColumn
     def idle(self) -> Table:
         return self._show("idle") - self._template.request[:, None] * self._copies
 
-    @Column
+    @CachedColumn
     def nonzero_used(self) -> Table:
         more = np.array([[self._template.scoring_cpu], [self._template.scoring_memory]])
         return self._show("nonzero_used") + more * self._copies
+
+
+def at_least(numbers: Scores, least: float) -> Scores:
+    """The same array, clamped. Whether any number is below is found out three times sooner than all are compared with it."""
+    if len(numbers) and numbers[numbers.argmin()] < least:
+        np.maximum(numbers, least, out=numbers)
+    return numbers
+
+
+def at_most(numbers: Scores, most: float) -> Scores:
+    """As `at_least`."""
+    if len(numbers) and numbers[numbers.argmax()] > most:
+        np.minimum(numbers, most, out=numbers)
+    return numbers
 
 
 class SharedScores:
@@ -206,7 +219,7 @@ class DomainSums:
         self._position = len(cluster.log)
         self._allocatable = nodes.allocatable.copy()
         self._before = nodes.used.copy()
-        self._idle, self._future_idle = nodes.room_in_sums(nodes.idle), nodes.room_in_sums(nodes.future_idle)
+        self._idle, self._future_idle = nodes.room_in_sums(nodes.idle.copy()), nodes.room_in_sums(nodes.future_idle)
         self._above: dict[int, Rows] = {}
 
     def _sum(self, table: Table) -> Table:

@@ -10,10 +10,11 @@ import numpy as np
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.needed import needed
 from pumice.scheduler.eviction.offer import Offer
+from pumice.scheduler.eviction.victims import held_by
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.nodes import Table, cells
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
 
@@ -35,10 +36,11 @@ def make_room(statement: Statement, task: Task, row: int, victims: list[Task], a
 
 def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -> bool:
     """Whether the node would have the room with the victims gone."""
-    room = session.nodes.row_future_idle(row)
+    room: list[float] = session.nodes.row_future_idle(row).tolist()
     for victim in victims:
-        room[victim.template.columns] += victim.template.amounts
-    return bool((task.template.amounts < room[task.template.columns] + EPSILON).all())
+        for column, amount in victim.template.needs:
+            room[column] += amount
+    return all(amount < room[column] + EPSILON for column, amount in task.template.needs)
 
 
 def fits_now(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
@@ -131,11 +133,13 @@ class EvictionCandidates:
         return rest
 
     def _count(self, jobs: Iterable[Job], eligible: Eligible, sign: int) -> None:
+        sums = cells(self._sums)
         for job in jobs:
             for task in job.tasks.values():
                 if task.node >= 0 and eligible(task):
                     self._counts[task.node] += sign
-                    self._sums[task.template.columns, task.node] += task.template.amounts * sign
+                    for column, amount in task.template.needs:
+                        sums[column][task.node] += amount * sign
 
     def _catch_up(self) -> None:
         """Count anew where anything has moved."""
@@ -147,9 +151,7 @@ class EvictionCandidates:
     def _recount(self, row: int) -> None:
         victims = self.victims(row)
         self._counts[row] = len(victims)
-        self._sums[:, row] = 0.0
-        for task in victims:
-            self._sums[task.template.columns, row] += task.template.amounts
+        self._sums[:, row] = held_by(victims, len(self._sums))
 
     def victims(self, row: int) -> list[Task]:
         """Eligible tasks on a node."""

@@ -66,6 +66,15 @@ def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> li
 MOST_CLASSES = 16  #: remembered at a time
 
 
+def held_by(tasks: Iterable[Task], width: int) -> list[float]:
+    """What tasks hold together, of each of so many resources."""
+    held = [0.0] * width
+    for task in tasks:
+        for column, amount in task.template.needs:
+            held[column] += amount
+    return held
+
+
 class PermittedVictims:
     """What all who may go hold, node by node, for one class of evictors."""
 
@@ -77,9 +86,7 @@ class PermittedVictims:
     def note(self, row: int, victims: Iterable[Task]) -> None:
         """All who may go from a node."""
         self._asked[row] = True
-        self._sums[:, row] = 0.0
-        for task in victims:
-            self._sums[task.template.columns, row] += task.template.amounts
+        self._sums[:, row] = held_by(victims, len(self._sums))
 
     def hopeful(self, task: Task) -> Mask:
         """Nodes that were not asked about, or have room for the task without those who may go."""

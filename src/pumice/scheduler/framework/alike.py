@@ -33,10 +33,12 @@ class Member(NamedTuple):
     uid: str
     job: Job
     tasks: list[Task]
+    number: int  #: of the first task: which of two that came together came first
 
     @classmethod
     def of(cls, job: Job) -> Member:
-        return cls(job.created, job.uid, job, list(job.tasks.values()))
+        tasks = list(job.tasks.values())
+        return cls(job.created, job.uid, job, tasks, tasks[0].number if tasks else 0)
 
 
 class Alike:
@@ -163,6 +165,10 @@ class Turns:
         self._tried: list[tuple[Alike, Noted]] = []  #: and what was noted before
         self._last: Key = ()
         self._changes = session.changes
+
+    def __bool__(self) -> bool:
+        """Whether somebody's turn may come."""
+        return bool(self._waiting or self._tried)
 
     def push(self, job: Job) -> None:
         heappush(self._waiting, (self._key(job), Alike.alone(job)))

@@ -7,17 +7,22 @@ nothing fails. What fails is a value, `Failure`, collected in the decisions; the
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Callable, Hashable, Sequence
+from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pumice.api.errors import did_you_mean
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, Refusal, Vote
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
@@ -52,7 +57,7 @@ class Guard:
 
     def note(self, hook: str, error: Exception, method: Callable[..., Any], about: Any = None) -> Failure:
         file, line = _place(self.plugin, error, method)
-        words = str(error) if isinstance(error, WrongAnswer) else f"{type(error).__name__}: {error}"
+        words = str(error) if isinstance(error, WrongAnswer) else f"{type(error).__name__}: {_meant(error) or error}"
         failure = Failure(self.plugin.name, hook, file, line, words[:LONGEST])
         self._tell(failure, about)
         return failure
@@ -79,9 +84,10 @@ class Guard:
         return _GuardedScorer(self, rule)
 
 
-def is_ours(plugin: Plugin) -> bool:
+@cache
+def is_ours(plugin: type[Plugin]) -> bool:
     """Whether all of it is Pumice's own."""
-    return all(kind is object or kind.__module__.startswith("pumice.") for kind in type(plugin).__mro__)
+    return all(kind is object or kind.__module__.startswith("pumice.") for kind in plugin.__mro__)
 
 
 def _place(plugin: Plugin, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
@@ -98,6 +104,33 @@ def _place(plugin: Plugin, error: Exception, method: Callable[..., Any]) -> tupl
 
 def _is_framework(kind: type) -> bool:
     return kind.__module__.startswith(("builtins", "pumice.scheduler.framework.", "pumice.live."))
+
+
+# -- attributes that are not there
+
+#: words of the API, and of Volcano's code, for attributes here
+OTHER_WORDS = {
+    "min_available": "min_member",
+    "min_task_member": "role_minimum",
+    "pods": "tasks",
+    "requests": "template.request",
+    "request": "template.request",
+    "resreq": "template.request",
+    "limits": "template.limits",
+    "scheduler_name": "template.scheduler_name",
+    "allocated": "held",
+}
+
+
+def _meant(error: Exception) -> str:
+    """What a plugin was shown that lacks an attribute, and which one was meant, also by who knows it by a field of the API."""
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, Task | Job | Queue | View):
+        return ""
+    name, known = str(error.name), [each for each in dir(error.obj) if not each.startswith("_")]
+    plain = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    meant = OTHER_WORDS.get(plain, "")
+    hint = f'; did you mean "{meant}"?' if meant.partition(".")[0] in known else did_you_mean(plain, known)
+    return f"{type(error.obj).__name__} has no attribute {name!r}{hint}"
 
 
 # -- answers

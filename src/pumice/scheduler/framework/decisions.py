@@ -76,7 +76,7 @@ class Waiting(NamedTuple):
     message: str
 
 
-class Event(NamedTuple):
+class GroupEvent(NamedTuple):
     """Something a person should read, on a PodGroup."""
 
     job: Job
@@ -139,7 +139,15 @@ class Standing(NamedTuple):
 
     def waiting(self, member: Member) -> list[Waiting]:
         """What is told of its pods that wait."""
-        return [Waiting(member.tasks[number], reason, filled(message, member.tasks)) for number, reason, message in self.pods]
+        return [self._of(pod, member) for pod in self.pods]
+
+    def last_word(self, member: Member) -> Waiting | None:
+        """What is told of the last of them."""
+        return self._of(self.pods[-1], member) if self.pods else None
+
+    def _of(self, pod: tuple[int, str, str], member: Member) -> Waiting:
+        number, reason, message = pod
+        return Waiting(member.tasks[number], reason, filled(message, member.tasks))
 
 
 _age = attrgetter("created")
@@ -176,7 +184,7 @@ class Conclusion(NamedTuple):
             members = standing.members
             for place in range(bisect_left(members, job.created, key=_age), len(members)):
                 if members[place].job is job:
-                    return standing.waiting(members[place])[-1] if standing.pods else None
+                    return standing.last_word(members[place])
                 if members[place].created != job.created:
                     break
         return None
@@ -194,7 +202,7 @@ class Decisions(Struct):
     groups: Sequence[GroupStatus] = field(default_factory=list)
     waiting: Sequence[Waiting] = field(default_factory=list)
     conclusion: Conclusion | None = None  #: what the two are made of
-    events: list[Event] = field(default_factory=list)
+    events: list[GroupEvent] = field(default_factory=list)
     failures: dict[Failure, None] = field(default_factory=dict)  #: of plugins, in the order they were met
     again_at: float = inf  #: when pods that are held back now may go
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from functools import partial
 from typing import Any, NamedTuple
 
 from pumice.scheduler.model.task import Task
@@ -147,11 +146,6 @@ class Hook(NamedTuple):
     switch: str = ""  #: empty: it cannot be turned off
     fold: Callable[..., Any] | None = None
     by_tier: bool = False  #: the fold is given the methods tier by tier, else all in a row
-
-    def question(self, tiers: Tiers) -> Callable[..., Any]:
-        """Asks these methods, and folds what they answer."""
-        assert self.fold is not None
-        return partial(self.fold, tiers if self.by_tier else tuple(method for tier in tiers for method in tier))
 
 
 HOOKS: dict[str, Hook] = {

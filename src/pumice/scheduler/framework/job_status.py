@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
-from functools import lru_cache, partial
+from collections.abc import Container, Mapping
+from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from pumice.scheduler.model.task import Task
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
 
+WAITS = status.PENDING | status.ALLOCATED | status.PIPELINED
 
 # Pods that wait though no action looks at them, and what is missing: their PodGroup, its queue, or a scheduler that they would accept.
 #
@@ -47,8 +48,7 @@ def next_stranded(cluster: Cluster, now: float) -> float:
 
 
 def _looked_at_by_none(cluster: Cluster) -> list[Task]:
-    served = {queue for queue in cluster.queues.values() if queue.exists}
-    jobs = [job for job in cluster.waiting.values() if job.queue not in served]
+    jobs = [job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists]
     return [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
 
 
@@ -82,9 +82,10 @@ def conclude(session: Session) -> Conclusion:
     told = {waiting.task.uid for waiting in session.refused}
     standings = [_standing(session, alike, told) for alike in session.together({**cluster.changed, **cluster.not_enqueued})]
     for standing in standings:
-        first, phase = standing.members[0].job, standing.phase
-        for job in [first, *(member.job for member in standing.members if member.job.phase != phase)]:
-            session.set_phase(job, phase)
+        phase = standing.phase
+        is_new = standing.members[0].job.phase != phase  # to all, for they are alike
+        for member in standing.members if is_new else standing.members[:1]:
+            session.set_phase(member.job, phase)
         for number, node in standing.nominated:
             decisions.nominations |= {member.tasks[number]: node for member in standing.members}
     decisions.again_at = min(session.gathering.close(), session.ledger.until)
@@ -99,18 +100,23 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
     standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [])
-    held, is_held_back, state = session.ledger.why_held(job), session.holds_back(job), partial(_fit_error_once, session, job, [])
-    for number, task in enumerate(job.tasks.values()):
-        if held and task.status == status.PENDING:
+    waits = [(number, task) for number, task in enumerate(job.tasks.values()) if task.status & WAITS]
+    if not waits:
+        return standing
+    held, is_held_back = session.ledger.why_held(job), session.holds_back(job)
+    state = fit_error(session, job) if session.observer.asks_why and not held else ""
+    for number, task in waits:
+        uid, is_pending = task.uid, task.status == status.PENDING
+        if is_pending and held:
             standing.pods.append((number, UNSCHEDULABLE, held))
             continue
-        if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
+        if is_pending and is_held_back and uid not in session.fit_errors:
             continue  # nothing is in its way
-        if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
-            reason = scheduling_reason(session, task, state) if session.observer.asks_why else (UNSCHEDULABLE, "")
+        last = session.last_try.get(uid)
+        if uid not in told:
+            reason = scheduling_reason(session, task, last, state) if session.observer.asks_why else (UNSCHEDULABLE, "")
             standing.pods.append((number, *reason))
-        last = session.last_try.get(task.uid)
-        if last is not None and last.evicted and task.status == status.PENDING:
+        if is_pending and last is not None and last.evicted:
             standing.nominated.append((number, last.node))
     return standing
 
@@ -147,12 +153,6 @@ def fit_error(session: Session, job: Job) -> str:
     return text
 
 
-def _fit_error_once(session: Session, job: Job, made: list[str]) -> str:
-    if not made:
-        made.append(fit_error(session, job))
-    return made[0]
-
-
 @lru_cache(maxsize=4096)
 def _counted(ready: bool, min_member: int, counts: tuple[tuple[int, int], ...]) -> str:
     """Most jobs that wait are alike in this."""
@@ -161,9 +161,11 @@ def _counted(ready: bool, min_member: int, counts: tuple[tuple[int, int], ...]) 
 
 
 def _pending(session: Session, job: Job) -> str:
-    if not session.last_try:
-        return f"{len(job.pending)} {UNSCHEDULABLE}"
-    return _listing(Counter(scheduling_status(session, task) for task in job.pending.values()))
+    """How many of its pods would have a place, were it not for their gang, and how many would not."""
+    tried = session.last_try.keys() & job.pending.keys()
+    placed = sum(session.last_try[uid].status == status.ALLOCATED for uid in tried)
+    counts = {SCHEDULABLE: placed, UNSCHEDULABLE: len(job.pending) - placed}
+    return _listing({reason: count for reason, count in counts.items() if count})
 
 
 def _gates(job: Job) -> list[str]:
@@ -175,24 +177,19 @@ def _listing(histogram: Mapping[str, int]) -> str:
     return ", ".join(sorted(f"{number} {name}" for name, number in histogram.items()))
 
 
-def scheduling_status(session: Session, task: Task) -> str:
-    last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
-    return SCHEDULABLE if last.status == status.ALLOCATED else UNSCHEDULABLE
-
-
-def scheduling_reason(session: Session, task: Task, state: Callable[[], str]) -> tuple[str, str]:
-    """Reason and message of the pod's condition; `state` is that of its job, which takes a look at all of its pods."""
-    last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
-    if last.status & (status.ALLOCATED | status.PIPELINED):
-        assigned = f"Pod {task.namespace}/{session.name_of(task)} can possibly be assigned to {last.node}, once"
-        if last.status == status.ALLOCATED:
+def scheduling_reason(session: Session, task: Task, last: LastTry | None, state: str) -> tuple[str, str]:
+    """Reason and message of the pod's condition; `state` is that of its job."""
+    placed, node = (task.status, task.node_name) if last is None else (last.status, last.node)
+    if placed & (status.ALLOCATED | status.PIPELINED):
+        assigned = f"Pod {task.namespace}/{session.name_of(task)} can possibly be assigned to {node}, once"
+        if placed == status.ALLOCATED:
             return SCHEDULABLE, f"{assigned} minAvailable is satisfied"
         return UNSCHEDULABLE, f"{assigned} resource is released and minAvailable is satisfied"
     errors = session.fit_errors.get(task.uid)
     if errors is not None:
         return UNSCHEDULABLE, str(errors)
     headline = session.refused_by_queue.get(task.uid)
-    return UNSCHEDULABLE, f"{state()}. {headline}" if headline else state()
+    return UNSCHEDULABLE, f"{state}. {headline}" if headline else state
 
 
 def _not_admitted(session: Session, job: Job) -> GroupCondition | None:

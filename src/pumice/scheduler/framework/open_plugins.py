@@ -1,12 +1,13 @@
-"""The plugins of one session: made, opened, and their hooks flattened to tuples of bound methods, by tier.
+"""The plugins of one session: made, opened, and their hooks flattened to bound methods, by tier.
 
-Plugins from outside, and in a cycle that is decided again all plugins, are asked through a guard (`containment.py`).
+Plugins from outside, and in a cycle that is decided again all plugins, are asked through a guard (`containment.py`). If there are none of
+these and nobody looks on, the next session takes the same objects, which are then as they were made: so hooks are bound once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pumice.scheduler.engine.rules import Filter, Rule, Scorer
@@ -14,13 +15,14 @@ from pumice.scheduler.framework.containment import Broken, BrokenScorer, Failure
 from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.framework.rules import filters_of, scorers_of
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
+
+MEMORY = "plugins"  #: its key in the cluster's memory
 
 Method = Callable[..., Any]
 R = TypeVar("R", bound=Rule)
@@ -59,14 +61,39 @@ class OpenPlugins:
         """`guarded`: Pumice's own plugins as well."""
         self._session = session
         self._guarded = guarded
-        self._tiers = [[(choice, choice.plugin(choice.args, choice.hierarchy)) for choice in tier] for tier in session.policy.tiers]
-        everyone = [plugin for tier in self._tiers for _, plugin in tier]
+        self._policy = session.policy
         self._guards: dict[int, Guard] = {}
-        self._broken = [failure for plugin in everyone if (failure := self._open(plugin)) is not None]
-        self._opened = {id(choice): plugin for choice, plugin in self._pairs()}
+        self._broken: list[Failure] = []
+        self._opened: dict[int, Plugin] = {}  #: by number
+        for number, choice in enumerate(self._policy.choices):
+            plugin = choice.plugin(choice.args, choice.hierarchy)
+            failure = self._open(plugin)
+            if failure is None:
+                self._opened[number] = plugin
+            else:
+                self._broken.append(failure)
+        self.everyone = list(self._opened.values())  #: that could be opened
         self.tiers = MadeWhenAsked(self._by_tier)  #: methods by hook, tier by tier
         self.flat = MadeWhenAsked(self._in_a_row)  #: the same in a row
-        self.everyone = [plugin for _, plugin in self._pairs()]  #: that could be opened
+        self.questions = MadeWhenAsked(self._question)  #: by hook: asks all who have it, and folds their answers
+
+    @classmethod
+    def of(cls, session: Session, *, guarded: bool) -> OpenPlugins:
+        """Those of the session before, else new ones."""
+        kept: OpenPlugins | None = session.cluster.memory.pop(MEMORY, None)
+        if kept is None or kept._policy is not session.policy or guarded or session.observer.watches:
+            return cls(session, guarded=guarded)
+        kept._session = session
+        for plugin in kept.everyone:
+            plugin.forget()
+            kept._open(plugin)
+        return kept
+
+    def leave(self) -> None:
+        """The session has closed."""
+        if self.are_trusted and not self._session.observer.watches:
+            vars(self).pop("rules", None)
+            self._session.cluster.memory[MEMORY] = self
 
     @property
     def are_trusted(self) -> bool:
@@ -78,7 +105,8 @@ class OpenPlugins:
         """Filters and scorers. Most sessions go on with those of an earlier one (`lasting.py`)."""
         filters: list[Filter] = [Broken(failure) for failure in self._broken]
         scorers: list[Scorer] = []
-        for choice, plugin in self._pairs():
+        for number, plugin in self._opened.items():
+            choice = self._policy.choices[number]
             filters += self._rules(plugin, GIVEN_FILTERS, choice.enabled)
             scorers += self._rules(plugin, GIVEN_SCORERS, choice.enabled)
         return filters, scorers
@@ -91,17 +119,17 @@ class OpenPlugins:
 
     def named(self, name: str) -> Any:
         """The plugin of this name, or None."""
-        return next((plugin for _, plugin in self._pairs() if plugin.name == name), None)
+        return next((plugin for plugin in self.everyone if plugin.name == name), None)
 
-    def question(self, hook: str) -> Method:
-        """Asks all who have the hook, and folds their answers."""
-        return HOOKS[hook].question(self.tiers[hook])
+    def _question(self, hook: str) -> Method:
+        _, fold, by_tier = HOOKS[hook]
+        assert fold is not None
+        return partial(fold, (self.tiers if by_tier else self.flat)[hook])
 
     def in_order(self, *hooks: str) -> list[tuple[str, Method]]:
         """The methods of several hooks, plugin by plugin."""
-        if not any(self.flat[hook] for hook in hooks):
-            return []
-        return [(hook, self.hook(plugin, hook)) for choice, plugin in self._pairs() for hook in hooks if choice.takes_part(hook)]
+        opened = [(self._policy.choices[number], plugin) for number, plugin in self._opened.items()]
+        return [(hook, self.hook(plugin, hook)) for choice, plugin in opened for hook in hooks if choice.takes_part(hook)]
 
     def hook(self, plugin: Plugin, hook: str) -> Method:
         """The plugin's method, guarded if need be."""
@@ -109,23 +137,18 @@ class OpenPlugins:
         guard = self._guards.get(id(plugin))
         return method if guard is None else guard.hook(hook, method)
 
-    def _pairs(self) -> list[tuple[PluginOption, Plugin]]:
-        return [pair for tier in self._tiers for pair in tier]
-
     def _by_tier(self, hook: str) -> list[list[Method]]:
-        takers, opened = self._session.policy.takers.get(hook), self._opened
-        if takers is None:
-            return [[] for _ in self._tiers]
-        return [[self.hook(opened[id(choice)], hook) for choice in tier if id(choice) in opened] for tier in takers]
+        return [self._methods(hook, tier) for tier in self._policy.takers.get(hook, ())]
 
-    def _in_a_row(self, hook: str) -> tuple[Method, ...]:
-        if hook not in self._session.policy.takers:  # as most are not, in most policies
-            return ()
-        return tuple([method for tier in self.tiers[hook] for method in tier])
+    def _in_a_row(self, hook: str) -> list[Method]:
+        return [method for tier in self._policy.takers.get(hook, ()) for method in self._methods(hook, tier)]
+
+    def _methods(self, hook: str, numbers: Sequence[int]) -> list[Method]:
+        return [self.hook(self._opened[number], hook) for number in numbers if number in self._opened]
 
     def _open(self, plugin: Plugin) -> Failure | None:
         """Open it; one that fails has no part in the session."""
-        guard = Guard(plugin, self._failed) if self._guarded or not is_ours(plugin) else None
+        guard = Guard(plugin, self._failed) if self._guarded or not is_ours(type(plugin)) else None  # type: ignore[arg-type]
         if guard is not None:
             self._guards[id(plugin)] = guard
         observer = self._session.observer
@@ -136,7 +159,6 @@ class OpenPlugins:
         except Exception as error:
             if guard is None:
                 raise
-            self._tiers = [[pair for pair in tier if pair[1] is not plugin] for tier in self._tiers]
             return guard.note("open", error, plugin.open)
         return None
 

@@ -1,7 +1,7 @@
 """A plugin is a class in one file; defining a method named after a hook is the registration.
 
-`hooks.py` has the table of hooks. Arguments are a typed struct (`Args`), made from the configuration. A new object is made for each
-session, so its attributes live for one cycle; what must outlive it goes into `session.memory`.
+`hooks.py` has the table of hooks. Arguments are a typed struct (`Args`), made from the configuration. In each session a plugin is a new
+object, or as if it were, so its attributes live for one cycle; what must outlive it goes into `session.memory`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ class Plugin:
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:
         self.args: Any = args if args is not None else self.Args()
         self.hierarchy = hierarchy  #: the switch enableHierarchy
+
+    def forget(self) -> None:
+        """It is as it was made."""
+        args, hierarchy = self.args, self.hierarchy
+        vars(self).clear()
+        self.args, self.hierarchy = args, hierarchy
 
     def open(self, session: Session) -> None:
         """Called when the session opens, before any other hook."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from itertools import dropwhile
+from itertools import count, dropwhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
@@ -134,15 +134,30 @@ class Policy(Struct, frozen=True, dict=True):
     texts: tuple[str, ...] = ()  #: the configurations that it was read from
 
     @cached_property
-    def takers(self) -> dict[str, list[list[PluginOption]]]:
-        """By hook that any plugin takes part in: those that do, tier by tier. Asked for in every session."""
-        found = {hook: [[choice for choice in tier if choice.takes_part(hook)] for tier in self.tiers] for hook in HOOKS}
-        return {hook: tiers for hook, tiers in found.items() if any(tiers)}
+    def choices(self) -> list[PluginOption]:
+        """Its plugins in a row; a plugin's place in it is its number."""
+        return [choice for tier in self.tiers for choice in tier]
+
+    @cached_property
+    def takers(self) -> dict[str, list[list[int]]]:
+        """By hook that any plugin takes part in: the numbers of those that do, tier by tier. Asked for in every session."""
+        number = count()
+        tiers = [[(next(number), choice) for choice in tier] for tier in self.tiers]
+        found = {hook: [[each for each, choice in tier if choice.takes_part(hook)] for tier in tiers] for hook in HOOKS}
+        return {hook: numbers for hook, numbers in found.items() if any(numbers)}
+
+    # what a class says of itself does not hold for those based on it
+
+    @cached_property
+    def reads_only_state(self) -> bool:
+        """Whether what is decided follows from the kept state, and from time only where a plugin says when."""
+        kinds = (*map(type, self.actions), *(choice.plugin for choice in self.choices))
+        return all(vars(kind).get("reads_only_state") for kind in kinds)
 
     @cached_property
     def rules_last(self) -> bool:
-        """Whether filters and scorers of its plugins may serve later sessions; what a class says does not hold for those based on it."""
-        givers = {choice.plugin for hook in RULE_HOOKS for tier in self.takers.get(hook, ()) for choice in tier}
+        """Whether filters and scorers of its plugins may serve later sessions."""
+        givers = {self.choices[number].plugin for hook in RULE_HOOKS for tier in self.takers.get(hook, ()) for number in tier}
         return all(vars(giver).get("rules_last") for giver in givers)
 
     @property

@@ -16,7 +16,7 @@ from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.lasting import evaluations_for
 from pumice.scheduler.framework.observer import Observer
-from pumice.scheduler.framework.open_plugins import MadeWhenAsked, OpenPlugins
+from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
@@ -38,7 +38,7 @@ class Asked:
         self._hook = name
 
     def __get__(self, session: Questions, owner: type) -> Callable[..., Any]:
-        question = session.__dict__[self._hook] = session.plugins.question(self._hook)
+        question = session.__dict__[self._hook] = session.plugins.questions[self._hook]
         return question
 
 
@@ -74,8 +74,7 @@ class Questions:
     def _ask(self, plugins: OpenPlugins) -> None:
         """From here on these plugins are asked."""
         self.plugins = plugins
-        self._folded = MadeWhenAsked(plugins.question)
-        self._queue_rules = plugins.in_order("compare_queues", "queue_order")
+        self._folded = plugins.questions
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
         self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
 
@@ -102,6 +101,10 @@ class Questions:
     def queues_need_comparing(self) -> bool:
         """Whether the order of queues is no key: a hierarchy compares two queues where their paths part."""
         return bool(self.plugins.flat["compare_queues"])
+
+    @cached_property
+    def _queue_rules(self) -> list[tuple[str, Callable[..., Any]]]:
+        return self.plugins.in_order("compare_queues", "queue_order")
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
         """Whether the left queue is served first. The first plugin that tells them apart decides, by a comparison or by keys."""
@@ -133,12 +136,6 @@ class Questions:
     # -- jobs
 
     @cached_property
-    def reads_only_state(self) -> bool:
-        """Whether what is decided follows from the kept state, and from time only where a plugin says when."""
-        everyone = (*self.policy.actions, *self.plugins.everyone)
-        return all(vars(type(each)).get("reads_only_state") for each in everyone)
-
-    @property
     def job_tellers(self) -> list[Callable[[Job], Hashable]]:
         """What actions and plugins look at in a job, besides what all do."""
         actions, plugins = self.policy.actions, self.plugins.everyone

@@ -59,7 +59,7 @@ def _changed_nothing(session: Session) -> bool:
 
 
 def _holds_until(session: Session) -> float:
-    if not session.reads_only_state:
+    if not session.policy.reads_only_state:
         return -inf
     return min([next_stranded(session.cluster, session.now), *(plugin.next_turn(session) for plugin in session.plugins.everyone)])
 

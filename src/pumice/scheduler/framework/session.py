@@ -16,7 +16,7 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
-from pumice.scheduler.framework.decisions import Decisions, Event, FitErrors, GroupCondition, Shortage, Waiting
+from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Waiting
 from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
@@ -85,10 +85,9 @@ class Session(Questions):
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
         cluster.refresh_sums()
-        self.total: Vector = self.nodes.total()  #: what all nodes can give
-        self._ask(OpenPlugins(self, guarded=guarded))
+        self._ask(OpenPlugins.of(self, guarded=guarded))
         one_by_one = observer.watches or guarded or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
-        self.kinds: Kinds | None = Kinds.of(self) if self.reads_only_state and not one_by_one else None
+        self.kinds: Kinds | None = Kinds.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
         return self
@@ -109,6 +108,7 @@ class Session(Questions):
         else:
             self.cluster.memory.pop(KINDS, None)
         leave(self, self._evaluations)
+        self.plugins.leave()
         self.cluster.forget_changes()
 
     def restore(self) -> None:
@@ -179,6 +179,11 @@ class Session(Questions):
         return self.blanks.get(task.uid, task.name)
 
     @cached_property
+    def total(self) -> Vector:
+        """What all nodes can give."""
+        return self.nodes.total()
+
+    @cached_property
     def queues(self) -> list[Queue]:
         """Existing queues, in a fixed order."""
         return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
@@ -199,7 +204,8 @@ class Session(Questions):
     def clearing(self) -> Mask:
         """Nodes that lose tasks by this very session: filters see those no more, but they keep what they have until they have gone."""
         mask = np.zeros(len(self.nodes), bool)
-        mask[[eviction.task.node for eviction in self.decisions.evictions]] = True
+        for eviction in self.decisions.evictions:
+            mask[eviction.task.node] = True
         return mask
 
     def may_bind(self, task: Task, evaluation: Evaluation, clearing: Mask) -> Mask:
@@ -213,8 +219,11 @@ class Session(Questions):
 
     def moved(self, task: Task, before: int) -> None:
         """Tell the plugins of a task that came to hold a place, or ceased to. Tasks of no queue are none of theirs."""
+        job = task.job
+        if job is None or job.queue is None or not job.queue.exists:
+            return
         holds = bool(task.status & status.HELD)
-        if task.job is not None and task.job.queue is not None and task.job.queue.exists and holds != bool(before & status.HELD):
+        if holds != bool(before & status.HELD):
             for method in self.plugins.flat["on_allocate" if holds else "on_deallocate"]:
                 method(task)
 
@@ -247,4 +256,4 @@ class Session(Questions):
         self.event(job, "Normal", UNSCHEDULABLE, why)
 
     def event(self, job: Job, kind: str, reason: str, message: str) -> None:
-        self.decisions.events.append(Event(job, kind, reason, message))
+        self.decisions.events.append(GroupEvent(job, kind, reason, message))

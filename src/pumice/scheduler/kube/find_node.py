@@ -169,10 +169,9 @@ class NodeFinder:
 
     def _fail(self, evaluation: Evaluation) -> None:
         """Raises AttemptFailed if a filter could not judge a row that those before it admit."""
-        failing = evaluation.failing
-        if not failing.any():
+        rows = evaluation.failing
+        if not len(rows):
             return
-        rows = np.flatnonzero(failing)
         words = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows])
         if words.failure:
             raise AttemptFailed(words.failure)

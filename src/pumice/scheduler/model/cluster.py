@@ -214,11 +214,15 @@ class Cluster:
         return queue
 
     def _put_group(self, group: PodGroup) -> None:
-        job = self.job(f"{group.metadata.namespace or 'default'}/{group.metadata.name}")
-        if job.group is not None:
-            self._unlink(job)
-        job.group = group
-        job.read(self.dimensions)
+        uid = f"{group.metadata.namespace or 'default'}/{group.metadata.name}"
+        job = self.jobs.get(uid)
+        if job is None:
+            job = self.jobs[uid] = Job(uid, self.dimensions, group)
+        else:
+            if job.group is not None:
+                self._unlink(job)
+            job.group = group
+            job.read(self.dimensions)
         if job.tasks:
             for index in self._indexes.values():
                 index.reread(job)
@@ -410,8 +414,7 @@ class Cluster:
         self._stale.clear()
 
     def forget_changes(self) -> None:
-        """Refresh the sums, and begin a new log. Called when a session has closed."""
-        self.refresh_sums()
+        """Begin a new log. Called when a session has closed. Sums are refreshed when the next one opens."""
         self.changed.clear()
         self.log.clear()
 

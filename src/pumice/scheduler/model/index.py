@@ -71,15 +71,18 @@ class RowLog(list[RowChange]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[int] = []
+        self._rows: list[int] = []  #: of its entries, and before them the last ones of what was before
         self.start = 0  #: the position of the first entry
 
     @property
     def position(self) -> int:
         return self.start + len(self)
 
+    def append(self, change: RowChange) -> None:
+        super().append(change)
+        self._rows.append(change.row)
+
     def clear(self) -> None:
-        self._rows += [change.row for change in self]
         self.start += len(self)
         if len(self._rows) > MOST_ROWS:
             del self._rows[: -MOST_ROWS // 2]
@@ -87,7 +90,5 @@ class RowLog(list[RowChange]):
 
     def rows_since(self, position: int) -> set[int] | None:
         """The rows that changed after a position; None if that is too long ago."""
-        if position >= self.start:
-            return {change.row for change in self[position - self.start :]}
-        first = len(self._rows) - (self.start - position)
-        return None if first < 0 else {*self._rows[first:], *(change.row for change in self)}
+        first = len(self._rows) - (self.position - position)
+        return None if first < 0 else set(self._rows[first:])

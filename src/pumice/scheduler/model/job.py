@@ -18,7 +18,6 @@ from pumice.api.annotations import (
     SHADOW_MIN_MEMBER,
     SLA_WAITING_TIME,
 )
-from pumice.api.errors import Suggesting
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.quantity import integer
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
 
-class Job(Suggesting):
+class Job:
     """A PodGroup with its tasks. Without a PodGroup (`group` None) its tasks are nobody's."""
 
     __slots__ = (
@@ -76,10 +75,11 @@ class Job(Suggesting):
         "zone",
     )
 
-    def __init__(self, uid: str, dimensions: Dimensions) -> None:
+    def __init__(self, uid: str, dimensions: Dimensions, group: PodGroup | None = None) -> None:
         self.uid = uid
         self.namespace, _, self.name = uid.partition("/")
-        self.group: PodGroup | None = None
+        self.group = group
+        self.read(dimensions)  # before there are vectors: it may make them longer
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}
         self.pending: dict[str, Task] = {}  #: the Pending ones of `tasks`
@@ -89,12 +89,8 @@ class Job(Suggesting):
         self.asking: Sum = dimensions.nothing()  #: requests of Pending tasks
         self.promises = Promises()
         self.priority = 0
-        self.phase = PENDING
         self.waiting_since: float | None = None  #: first cycle that saw it
-        self.allocated_hypernode = ""
         self.nominated_hypernodes: dict[str, str] = {}  #: sub-job to HyperNode, by gang preemption
-        self._subjobs: SubJobs | None = None
-        self.read(dimensions)
 
     def read(self, dimensions: Dimensions) -> None:
         """Take over the PodGroup's fields."""
@@ -117,7 +113,7 @@ class Job(Suggesting):
         self.annotations, self.labels = annotations, labels
         self.phase = (group.status.phase if group else None) or PENDING
         self.allocated_hypernode = annotations.get(ALLOCATED_HYPERNODE, "")
-        self._subjobs = None
+        self._subjobs: SubJobs | None = None
 
     def widen(self, dimensions: Dimensions) -> None:
         self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)

@@ -137,7 +137,7 @@ class Nodes:
 
     def room_in_sums(self, room: Table) -> Table:
         """Room as it counts in sums over nodes: one that holds what no node can have is full, and takes nothing from the others."""
-        return np.where(room > -GREAT, room, 0.0)
+        return room if room.min(initial=0.0) > -GREAT else np.where(room > -GREAT, room, 0.0)
 
     def total(self) -> Vector:
         """Sum of what living nodes can give."""
@@ -223,15 +223,16 @@ class Nodes:
         self._count(task, row, -1.0)
 
     def _count(self, task: Task, row: int, sign: float) -> None:
-        bulk, grown = self._bulk[row], int(sign) * task.template.bulk
-        self._bulk[row] = bulk + grown
-        if max(bulk, bulk + grown) > EXACT:
+        bulk = task.template.bulk
+        before = self._bulk[row]
+        after = self._bulk[row] = before + bulk if sign > 0 else before - bulk
+        if before > EXACT or after > EXACT:
             self._moving += int(sign) if task.status & (status.PIPELINED | status.RELEASING) else 0
             self._count_great(task, row, int(sign))
             return
-        needs = task.template.needs
         if not task.evicted:
-            self.show(task, row, sign)
+            self._show(task, row, sign)
+        needs = task.template.needs
         if task.status == status.PIPELINED:
             self._moving += int(sign)
             for column, amount in needs:
@@ -239,8 +240,9 @@ class Nodes:
             return
         used, idle = self._used_cells, self._idle_cells
         for column, amount in needs:
-            used[column][row] += amount * sign
-            idle[column][row] -= amount * sign
+            change = amount * sign
+            used[column][row] += change
+            idle[column][row] -= change
         if task.status == status.RELEASING:
             self._moving += int(sign)
             for column, amount in needs:
@@ -251,7 +253,10 @@ class Nodes:
         if self._bulk[row] > EXACT:
             self._great[row].show(task, int(sign))
             self._write(row, self._great[row].sums())
-            return
+        else:
+            self._show(task, row, sign)
+
+    def _show(self, task: Task, row: int, sign: float) -> None:
         template, cells, (cpu, memory) = task.template, self._used_for_filters_cells, self._nonzero_cells
         for column, amount in template.needs:
             cells[column][row] += amount * sign

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.api.errors import Suggesting
 from pumice.api.meta import ROOT_QUEUE
 from pumice.api.volcano import Queue as QueueObject
 from pumice.scheduler.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector, as_vector
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.job import Job
 
 
-class Queue(Suggesting):
+class Queue:
     """A name that PodGroups refer to. Without an object (`wire` None) its jobs wait for it."""
 
     def __init__(self, name: str, dimensions: Dimensions) -> None:

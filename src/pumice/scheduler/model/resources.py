@@ -110,16 +110,13 @@ class Dimensions:
 
     def shared(self, resources: Mapping[str, Quantity] | None) -> tuple[dict[int, float], Vector]:
         """The amounts and their vector, as a rule the same objects for equal ones: not to be changed."""
-        amounts = self.amounts(resources)
-        key = (self.width, *sorted(amounts.items()))
-        found = self._shared.get(key)
+        items = (resources or {}).items()
+        found = self._shared.get((len(self.names), *items))
         if found is None:
             if len(self._shared) >= MOST_SHARED:
                 self._shared.clear()
-            vector = self.zeros()
-            for column, amount in amounts.items():
-                vector[column] = amount
-            found = self._shared[key] = amounts, vector
+            found = self.amounts(resources), self.vector(resources)
+            self._shared[len(self.names), *items] = found
         return found
 
     def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0, most: int = MOST_OF_MANY) -> Vector:

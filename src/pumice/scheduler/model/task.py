@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
-from pumice.api.errors import Suggesting
 from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import Pod, PodStatus
 from pumice.api.times import instant_or, rfc3339
@@ -34,7 +33,7 @@ class Pairs(dict[str, str]):
         return id(self)
 
 
-class Task(Suggesting):
+class Task:
     """Identity, state and place of a pod. What it shares with equal pods is in `template`."""
 
     __slots__ = (

@@ -169,10 +169,12 @@ class JobsByQueue:
             self.push_queue(session.cluster.queues[name])
 
     def push_queue(self, queue: Queue) -> None:
-        self._turns[queue.name].part()
+        """It is served again if it may have more jobs. In a hierarchy others' places depend on its own."""
+        turns = self._turns[queue.name]
+        turns.part()
         if self._session.queues_need_comparing:
             self._compared.push(queue)
-        else:
+        elif turns:
             heappush(self._queues, (self._session.queue_key(queue), queue))
 
     def pop_queue(self) -> Queue | None:

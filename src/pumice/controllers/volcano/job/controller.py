@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, result
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, job_status, spec, state
@@ -17,7 +18,6 @@ from pumice.controllers.volcano.job.plugins import KeyPairs, plugins_of, with_im
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
 from pumice.controllers.volcano.job.state import JobPlan
 from pumice.controllers.volcano.job.sync_job import Setting, condemned, end, end_on_purpose, group_of, sync, targeted
-from pumice.controllers.world import World
 
 MAX_FAILURES = 15
 
@@ -45,38 +45,38 @@ class Jobs:
         assert isinstance(key, JobEvent)
         return JobEvent(key.namespace, key.job, action=state.TERMINATE_JOB)
 
-    def looks_up(self, key: Hashable, world: World) -> Iterable[tuple[str, Key]]:
+    def looks_up(self, key: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]:
         """SSH keys that are not known: to make new ones where there are some takes long and is for nothing."""
         assert isinstance(key, JobEvent)
-        job = world.get(kinds.JOB, key.namespace, key.job)
+        job = lister.get(kinds.JOB, key.namespace, key.job)
         if job is not None and "ssh" in with_implied(spec_of(job).get("plugins") or {}):
             place = Key(key.namespace, secret_name(job))
-            if world.get(kinds.SECRET, *place) is None:
+            if lister.get(kinds.SECRET, *place) is None:
                 yield kinds.SECRET, place
 
-    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, JobEvent)
-        job = world.get(kinds.JOB, key.namespace, key.job)
+        job = lister.get(kinds.JOB, key.namespace, key.job)
         if job is None or terminating(job):
             return NOTHING
-        command = next(commands_for(job, world), None)
+        command = next(commands_for(job, lister), None)
         if command is not None:
             order = JobEvent(key.namespace, key.job, uid=uid_of(job), version=spec.version_of(job), action=command["action"])
             return result([delete(command, surely=True), taken(command, job, "CommandIssued")], [(now, order), (now, key)])
         if key.due:
-            action = key.action if still_stands(job, key, world) else SYNC
-            return result(self._carry_out(job, key, action, world, now))
+            action = key.action if still_stands(job, key, lister) else SYNC
+            return result(self._carry_out(job, key, action, lister, now))
         if key.event == event.OUT_OF_SYNC and not key.action and spec.phase_of(job) == state.RUNNING:
-            key = _unanswered(job, world) or key
+            key = _unanswered(job, lister) or key
         choice = choose(job, key)
         if choice.delay_s is None:
-            return result(self._carry_out(job, key, choice.action, world, now))
-        later = delayed(key, choice, world, now)
-        return result(self._carry_out(job, key, SYNC, world, now), [(later.due, later)])
+            return result(self._carry_out(job, key, choice.action, lister, now))
+        later = delayed(key, choice, lister, now)
+        return result(self._carry_out(job, key, SYNC, lister, now), [(later.due, later)])
 
-    def _carry_out(self, job: Object, key: JobEvent, action: str, world: World, now: float) -> list[Write]:
-        pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
-        at = Setting(job, pods, plugins_of(job, self.key_pairs), world)
+    def _carry_out(self, job: Object, key: JobEvent, action: str, lister: Lister, now: float) -> list[Write]:
+        pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
+        at = Setting(job, pods, plugins_of(job, self.key_pairs), lister)
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's order, names no pod
@@ -92,9 +92,9 @@ class Jobs:
         return [*writes, *job_status.finish(job, status, now), *tell]
 
 
-def _unanswered(job: Object, world: World) -> JobEvent | None:
+def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
     """A failure that a policy answers at once. Its event may stand behind this look at the job, which must not end the job before."""
-    answers = ((failure, choose(job, failure)) for failure in event.failures(job, world))
+    answers = ((failure, choose(job, failure)) for failure in event.failures(job, lister))
     return next((failure for failure, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
 
 
@@ -115,10 +115,10 @@ def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
         status["version"] = spec.version_of(at.job) + 1
     writes = end(gone)
     for plugin in at.plugins.values():
-        writes.extend(plugin.remove(at.job, at.world))
+        writes.extend(plugin.remove(at.job, at.lister))
     kept = {name: value for name, value in (status.get("controlledResources") or {}).items() if not name.startswith("plugin-")}
     status["controlledResources"] = kept or None
-    group = group_of(at.job, at.world)
+    group = group_of(at.job, at.lister)
     return [*writes, *([delete(group)] if group is not None and not terminating(group) else [])]
 
 
@@ -127,5 +127,5 @@ def _is_controlled(pod: Object, job: Object) -> bool:
     return owner is not None and owner["uid"] == uid_of(job)
 
 
-def _from_command(change: ObjectChange, world: World) -> Iterable[JobEvent]:
-    return (JobEvent(*key) for key in target_of(kinds.JOB)(change, world))
+def _from_command(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
+    return (JobEvent(*key) for key in target_of(kinds.JOB)(change, lister))

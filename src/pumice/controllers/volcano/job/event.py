@@ -16,6 +16,7 @@ from pumice.api.times import duration
 from pumice.controllers import kinds
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Object,
     annotations_of,
@@ -31,7 +32,6 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.world import World
 
 ANY = "*"
 OUT_OF_SYNC = "OutOfSync"
@@ -56,7 +56,7 @@ class JobEvent(NamedTuple):
     due: float = 0.0  #: when a delayed action is to happen
 
 
-def from_job(change: ObjectChange, world: World) -> Iterable[JobEvent]:
+def from_job(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
     """A job that is new, or whose spec or phase changed."""
     old, new = change
     if new is None or (old and spec_of(old) == spec_of(new) and spec.phase_of(old) == spec.phase_of(new)):
@@ -64,7 +64,7 @@ def from_job(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     yield JobEvent(namespace_of(new), name_of(new))
 
 
-def from_group(change: ObjectChange, world: World) -> Iterable[JobEvent]:
+def from_group(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
     """The phase of a job's PodGroup changed, or what keeps it from being placed, or the group is gone."""
     owner = controller_of(change.object)
     if owner is None or kind_of(owner) != kinds.JOB:
@@ -72,7 +72,7 @@ def from_group(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     bare = JobEvent(namespace_of(change.object), owner["name"])
     before, after = (status_of(state).get("phase") or "" if state else None for state in change)
     if before not in (None, after) and after == UNKNOWN:
-        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world))
+        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, lister))
     elif before != after or why_unschedulable(change.old) != why_unschedulable(change.new):
         yield bare
 
@@ -85,46 +85,46 @@ def why_unschedulable(group: Object | None) -> str:
     return str(found.get("message") or "") if found.get("status") == "True" else ""
 
 
-def from_lost(change: ObjectChange, world: World) -> Iterable[JobEvent]:
+def from_lost(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
     """What a plugin made is gone: by somebody's hand, or with the earlier job of this name that it belonged to."""
     owner = controller_of(change.object)
     if change.new is None and owner is not None and kind_of(owner) == kinds.JOB:
         yield JobEvent(namespace_of(change.object), owner["name"])
 
 
-def _version_of_job(request: JobEvent, world: World) -> int:
-    job = world.get(kinds.JOB, request.namespace, request.job)
+def _version_of_job(request: JobEvent, lister: Lister) -> int:
+    job = lister.get(kinds.JOB, request.namespace, request.job)
     return spec.version_of(job) if job else 0
 
 
-def from_queue(change: ObjectChange, world: World) -> Iterable[JobEvent]:
+def from_queue(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
     """Jobs that wait for a queue that did not exist."""
     if change.old is None:
-        for job in world.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
+        for job in lister.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
             yield JobEvent(namespace_of(job), name_of(job))
 
 
-def from_claim(change: ObjectChange, world: World) -> Iterable[JobEvent]:
+def from_claim(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
     """Jobs that wait for a volume claim that did not exist."""
     if change.old is None:
-        for job in world.all(kinds.JOB, namespace_of(change.object)):
+        for job in lister.all(kinds.JOB, namespace_of(change.object)):
             if any(volume.get("volumeClaimName") == name_of(change.object) for volume in spec_of(job).get("volumes") or ()):
                 yield JobEvent(namespace_of(job), name_of(job))
 
 
-def from_pod(change: ObjectChange, world: World) -> Iterable[JobEvent]:
+def from_pod(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
     """A pod of a job changed."""
     pod = change.object
     owner = controller_of(pod)
     if change.new is None:
-        yield from _waiting_for_its_name(pod, world)
+        yield from _waiting_for_its_name(pod, lister)
     if owner is None or kind_of(owner) != kinds.JOB:
         return
     bare = JobEvent(namespace_of(pod), owner["name"])
-    job = world.get(kinds.JOB, *bare[:2])
+    job = lister.get(kinds.JOB, *bare[:2])
     event, exit_code = _pod_event(change)
     task = annotations_of(pod).get(key.TASK_SPEC, "")
-    if job is None or not _interests(job, task, event) or not _complete(event, job, task, world):
+    if job is None or not _interests(job, task, event) or not _complete(event, job, task, lister):
         yield bare
         return
     yield _about(pod, owner, event, exit_code)
@@ -145,20 +145,20 @@ def _about(pod: Object, owner: Object, event: str, exit_code: int) -> JobEvent:
     )
 
 
-def failures(job: Object, world: World) -> Iterable[JobEvent]:
+def failures(job: Object, lister: Lister) -> Iterable[JobEvent]:
     """Of the job's pods, as events that some policy of it would answer."""
-    for pod in world.dependents(uid_of(job), kinds.POD):
+    for pod in lister.dependents(uid_of(job), kinds.POD):
         owner = controller_of(pod)
         mine = owner is not None and owner["uid"] == uid_of(job) and not terminating(pod)
         if mine and status_of(pod).get("phase") == "Failed" and _interests(job, annotations_of(pod).get(key.TASK_SPEC, ""), POD_FAILED):
             yield _about(pod, owner or {}, POD_FAILED, _exit_code(pod))
 
 
-def _waiting_for_its_name(pod: Object, world: World) -> Iterable[JobEvent]:
+def _waiting_for_its_name(pod: Object, lister: Lister) -> Iterable[JobEvent]:
     """Jobs that may have wanted the name of a pod that was not theirs."""
     name, owner = name_of(pod), controller_of(pod)
     for end in (index for index, letter in enumerate(name) if letter == "-"):
-        job = world.get(kinds.JOB, namespace_of(pod), name[:end])
+        job = lister.get(kinds.JOB, namespace_of(pod), name[:end])
         if job is not None and (owner is None or owner["uid"] != uid_of(job)):
             yield JobEvent(namespace_of(pod), name[:end])
 
@@ -199,15 +199,15 @@ def _restarts(pod: Object) -> int:
     return sum(int(each.get("restartCount") or 0) for each in containers)
 
 
-def _complete(event: str, job: Object, task_name: str, world: World) -> bool:
+def _complete(event: str, job: Object, task_name: str, lister: Lister) -> bool:
     """Whether an event about a task has come true for the task as a whole."""
     task = spec.task_named(job, task_name)
     if event not in (TASK_COMPLETED, TASK_FAILED) or task is None:
         return event not in (TASK_COMPLETED, TASK_FAILED)
     if event == TASK_COMPLETED:
         names = (spec.pod_name(job, task_name, index) for index in reversed(range(spec.replicas(task))))
-        return all(_succeeded(world.get(kinds.POD, namespace_of(job), name)) for name in names)  # the first that has not ends it
-    pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
+        return all(_succeeded(lister.get(kinds.POD, namespace_of(job), name)) for name in names)  # the first that has not ends it
+    pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
     limit = int(task.get("maxRetry") or spec.MAX_RETRY)
     restarts = sum(_restarts(pod) for pod in pods if status_of(pod).get("phase") in ("Running", "Pending"))
     return 0 <= limit <= restarts
@@ -265,18 +265,18 @@ def _matches(policy: Object, request: JobEvent) -> bool:
     return policy.get("exitCode") is not None and policy["exitCode"] == request.exit_code
 
 
-def delayed(request: JobEvent, choice: PolicyChoice, world: World, now: float) -> JobEvent:
+def delayed(request: JobEvent, choice: PolicyChoice, lister: Lister, now: float) -> JobEvent:
     """The request again, decided, at the time its policy sets; waiting counts from the pod's creation."""
-    pod = world.get(kinds.POD, request.namespace, request.pod)
+    pod = lister.get(kinds.POD, request.namespace, request.pod)
     start = created_at(pod) if pod is not None and request.event == POD_PENDING and uid_of(pod) == request.pod_uid else now
     return request._replace(action=choice.action, due=start + (choice.delay_s or 0.0))
 
 
-def still_stands(job: Object, request: JobEvent, world: World) -> bool:
+def still_stands(job: Object, request: JobEvent, lister: Lister) -> bool:
     """Whether the cause of a delayed action is still there."""
     if request.version < spec.version_of(job) or request.uid != uid_of(job):
         return False
-    pod = world.get(kinds.POD, request.namespace, request.pod) if request.pod else None
+    pod = lister.get(kinds.POD, request.namespace, request.pod) if request.pod else None
     phase = status_of(pod).get("phase") or "Pending" if pod is not None else ""
     if pod is not None and terminating(pod):
         return False  # an action was faster
@@ -285,5 +285,5 @@ def still_stands(job: Object, request: JobEvent, world: World) -> bool:
     if request.event in (POD_FAILED, POD_EVICTED):
         return phase not in ("Running", "Succeeded")
     if request.event == UNKNOWN:
-        return any(status_of(group).get("phase") == UNKNOWN for group in world.dependents(uid_of(job), kinds.POD_GROUP))
+        return any(status_of(group).get("phase") == UNKNOWN for group in lister.dependents(uid_of(job), kinds.POD_GROUP))
     return True

@@ -13,6 +13,7 @@ from pumice.api.json_objects import copied
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write, patch
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Object,
     annotations_of,
@@ -26,7 +27,6 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.world import World
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 LABELS_FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME)
@@ -125,21 +125,21 @@ def claims(job: Object) -> Iterator[tuple[str, Object]]:
         yield volume.get("volumeClaimName") or generated, volume
 
 
-def missing_claim(job: Object, world: World) -> str:
+def missing_claim(job: Object, lister: Lister) -> str:
     """A claim that the job names, does not describe, and that does not exist; or nothing."""
     for name, volume in claims(job):
-        if not volume.get("volumeClaim") and world.get(kinds.CLAIM, namespace_of(job), name) is None:
+        if not volume.get("volumeClaim") and lister.get(kinds.CLAIM, namespace_of(job), name) is None:
             return name
     return ""
 
 
-def volume_writes(job: Object, status: Object, world: World) -> list[Write]:
+def volume_writes(job: Object, status: Object, lister: Lister) -> list[Write]:
     """Claims to make, and their names in the job; the status remembers all claims."""
     named = [{**volume, "volumeClaimName": name} for name, volume in claims(job)]
     writes: list[Write] = [patch(job, {"spec": {"volumes": named}})] if named != (spec_of(job).get("volumes") or []) else []
     for name, volume in claims(job):
         status["controlledResources"] = {**(status.get("controlledResources") or {}), f"volume-pvc-{name}": name}
-        if volume.get("volumeClaim") and world.get(kinds.CLAIM, namespace_of(job), name) is None:
+        if volume.get("volumeClaim") and lister.get(kinds.CLAIM, namespace_of(job), name) is None:
             claim = kinds.new(kinds.CLAIM, namespace_of(job), name, spec=copied(volume["volumeClaim"]))
             claim["metadata"]["ownerReferences"] = [controlled_by(job)]
             writes.append(Create(claim, job))

@@ -14,6 +14,7 @@ from pumice.api.json_objects import copied
 from pumice.api.quota import Usage, add, pod_usage, times, written
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write, change, delete, patch
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import (
     Object,
     annotations_of,
@@ -30,7 +31,6 @@ from pumice.controllers.volcano.job import job_status, spec, state
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
 from pumice.controllers.volcano.job.plugins import JobPlugin
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
-from pumice.controllers.world import World
 
 # The PodGroup of a job: how many of its pods must start together, and what these need.
 #
@@ -41,10 +41,10 @@ from pumice.controllers.world import World
 OWN_FIELDS = ("minMember", "minTaskMember", "minResources", "priorityClassName")  #: what a job keeps up to date in its group
 
 
-def group_of(job: Object, world: World) -> Object | None:
+def group_of(job: Object, lister: Lister) -> Object | None:
     """The job's PodGroup; a group with the job's plain name, as older versions made it, counts."""
     for name in (group_name(job), name_of(job)):
-        group = world.get(kinds.POD_GROUP, namespace_of(job), name)
+        group = lister.get(kinds.POD_GROUP, namespace_of(job), name)
         if group is not None and any(owner["uid"] == uid_of(job) for owner in group["metadata"].get("ownerReferences") or ()):
             return group
     return None
@@ -54,9 +54,9 @@ def group_name(job: Object) -> str:
     return f"{name_of(job)}-{uid_of(job)}"
 
 
-def group_writes(job: Object, group: Object | None, world: World) -> list[Write]:
+def group_writes(job: Object, group: Object | None, lister: Lister) -> list[Write]:
     """Make the PodGroup, or bring it to what the job asks for now."""
-    wanted = build(job, world)
+    wanted = build(job, lister)
     if group is None:
         return [Create(wanted, job)]
     target = copied(group)
@@ -64,14 +64,14 @@ def group_writes(job: Object, group: Object | None, world: World) -> list[Write]
     return change(group, target)
 
 
-def build(job: Object, world: World) -> Object:
+def build(job: Object, lister: Lister) -> Object:
     group = kinds.new(kinds.POD_GROUP, namespace_of(job), group_name(job))
     group["metadata"].update(annotations=dict(annotations_of(job)), labels=dict(labels_of(job)), ownerReferences=[controlled_by(job)])
     group["spec"] = {
         "minMember": spec.min_available(job),
         "minTaskMember": {spec.task_name(job, task): spec.task_min_available(task) for task in spec.tasks(job)},
         "queue": spec.queue_name(job),
-        "minResources": written(min_resources(job, world)),
+        "minResources": written(min_resources(job, lister)),
     }
     for name in ("priorityClassName", "networkTopology"):
         if spec_of(job).get(name):
@@ -97,9 +97,9 @@ def _sub_groups(job: Object) -> Iterable[Object]:
             yield policy | ({"networkTopology": partition["networkTopology"]} if partition.get("networkTopology") else {})
 
 
-def min_resources(job: Object, world: World) -> Usage:
+def min_resources(job: Object, lister: Lister) -> Usage:
     """What the pods that have to start together are charged."""
-    order = sorted(spec.tasks(job), key=lambda task: -_priority(task, world))
+    order = sorted(spec.tasks(job), key=lambda task: -_priority(task, lister))
     left = spec.min_available(job)
     parts: list[Usage] = []
     rounds = [spec.replicas] if left < spec.total_min_available(job) else [spec.task_min_available, _beyond_minimum]
@@ -119,9 +119,9 @@ def _pod_spec(task: Object) -> Object:
     return spec_of(task.get("template") or {})
 
 
-def _priority(task: Object, world: World) -> int:
+def _priority(task: Object, lister: Lister) -> int:
     name = _pod_spec(task).get("priorityClassName")
-    found = world.get(kinds.PRIORITY_CLASS, "", name) if name else None
+    found = lister.get(kinds.PRIORITY_CLASS, "", name) if name else None
     return int(found.get("value") or 0) if found else 0
 
 
@@ -171,7 +171,7 @@ class Setting(NamedTuple):
     job: Object
     pods: Sequence[Object]
     plugins: Mapping[str, JobPlugin]
-    world: World
+    lister: Lister
 
 
 def sync(at: Setting, status: Object) -> list[Write]:
@@ -183,7 +183,7 @@ def sync(at: Setting, status: Object) -> list[Write]:
     job_status.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
     if obstacle[0]:
         return []
-    queue = at.world.get(kinds.QUEUE, "", spec.queue_name(job))
+    queue = at.lister.get(kinds.QUEUE, "", spec.queue_name(job))
     forwarded = queue is not None and bool(spec_of(queue).get("extendClusters"))
     return [*_objects(at, status, forwarded), *_pods(at, status, forwarded)]
 
@@ -191,9 +191,9 @@ def sync(at: Setting, status: Object) -> list[Write]:
 def _obstacle(at: Setting) -> tuple[str, str]:
     """Why the job cannot begin, as reason and message; empty if nothing is in the way."""
     queue = spec.queue_name(at.job)
-    if at.world.get(kinds.QUEUE, "", queue) is None:
+    if at.lister.get(kinds.QUEUE, "", queue) is None:
         return "QueueNotFound", f'queue "{queue}" does not exist; create it or name another'
-    claim = missing_claim(at.job, at.world)
+    claim = missing_claim(at.job, at.lister)
     if claim:
         subject = f'PersistentVolumeClaim "{namespace_of(at.job)}/{claim}"'
         return "PVCError", f"{subject} does not exist; create it, or describe it in volumeClaim"
@@ -202,7 +202,7 @@ def _obstacle(at: Setting) -> tuple[str, str]:
 
 def _not_placed(at: Setting) -> tuple[str, str]:
     """What the scheduler says of the job's group, so that one need not look for it there."""
-    why = why_unschedulable(group_of(at.job, at.world))
+    why = why_unschedulable(group_of(at.job, at.lister))
     return ("PodGroupPending", f"PodGroup {namespace_of(at.job)}:{name_of(at.job)} unschedule,reason: {why}") if why else ("", "")
 
 
@@ -211,15 +211,15 @@ def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     if forwarded and key.JOB_FORWARDING not in annotations_of(at.job):
         writes.append(patch(at.job, {"metadata": {"annotations": {key.JOB_FORWARDING: "true"}}}))
     if spec.phase_of(at.job) in ("", "Pending"):
-        writes.extend(volume_writes(at.job, status, at.world))
+        writes.extend(volume_writes(at.job, status, at.lister))
     for name, plugin in at.plugins.items():
-        writes.extend(plugin.keep(at.job, at.world))
+        writes.extend(plugin.keep(at.job, at.lister))
         status["controlledResources"] = {**(status.get("controlledResources") or {}), f"plugin-{name}": name}
-    return [*writes, *group_writes(at.job, group_of(at.job, at.world), at.world)]
+    return [*writes, *group_writes(at.job, group_of(at.job, at.lister), at.lister)]
 
 
 def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
-    group = group_of(at.job, at.world)
+    group = group_of(at.job, at.lister)
     if group is None or terminating(group) or status_of(group).get("phase") in (None, "", "Pending"):
         return []
     present = by_task(at.pods)
@@ -242,7 +242,7 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
 
 def _taken(at: Setting, pod_name: str) -> bool:
     """Whether a pod of somebody else has the name: an earlier job's, or that of one whose name and task begin alike."""
-    return at.world.get(kinds.POD, namespace_of(at.job), pod_name) is not None
+    return at.lister.get(kinds.POD, namespace_of(at.job), pod_name) is not None
 
 
 def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:

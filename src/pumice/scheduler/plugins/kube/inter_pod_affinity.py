@@ -40,9 +40,10 @@ def _pod_key(cluster: Cluster, task: Task) -> Hashable:
 
 def _near(counts: PodCounts, key: str, table: Nodes, heard: Mask | None = None) -> Scores:
     """For every row, how many of the counted stand in its domain (on rows that are heard)."""
+    if heard is None:
+        return counts.near(key, table)
     codes, values = table.codes(key)
-    counted = codes if heard is None else np.where(heard, codes, np.int32(ABSENT))
-    return shown_per_node(counts.per_domain(counted, len(values)), codes)
+    return shown_per_node(counts.per_domain(np.where(heard, codes, np.int32(ABSENT)), len(values)), codes)
 
 
 class InterPodAffinityFilter(Filter):

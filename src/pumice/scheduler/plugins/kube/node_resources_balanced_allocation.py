@@ -13,8 +13,8 @@ import numpy as np
 
 from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
-from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.model.resources import MEMORY, Vector
+from pumice.scheduler.engine.view import Scores, View, at_most
+from pumice.scheduler.model.resources import MEMORY
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
@@ -41,38 +41,29 @@ class BalancedAllocation(Scorer):
             return np.zeros(len(nodes))
         named = [(name, nodes.column(name)) for name in self.resources]
         counted = tuple(c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or template.request[c] > 0))
-        with_pod = _balance(nodes, counted, template.request)
+        with_pod = _balance(nodes, counted, template.request[list(counted)].tolist())
         if not self.compare:
             return with_pod
-        with_pod += 50.0
-        with_pod -= nodes.whatever_task((self, counted), lambda rows: _balance(rows, counted, np.zeros_like(template.request)))
+        with_pod += nodes.whatever_task((self, counted), lambda rows: 50.0 - _balance(rows, counted, [0.0] * len(counted)))
         with_pod *= 0.5
         np.trunc(with_pod, out=with_pod)
         with_pod += 50.0
         return with_pod
 
 
-def _balance(nodes: View, columns: Sequence[int], more: Vector) -> Scores:
+def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scores:
     """100 where all resources are used alike."""
-    everywhere = all(nodes.have_all(column) for column in columns)
+    everywhere = all(map(nodes.have_all, columns))
     fraction = _fraction if everywhere else _fraction_if_any
-    parts = [fraction(nodes.used_for_filters[column] + more[column], nodes.allocatable[column]) for column in columns]
-    if everywhere and len(parts) == 2:
-        balance = parts[0]
-        balance -= parts[1]
-        np.abs(balance, out=balance)
-        balance *= 0.5
-        np.subtract(1.0, balance, out=balance)
-    else:
-        balance = 1.0 - _deviation(parts)
-    balance *= MAX_SCORE
-    return np.trunc(balance, out=balance)
+    used, allocatable = nodes.used_for_filters, nodes.allocatable
+    parts = [fraction(used[column] + amount, allocatable[column]) for column, amount in zip(columns, more, strict=True)]
+    deviation = _deviation(parts) if everywhere else _deviation_of_some(parts)
+    return np.trunc((1.0 - deviation) * MAX_SCORE)
 
 
 def _fraction(used: Scores, has: Scores) -> Scores:
     """How much of a resource is used, at most 1."""
-    used /= has
-    return np.minimum(used, 1.0, out=used)
+    return at_most(used / has, 1.0)
 
 
 def _fraction_if_any(used: Scores, has: Scores) -> Scores:
@@ -82,7 +73,19 @@ def _fraction_if_any(used: Scores, has: Scores) -> Scores:
 
 
 def _deviation(parts: list[Scores]) -> Scores:
-    """Per node, of the fractions that are there (not NaN): half the difference of two, the standard deviation of more."""
+    """Per node: half the difference of two fractions, the standard deviation of more."""
+    if len(parts) == 2:
+        return abs(parts[0] - parts[1]) * 0.5
+    apart = np.array(parts)
+    apart -= np.add.reduce(apart) / len(parts)
+    apart *= apart
+    spread: Scores = np.add.reduce(apart)
+    spread /= len(parts)
+    return np.sqrt(spread, out=spread)
+
+
+def _deviation_of_some(parts: list[Scores]) -> Scores:
+    """The same of the fractions that are there (not NaN), 0 where fewer than two are."""
     fractions = np.array(parts)
     there = ~np.isnan(fractions)
     count = there.sum(axis=0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pumice.api.problems import Args, Conf, Path, Problems, qualified_name_fault
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, weighted
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine.view import Scores, View, at_least
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MEMORY, PODS
@@ -134,7 +134,7 @@ class LeastAllocated(ResourceScorer):
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
         room = np.subtract(capacity, requested, out=requested)
-        np.maximum(room, 0.0, out=room)
+        at_least(room, 0.0)
         room *= MAX_SCORE
         room /= capacity
         return np.floor(room, out=room)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from pumice.scheduler.framework.decisions import Event, GroupCondition
+from pumice.scheduler.framework.decisions import GroupCondition, GroupEvent
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.framework.job_status import fit_error
 from pumice.scheduler.framework.plugin import Plugin
@@ -115,10 +115,11 @@ class Gang(Plugin):
                 statement.evict(task, self.name)
             statement.commit()
         told = f"{len(placed)} of {job.min_member} pods had nodes when placing was cut short; for {PATIENCE_S:.0f} s the others found none"
-        session.decisions.events.append(Event(job, "Warning", "GangGivenBack", told))
+        session.decisions.events.append(GroupEvent(job, "Warning", "GangGivenBack", told))
 
     def _complaint(self, session: Session, job: Job) -> str:
-        found = sum(1 for uid in job.pending if uid in session.last_try and session.last_try[uid].status & status.ALLOCATED_ALL)
+        tried = session.last_try.keys() & job.pending.keys()
+        found = sum(1 for uid in tried if session.last_try[uid].status & status.ALLOCATED_ALL)
         missing = job.min_member - (job.ready_count + found)
         return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(session, job)}"
 

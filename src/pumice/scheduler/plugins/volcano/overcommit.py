@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
 from msgspec import Struct, field
 
 from pumice.scheduler.framework.hooks import Vote
@@ -12,7 +11,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.resources import Vector, as_vector
 
 DEFAULT_FACTOR = 1.2
 
@@ -29,14 +28,13 @@ class Overcommit(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         self.factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
-        nodes = session.nodes
-        self._used: Vector = session.total - np.where(nodes.alive, nodes.room_in_sums(nodes.idle), 0.0).sum(axis=1)
+        self._used: Vector = session.total - session.nodes.room_in_sums(session.nodes.idle).sum(axis=1)
         self._limit: Vector = session.total * self.factor
 
     @cached_property
     def _promised(self) -> Vector:
-        zeros = self.session.cluster.dimensions.zeros()
-        return sum((queue.admitted for queue in self.session.queues if queue.jobs), zeros)
+        nothing = self.session.cluster.dimensions.nothing()
+        return as_vector(sum((queue.promised for queue in self.session.queues if queue.jobs), nothing))
 
     def job_enqueueable(self, job: Job) -> Vote:
         if not job.has_min_resources:

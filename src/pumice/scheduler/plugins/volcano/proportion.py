@@ -7,6 +7,7 @@ asks for or is capped at, never less than it is guaranteed.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,11 +25,10 @@ from pumice.scheduler.model.task import Task
 class Share:
     """What a queue deserves, and what limits it, in one session."""
 
-    deserved: Vector
-
-    def __init__(self, queue: Queue, limit: Vector) -> None:
+    def __init__(self, queue: Queue, limit: Vector, deserved: Vector) -> None:
         self.queue = queue
         self.limit = limit  #: all it may ever hold
+        self.deserved = deserved
         self._share: tuple[Vector | None, float] = (None, 0.0)  #: and what it held then
 
     @cached_property
@@ -48,6 +48,49 @@ class Share:
         return self._share[1]
 
 
+class QueueBounds(NamedTuple):
+    """What queues with jobs are given whatever they ask for, a row for each. The same from session to session until a queue or a node is
+    another one."""
+
+    guarantee: Table
+    limit: Table
+    weight: Vector
+
+    @classmethod
+    def of(cls, session: Session, queues: list[Queue]) -> QueueBounds:
+        memory = session.memory(Proportion.name)
+        basis = session.cluster.nodes.version, len(session.total), [queue.wire for queue in session.queues], queues
+        if memory.get("basis") != basis:
+            memory["basis"], memory["bounds"] = basis, cls._found(session, queues)
+        bounds: QueueBounds = memory["bounds"]
+        return bounds
+
+    @classmethod
+    def _found(cls, session: Session, queues: list[Queue]) -> QueueBounds:
+        guaranteed = np.sum([queue.guarantee for queue in session.queues], axis=0)
+        guarantee, capability = np.array([queue.guarantee for queue in queues]), np.array([queue.capability for queue in queues])
+        limit = np.minimum(np.maximum(session.total - guaranteed, 0.0) + guarantee, capability)
+        return cls(guarantee, limit, np.array([queue.weight for queue in queues], float))
+
+    def deserved(self, remaining: Vector, request: Table) -> Table:
+        """Water filling, in rounds until nothing changes: a queue that is short of its last crumb starts no pod that needs it."""
+        guarantee, wanted, weight = self.guarantee, np.minimum(self.limit, request), self.weight.sum()
+        if weight and (remaining * (self.weight / weight)[:, None] >= wanted).all():
+            return np.maximum(wanted, guarantee)
+        deserved, unmet = np.zeros_like(request), np.ones(len(request), bool)
+        while weight := self.weight[unmet].sum():
+            before = deserved[unmet]
+            offer = before + remaining * (self.weight[unmet] / weight)[:, None]
+            after = np.maximum(np.minimum(offer, wanted[unmet]), guarantee[unmet])
+            deserved[unmet] = after
+            unmet[unmet] = ~((request[unmet] < after + EPSILON).all(axis=1) | (after == before).all(axis=1))
+            rest = np.maximum(remaining - (after - before).sum(axis=0), 0.0)
+            if (np.delete(rest, PODS) < EPSILON).all() or (rest == remaining).all():
+                break
+            remaining = rest
+        return deserved
+
+
 class Proportion(Plugin):
     name = "proportion"
     reads_only_state = True
@@ -56,32 +99,11 @@ class Proportion(Plugin):
         super().open(session)
         self._shares: dict[str, Share] = {}
         queues = [queue for queue in session.queues if queue.jobs]
-        if not queues:
-            return
-        guaranteed = np.sum([queue.guarantee for queue in session.queues], axis=0)
-        guarantee, capability = np.array([queue.guarantee for queue in queues]), np.array([queue.capability for queue in queues])
-        limits = np.minimum(np.maximum(session.total - guaranteed, 0.0) + guarantee, capability)
-        requests = np.array([queue.held for queue in queues]) + as_vectors(queue.asking for queue in queues)
-        self._shares = {queue.name: Share(queue, limit) for queue, limit in zip(queues, limits, strict=True)}
-        self._fill(session.total.copy(), limits, requests, guarantee)
-
-    def _fill(self, remaining: Vector, limit: Table, request: Table, guarantee: Table) -> None:
-        """Water filling, in rounds until nothing changes: a queue that is short of its last crumb starts no pod that needs it."""
-        shares = list(self._shares.values())
-        weights = np.array([share.queue.weight for share in shares], float)
-        deserved, unmet = np.zeros_like(request), np.ones(len(shares), bool)
-        while weight := weights[unmet].sum():
-            before = deserved[unmet]
-            offer = before + remaining * (weights[unmet] / weight)[:, None]
-            after = np.maximum(np.minimum(np.minimum(offer, limit[unmet]), request[unmet]), guarantee[unmet])
-            deserved[unmet] = after
-            unmet[unmet] = ~((request[unmet] < after + EPSILON).all(axis=1) | (after == before).all(axis=1))
-            rest = np.maximum(remaining - (after - before).sum(axis=0), 0.0)
-            if (np.delete(rest, PODS) < EPSILON).all() or (rest == remaining).all():
-                break
-            remaining = rest
-        for share, amounts in zip(shares, deserved, strict=True):
-            share.deserved = amounts
+        if queues:
+            bounds = QueueBounds.of(session, queues)
+            requests = np.array([queue.held for queue in queues]) + as_vectors(queue.asking for queue in queues)
+            parts = zip(queues, bounds.limit, bounds.deserved(session.total, requests), strict=True)
+            self._shares = {queue.name: Share(queue, limit, deserved) for queue, limit, deserved in parts}
 
     def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
         """Of each queue what it deserves, and all it may hold: for those who measure."""

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import Write, delete
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.world import World
 
 
 class JobPlugin:
     """Adds to a job. What a plugin does not override it leaves alone."""
 
-    def keep(self, job: Object, world: World) -> list[Write]:
+    def keep(self, job: Object, lister: Lister) -> list[Write]:
         """Make and update the objects that the job needs beside its pods."""
         return []
 
-    def remove(self, job: Object, world: World) -> list[Write]:
+    def remove(self, job: Object, lister: Lister) -> list[Write]:
         """Remove them: the job's attempt is over."""
         return []
 
@@ -34,9 +34,9 @@ def owned(job: Object, kind: str, name: str, **fields: object) -> Object:
     return made
 
 
-def removed(job: Object, kind: str, name: str, world: World) -> list[Write]:
+def removed(job: Object, kind: str, name: str, lister: Lister) -> list[Write]:
     """Delete an object that the job made; one that somebody else has under this name stays."""
-    found = world.get(kind, namespace_of(job), name)
+    found = lister.get(kind, namespace_of(job), name)
     owner = controller_of(found) if found is not None else None
     return [delete(found)] if found is not None and owner is not None and owner["uid"] == uid_of(job) else []
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts_of, owned, port, removed
-from pumice.controllers.world import World
 
 DEFAULTS = {
     "head": "head",
@@ -35,16 +35,16 @@ class Ray(JobPlugin):
         self.head_container, self.worker_container = given["headContainer"], given["workerContainer"]
         self.ports = {name: port(given[flag], DEFAULTS[flag]) for name, flag in PORTS.items()}
 
-    def keep(self, job: Object, world: World) -> list[Write]:
+    def keep(self, job: Object, lister: Lister) -> list[Write]:
         name = _service_name(job)
-        if world.get(kinds.SERVICE, namespace_of(job), name) is not None:
+        if lister.get(kinds.SERVICE, namespace_of(job), name) is not None:
             return []
         selector = {key.JOB_NAME: name_of(job), key.JOB_NAMESPACE: namespace_of(job), key.TASK_SPEC: self.head}
         ports = [{"name": each, "port": port, "targetPort": port, "protocol": "TCP"} for each, port in self.ports.items()]
         return [Create(owned(job, kinds.SERVICE, name, spec={"selector": selector, "ports": ports}), job)]
 
-    def remove(self, job: Object, world: World) -> list[Write]:
-        return removed(job, kinds.SERVICE, _service_name(job), world)
+    def remove(self, job: Object, lister: Lister) -> list[Write]:
+        return removed(job, kinds.SERVICE, _service_name(job), lister)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         role = spec.task_name(job, task)

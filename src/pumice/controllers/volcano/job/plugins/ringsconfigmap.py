@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, namespace_of, uid_of
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, removed
-from pumice.controllers.world import World
 
 TEXTS = {
     "configmap-labels": '{"ring-controller.atlas": "ascend-910b"}',
@@ -36,9 +36,9 @@ class RingsConfigMap(JobPlugin):
         self.template, self.volume, self.path = given["configmap-name-template"], given["volume-name"], given["mount-path"]
         self.labels, self.annotations, self.data = (_stated(given[name], default) for name, default in TEXTS.items())
 
-    def keep(self, job: Object, world: World) -> list[Write]:
+    def keep(self, job: Object, lister: Lister) -> list[Write]:
         name = self._name(job)
-        if world.get(kinds.CONFIG_MAP, namespace_of(job), name) is not None:
+        if lister.get(kinds.CONFIG_MAP, namespace_of(job), name) is not None:
             return []
         made = owned(job, kinds.CONFIG_MAP, name, data=self.data)
         made["metadata"]["labels"] |= self.labels
@@ -46,8 +46,8 @@ class RingsConfigMap(JobPlugin):
             made["metadata"]["annotations"] = self.annotations
         return [Create(made, job)]
 
-    def remove(self, job: Object, world: World) -> list[Write]:
-        return removed(job, kinds.CONFIG_MAP, self._name(job), world)
+    def remove(self, job: Object, lister: Lister) -> list[Write]:
+        return removed(job, kinds.CONFIG_MAP, self._name(job), lister)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         mount(pod, {"name": self.volume, "configMap": {"name": self._name(job)}}, self.path)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, removed
-from pumice.controllers.world import World
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 FOLDER = ".ssh"
@@ -39,16 +39,16 @@ class Ssh(JobPlugin):
         self._given = SshKeyPair(given["ssh-private-key"], given["ssh-public-key"])
         self._key_pairs = key_pairs
 
-    def keep(self, job: Object, world: World) -> list[Write]:
-        if world.get(kinds.SECRET, namespace_of(job), secret_name(job)) is not None:
+    def keep(self, job: Object, lister: Lister) -> list[Write]:
+        if lister.get(kinds.SECRET, namespace_of(job), secret_name(job)) is not None:
             return []
         pair = self._given if all(self._given) else self._key_pairs()
         texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job, self.port))
         data = {file: base64.b64encode(text.encode()).decode() for file, text in zip(FILES, texts, strict=True)}
         return [Create(owned(job, kinds.SECRET, secret_name(job), type="Opaque", data=data), job)]
 
-    def remove(self, job: Object, world: World) -> list[Write]:
-        return removed(job, kinds.SECRET, secret_name(job), world)
+    def remove(self, job: Object, lister: Lister) -> list[Write]:
+        return removed(job, kinds.SECRET, secret_name(job), lister)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         items = [{"key": file, "path": f"{FOLDER}/{file}"} for file in FILES]

@@ -13,10 +13,10 @@ from pumice.api import annotations as key
 from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write, change
+from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, removed, set_env
-from pumice.controllers.world import World
 
 PATH = "/etc/volcano"
 DEFAULTS = {"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}
@@ -30,11 +30,11 @@ class Svc(JobPlugin):
         self.isolate = given["disable-network-policy"].lower() != "true"
         self.inject_hosts = given["inject-hosts-env"].lower() == "true"
 
-    def keep(self, job: Object, world: World) -> list[Write]:
+    def keep(self, job: Object, lister: Lister) -> list[Write]:
         writes: list[Write] = []
         for wanted in self._objects(job):
             kind = kinds.kind_of(wanted)
-            there = world.get(kind, namespace_of(job), name_of(wanted))
+            there = lister.get(kind, namespace_of(job), name_of(wanted))
             if there is None:
                 writes.append(Create(wanted, job))
             elif kind == kinds.CONFIG_MAP:
@@ -43,8 +43,8 @@ class Svc(JobPlugin):
                 writes.extend(change(there, target))
         return writes
 
-    def remove(self, job: Object, world: World) -> list[Write]:
-        return [write for kind, ending in PARTS for write in removed(job, kind, name_of(job) + ending, world)]
+    def remove(self, job: Object, lister: Lister) -> list[Write]:
+        return [write for kind, ending in PARTS for write in removed(job, kind, name_of(job) + ending, lister)]
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         pod["spec"].setdefault("hostname", name_of(pod))

@@ -10,7 +10,7 @@ import numpy as np
 from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.nodes import Codes
+from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 
@@ -18,11 +18,12 @@ FEW = 64  #: up to so many rows a loop over them is faster than an array of all
 
 
 class PodCounts:
-    __slots__ = ("_array", "by_row")
+    __slots__ = ("_array", "_sums", "by_row")
 
     def __init__(self) -> None:
         self.by_row: dict[int, int] = {}  #: counts, never 0
         self._array: Scores | None = None
+        self._sums: dict[str, tuple[Codes, Scores]] = {}  #: by label: the codes of rows, and by code the sums, with 0 for rows without one
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PodCounts) and self.by_row == other.by_row
@@ -41,6 +42,9 @@ class PodCounts:
                 self._array[row] = count
             else:
                 self._array = None
+        for codes, sums in self._sums.values():
+            if row < len(codes) and codes[row] != ABSENT:
+                sums[codes[row]] += sign
 
     def array(self, rows: int) -> Scores:
         """The counts of all rows. Not to be changed."""
@@ -58,6 +62,15 @@ class PodCounts:
         mask[list(self.by_row)] = True
         return mask
 
+    def near(self, key: str, table: Nodes) -> Scores:
+        """For every row, how many stand on rows with the same value of a label. Summed once; then who comes and goes is added."""
+        codes, values = table.codes(key)
+        known = self._sums.get(key)
+        if known is None or known[0] is not codes:  # nodes or their labels are others
+            known = self._sums[key] = codes, np.append(self.per_domain(codes, len(values)), 0.0)
+        shown: Scores = known[1].take(codes)
+        return shown
+
     def per_domain(self, codes: Codes, domains: int) -> Scores:
         """Sums by code; rows without one (negative) are left out."""
         if len(self.by_row) > FEW:
@@ -70,7 +83,7 @@ class PodCounts:
 
 def shown_per_node(sums: Scores, codes: Codes) -> Scores:
     """For every row the value of its domain, 0 for one without."""
-    spread: Scores = np.append(sums, 0.0)[codes]
+    spread: Scores = np.append(sums, 0.0).take(codes)
     return spread
 
 

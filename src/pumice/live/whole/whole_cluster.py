@@ -34,8 +34,8 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed, random_of
 from pumice.simulate.record import Record
 from pumice.simulate.run import Scenario
+from pumice.simulate.simulated_cluster import not_in_order
 from pumice.simulate.work import Work, Workload
-from pumice.simulate.world import not_in_order
 
 PATIENCE_S = 600.0  #: after which nothing more is expected where no job runs and none will come
 
@@ -55,12 +55,12 @@ def play(scenario: Scenario, workload: Workload, record: Record) -> None:
     random.seed(f"{scenario.seed or 0}/retries")  # clients vary their pauses with it
     try:
         with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
-            runner.run(WholeWorld(scenario, workload, record, clock, first).play())
+            runner.run(WholeCluster(scenario, workload, record, clock, first).play())
     finally:
         random.setstate(state)
 
 
-class WholeWorld(CycleObserver):
+class WholeCluster(CycleObserver):
     """A whole cluster that is simulated."""
 
     def __init__(self, scenario: Scenario, workload: Workload, record: Record, clock: VirtualClock, first: Work) -> None:

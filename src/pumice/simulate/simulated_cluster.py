@@ -1,4 +1,5 @@
-"""The world: one heap of what will happen, the kept state of a cluster, and the scheduler that decides whenever something has changed.
+"""A simulated cluster: one heap of what will happen, the kept state of a cluster, and the scheduler that decides whenever something has
+changed.
 
 What happens at one instant happens in a fixed order: runs end, evicted pods are gone, nodes come and go, jobs arrive; then the scheduler
 decides, once. The cost follows what happens, not the time that passes. Nothing here is random: what is, was drawn before.
@@ -44,15 +45,15 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class Habits:
-    """How the world behaves where workloads do not tell."""
+    """How the cluster behaves where workloads do not tell."""
 
     grace_s: float = 1.0  #: from an eviction until the pod is gone
     kill_at_estimate: bool = False  #: a job that outlives its estimate is killed
     until: float = inf  #: when the simulation ends, whatever still runs
 
 
-class World:
-    """A simulated cluster."""
+class SimulatedCluster:
+    """A cluster in simulated time, until nothing more happens in it."""
 
     def __init__(
         self, cluster: Cluster, policy: Policy, jobs: Iterable[Work], record: Record, habits: Habits = Habits(), origin: float = 0.0
@@ -153,7 +154,7 @@ class World:
         return life
 
     def resume(self, work: Work, places: Mapping[int, tuple[str, float]]) -> None:
-        """A job that is there when the world begins. By number: where its pods run, and since when."""
+        """A job that is there when the simulation begins. By number: where its pods run, and since when."""
         life = self._submit(work)
         tasks = self.cluster.tasks
         self._run([(tasks[f"{life.uid}-{index}"], self.cluster.nodes.rows[node], since) for index, (node, since) in places.items()])
@@ -226,7 +227,7 @@ class World:
 
     def _end(self, run: Run[Task]) -> None:
         """Nothing, if all of its pods were evicted."""
-        life, cluster = run.life, self.cluster
+        life = run.life
         if not run.tasks:
             return
         killed = self._allowed(life, run.length) < run.length
@@ -235,15 +236,18 @@ class World:
         self.record.stopped(life, run.tasks.values(), self.now - run.began, kept=self.now - run.began)
         for uid, task in run.tasks.items():
             del self._running[uid]
-            cluster.move(task, status.SUCCEEDED, -1)
-        if not life.unfinished:
-            life.end = self.now
-            self._forget(life)
-            self.record.ended(life, "killed" if killed else "done")
+            task.ended = self._origin + self.now
+        if life.unfinished:
+            for task in run.tasks.values():
+                self.cluster.move(task, status.SUCCEEDED, -1)
+            return
+        life.end = self.now
+        self._forget(life)
+        self.record.ended(life, "killed" if killed else "done")
 
     def _forget(self, life: Life) -> None:
         cluster, job = self.cluster, self.cluster.jobs.get(life.uid)
-        tasks = [*job.tasks.values()] if job is not None else [cluster.tasks[life.uid + f"-{index}"] for index in range(life.work.pods)]
+        tasks = [*job.tasks.values()] if job is not None else [cluster.tasks[life.uid + f"-{index}"] for index in range(life.pods)]
         for task in tasks:
             del self._lives[task.uid]
             cluster.remove("Pod", task.key)

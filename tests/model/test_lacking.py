@@ -1,24 +1,9 @@
-"""What the model says of itself to those who look for something else: attributes of other names, kinds that an input may lack."""
+"""What the model says to those who look for a kind that an input may lack."""
 
 from __future__ import annotations
 
-import pytest
-
 from pumice.scheduler.model.lacking import absent
 from pumice.testing import cluster, node, pod, podgroup, schedule
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [("minAvailable", '"min_member"'), ("tsks", '"tasks"'), ("scheduler_name_of_nobody", "")],
-)
-def test_a_wrong_attribute_is_answered_with_the_right_one(name: str, hint: str) -> None:
-    job = cluster(podgroup("g")).jobs["default/g"]
-    with pytest.raises(AttributeError) as missing:
-        getattr(job, name)
-    assert str(missing.value).startswith(f"Job has no attribute '{name}'") and hint in str(missing.value)
-    with pytest.raises(AttributeError, match=r"^_private$"):
-        job._private  # noqa: B018
 
 
 def test_a_kind_that_a_dump_lacks_is_not_taken_for_empty() -> None:

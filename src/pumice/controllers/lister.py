@@ -1,7 +1,7 @@
 """The read-only view of a cluster that reconcilers and admission rules have.
 
-The embedded store, a live cache and `memory.Memory` implement it. Lists are in the order of (namespace, name), so that equal
-worlds give equal writes. Objects are shared and must not be changed. What is asked for often has an index: by owner, and by
+The embedded store, a live cache and `in_memory.Memory` implement it. Lists are in the order of (namespace, name), so that equal
+clusters give equal writes. Objects are shared and must not be changed. What is asked for often has an index: by owner, and by
 the fields named in `INDEXED`.
 """
 
@@ -22,7 +22,7 @@ INDEXED = {
 ADOPTABLE = (kinds.POD, kinds.REPLICA_SET, kinds.CONTROLLER_REVISION)
 
 
-class World(Protocol):
+class Lister(Protocol):
     """A cluster as it is known at this moment."""
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None: ...
@@ -48,7 +48,7 @@ class World(Protocol):
         ...
 
 
-# The questions about a world that need an index: who has this value in a field, who is owned by this uid, and whom does nobody control.
+# The questions to a lister that need an index: who has this value in a field, who is owned by this uid, and whom does nobody control.
 #
 # Whoever keeps the objects tells the index of every change; it holds keys, never objects.
 

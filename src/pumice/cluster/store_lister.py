@@ -1,4 +1,4 @@
-"""The store as controllers see it: their `World`, read straight from the store, and the changes they have not heard of yet.
+"""The store as controllers see it: their `Lister`, read straight from the store, and the changes they have not heard of yet.
 
 Objects are not copied. The questions that the store has no answer for are answered by a `KeyIndex` that follows every write. Changes wait
 in `take` until the controllers have time for them; `wake` says that some do.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pumice.client.events import EventCorrelator, EventRecord, ObjectReference
-from pumice.cluster.apiserver import ApiError, DeleteOptions, PatchRequest, Store, WriteOptions
+from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.controllers.controller import Create, Delete, Emit, ObjectChange, Patch, Write
 from pumice.controllers.kinds import kind_of
+from pumice.controllers.lister import IndexKey, KeyIndex
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
-from pumice.controllers.world import IndexKey, KeyIndex
 
 
-class StoreWorld:
-    """A World over a store."""
+class StoreLister:
+    """A Lister over a store."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -32,7 +32,7 @@ class StoreWorld:
                 self._heard(storage, None, shelf.objects[key])
         store.ledger.listeners.append(self._written)
 
-    # The world that controllers see
+    # What controllers look up
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         storage = self.storage_of(kind)
@@ -96,21 +96,21 @@ class StoreWorld:
 # What controllers want written, carried out on the store in process.
 #
 # As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone,
-# what is gone is deleted well enough. Everything else that the store refuses is an ApiError for the caller. Events are counted and thinned
-# out as every component of Kubernetes does it, with the same book.
+# what is gone is deleted well enough. Everything else that the store refuses is a StatusError for the caller. Events are counted and
+# thinned out as every component of Kubernetes does it, with the same book.
 
 
 class StoreWrites:
     """Writes to one store under the name of one component."""
 
-    def __init__(self, world: StoreWorld, component: str) -> None:
-        self._world = world
-        self._store: Store = world.store
+    def __init__(self, lister: StoreLister, component: str) -> None:
+        self._lister = lister
+        self._store: Store = lister.store
         self._options = WriteOptions(manager=component, validation="Ignore")
         self._book = EventCorrelator(component)
 
     def apply(self, write: Write) -> None:
-        """Raises ApiError."""
+        """Raises StatusError."""
         match write:
             case Create():
                 self._create(write)
@@ -123,7 +123,7 @@ class StoreWrites:
 
     def tell(self, about: Object, type_: str, reason: str, message: str) -> None:
         """An event. One that cannot be written is lost, as events may be."""
-        regarding = ObjectReference(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
+        regarding = InvolvedObject(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
         event = self._book.note(EventRecord(regarding, type_, reason, message), self._store.now())
         if event is None:
             return
@@ -132,14 +132,14 @@ class StoreWrites:
                 self._store.patch("events", event.name, PatchRequest("merge", event.patch), event.namespace, options=self._options)
             else:
                 self._store.create("events", event.event, event.namespace, self._options)
-        except ApiError:
+        except StatusError:
             pass  # the namespace is going, most likely
 
     def _create(self, write: Create) -> None:
         subject = write.object
         try:
             self._store.create(self._storage(kind_of(subject)), subject, namespace_of(subject), self._options)
-        except ApiError as error:
+        except StatusError as error:
             if error.reason == "AlreadyExists":
                 return
             if write.about is not None:
@@ -147,18 +147,18 @@ class StoreWrites:
             raise
 
     def _patch(self, write: Patch) -> None:
-        found = self._world.get(write.kind, write.namespace, write.name)
+        found = self._lister.get(write.kind, write.namespace, write.name)
         if found is None or (write.uid and uid_of(found) != write.uid):
             return
         patch = PatchRequest("merge", write.patch)
         self._store.patch(self._storage(write.kind), write.name, patch, write.namespace, write.subresource, self._options)
 
     def _delete(self, write: Delete) -> None:
-        found = self._world.get(write.kind, write.namespace, write.name)
+        found = self._lister.get(write.kind, write.namespace, write.name)
         if found is None or (write.uid and uid_of(found) != write.uid):
             return
         wish = DeleteOptions(grace_s=write.grace_s, propagation=write.propagation)
         self._store.delete(self._storage(write.kind), write.name, write.namespace, wish, self._options)
 
     def _storage(self, kind: str) -> str:
-        return self._world.storage_of(kind) or kind
+        return self._lister.storage_of(kind) or kind
