@@ -4,15 +4,13 @@ the page as if it were new; errors and warnings fail it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.page.tab import WIDE, Tab
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
+PATIENCE_MS = 30_000
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
@@ -26,8 +24,7 @@ FLAGS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield started

@@ -21,7 +21,7 @@ class Tab:
     def __init__(self, page: Page, test: str, own: str = "http://127.0.0.1:") -> None:
         self.page = page
         self.complaints: list[str] = []  #: errors, warnings of the console, requests to anybody else
-        self.expected: re.Pattern[str] | None = None
+        self.tolerated: re.Pattern[str] | None = None
         self._test = test
         self._own = own
         for event, handler in self._handlers.items():
@@ -39,9 +39,9 @@ class Tab:
         for event, handler in self._handlers.items():
             self.page.remove_listener(event, handler)
 
-    def expect(self, words: str) -> None:
+    def tolerate(self, words: str) -> None:
         """What is not to be complained of from now on."""
-        self.expected = re.compile(words)
+        self.tolerated = re.compile(words)
 
     def _heed(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -56,7 +56,7 @@ class Tab:
             self._complain(f"asks {url}")
 
     def _complain(self, text: str) -> None:
-        if self.expected is None or not self.expected.search(text):
+        if self.tolerated is None or not self.expected.search(text):
             self.complaints.append(text)
 
     def screenshots(self, name: str = "") -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.page.desk import Town, town
 from tests.page.tab import Tab
@@ -61,11 +62,10 @@ def test_the_tour_shows_a_gang_a_wait_a_preemption_and_a_reclaim_and_leaves_noth
     tab.check_accessible()
     step.click()
     tab.page.wait_for_selector("h1:text-is('tour-big')")
-    assert "nvidia.com/gpu" in tab.page.locator(".answer li.refused").first.inner_text()
+    expect(tab.page.locator(".answer li.refused").first).to_contain_text("nvidia.com/gpu")
     tab.screenshots("waits")
     step.click()
-    tab.page.wait_for_selector("text=Evicted by schedule")
-    assert tab.page.locator("table", has_text="Evicted by schedule").locator("tbody tr").count() == 2
+    expect(tab.page.locator("table", has_text="Evicted by schedule").locator("tbody tr")).to_have_count(2)
     step.click()
     tab.page.wait_for_selector("text=Evicted by reclaim")
     tab.screenshots("reclaim")
@@ -96,7 +96,7 @@ def test_what_is_refused_is_said_where_it_was_asked(place: Town, tab: Tab) -> No
     tab.check_accessible()
     tab.page.get_by_label("Name").fill("odd")
     tab.page.get_by_label("Start together").fill("3")
-    tab.expect("the server responded with a status of 4")
+    tab.tolerate("the server responded with a status of 4")
     press(tab, "Submit")
     tab.page.wait_for_selector(".said:has-text('minAvailable')")
 
@@ -120,7 +120,7 @@ def test_a_node_is_cordoned_fails_and_comes_back(place: Town, tab: Tab) -> None:
 def test_the_clock_runs_as_fast_as_one_says(place: Town, tab: Tab) -> None:
     opened(tab, place)
     speed = tab.page.get_by_label("Speed of the clock")
-    assert speed.input_value() == "1"
+    expect(speed).to_have_value("1")
     speed.select_option("60")
     until(lambda: place.cluster.plane.clock.speed == 60)
     speed.select_option("1")
@@ -131,12 +131,12 @@ def test_without_the_token_one_only_looks(place: Town, tab: Tab) -> None:
     tab.page.goto(f"{place.url}#/nodes/gpu8-1")
     tab.page.wait_for_selector("text=prints the address that may act")
     for name in ("Cordon", "Tour"):
-        assert tab.page.get_by_role("button", name=name, exact=True).count() == 0
+        expect(tab.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
 
 
 def test_no_address_that_is_shared_has_the_token(place: Town, tab: Tab) -> None:
     opened(tab, place)
-    assert tab.page.url == f"{place.url}#/cluster"
+    expect(tab.page).to_have_url(f"{place.url}#/cluster")
     tab.page.reload()
     tab.page.wait_for_selector("button:text-is('Tour')")
 
@@ -146,4 +146,4 @@ def test_a_page_that_is_open_takes_the_token_when_its_address_is_given_it(place:
     tab.page.wait_for_selector("text=prints the address that may act")
     tab.page.goto(place.acting_url)
     tab.page.wait_for_selector("button:text-is('Tour')")
-    assert tab.page.url == f"{place.url}#/cluster"
+    expect(tab.page).to_have_url(f"{place.url}#/cluster")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from pumice.simulate.report import duration, flat, report
 from pumice.simulate.resampling import between, means
@@ -103,10 +104,9 @@ def test_charts_are_read_by_keyboard_and_as_tables(tab: Tab, tmp_path: Path) -> 
     picture = chart.get_by_role("img", name=re.compile("Schedule by queue"))
     picture.focus()
     picture.press("Home")
-    assert re.match(r"job-\d+ \(team-a\): waited", chart.locator("output").inner_text())
+    expect(chart.locator("output")).to_have_text(re.compile(r"^job-\d+ \(team-a\): waited"))
     chart.locator("summary").click()
-    chart.locator("tbody tr").first.wait_for()  # the table is made when its details have opened
-    assert chart.locator("tbody tr").count() == 10
+    expect(chart.locator("tbody tr")).to_have_count(10)
 
 
 @pytest.mark.page

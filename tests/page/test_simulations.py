@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from pumice.cli.up_options import policy_of
 from pumice.page.policy import told_policy, written
@@ -92,7 +93,7 @@ def test_other_weights_are_tried_from_the_present(place: Town, tab: Tab) -> None
     tab.page.get_by_role("button", name="Close").click()
     tab.page.goto(f"{place.url}#/simulate")
     text = tab.page.get_by_label("Configuration")
-    assert text.input_value() == written(place.cluster.scheduler.policy)
+    expect(text).to_have_value(written(place.cluster.scheduler.policy))
     run = tab.page.get_by_role("button", name="Run it from here")
     run.click()
     tab.page.wait_for_selector("a:text-is('report')")
@@ -100,9 +101,7 @@ def test_other_weights_are_tried_from_the_present(place: Town, tab: Tab) -> None
     run.click()
     tab.page.wait_for_selector("tbody tr:nth-child(2) a:text-is('report')")
     tab.page.wait_for_selector("tbody tr:first-child a:text-is('report')")
-    rows = tab.page.locator("tbody tr").all_inner_texts()
-    assert "leastrequested.weight: 0" in rows[0]
-    assert "nothing" in rows[1]
+    expect(tab.page.locator("tbody tr")).to_contain_text(["leastrequested.weight: 0", "nothing"])
     tab.screenshots("runs")
     tab.check_accessible()
     report = tab.page.request.get(f"{place.url}api/report?number=1")
@@ -120,6 +119,6 @@ def test_other_weights_are_tried_from_the_present(place: Town, tab: Tab) -> None
 def test_who_may_not_export_may_not_simulate(place: Town, tab: Tab) -> None:
     tab.page.goto(f"{place.url}#/simulate")
     tab.page.wait_for_selector("#connection[data-state=live]")
-    assert not tab.page.get_by_role("button", name="Run it from here").is_visible()
+    expect(tab.page.get_by_role("button", name="Run it from here")).to_be_hidden()
     answer = tab.page.request.post(f"{place.url}api/simulate", data={"configuration": ""})
     assert answer.status == 401
