@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 from bench.measure import Row
 from pumice import memory
-from pumice.cli.embedded import Embedded, UpRequest, running
-from pumice.cli.up_options import policy_of
+from pumice.cli.embedded import Embedded, running
+from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages

@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from bench.embedded import _until_running, job
 from bench.measure import Row
 from pumice import memory
-from pumice.cli.embedded import UpRequest, running
-from pumice.cli.up_options import policy_of
+from pumice.cli.embedded import running
+from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.scheduler.config.configurations import KUBE_DEFAULT

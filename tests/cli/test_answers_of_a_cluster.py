@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects
-from pumice.cli.embedded import UpRequest, running
+from pumice.cli.embedded import running
 from pumice.cli.inputs import load_policy
 from pumice.cli.main import cli
+from pumice.cli.up_options import UpRequest
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from tests.live.situations import KUBE

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pumice.cli.embedded import UpRequest, running
-from pumice.cli.up_options import policy_of
+from pumice.cli.embedded import running
+from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pumice.api.meta import Wire
-from pumice.cli.embedded import UpRequest, running
-from pumice.cli.up_options import policy_of
+from pumice.cli.embedded import running
+from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of

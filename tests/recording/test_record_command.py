@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.cli.embedded import UpRequest, running
+from pumice.cli.embedded import running
 from pumice.cli.record import follow
-from pumice.cli.up_options import policy_of
+from pumice.cli.up_options import UpRequest, policy_of
 from pumice.client.client import Client
 from pumice.client.resolve_access import find
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pumice.api.kinds import PODS, PRIORITY_CLASSES
-from pumice.cli.embedded import UpRequest, running
+from pumice.cli.embedded import running
+from pumice.cli.up_options import UpRequest
 from pumice.cli.up_options import policy_of as policy_of_up
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages

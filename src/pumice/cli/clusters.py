@@ -1,22 +1,25 @@
-"""`pumice clusters`: what `pumice up` runs for this user."""
+"""The clusters that `pumice up` runs for this user: `pumice clusters` lists them, `pumice down` ends one, by its process id, and
+`pumice export` writes one as one file that `pumice up --import` begins with."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import os
+import signal
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 
-from pumice.api import yaml
 from pumice.api.errors import InputError
-from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
-from pumice.cli.data_dir import places
+from pumice.cli.data_dir import DataDir, places
+from pumice.cli.remote import Remote
 from pumice.cli.report.tables import print_table
-from pumice.cluster.apiserver import StatusError
-from pumice.controllers.objects import Object
+from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
+from pumice.cluster.apiserver.tls import write_private
 from pumice.text_table import columns
+
+PATIENCE_S = 20.0
+PAUSE_S = 0.05
 
 
 @click.command()
@@ -26,78 +29,36 @@ def clusters() -> None:
     print_table(columns(("NAME", "CONTEXT", "PROCESS", "DIRECTORY"), rows) if rows else "No clusters run; `pumice up` starts one.")
 
 
-# The objects of a file that a cluster of our own begins with, and the configurations among them.
-#
-# Each object knows where it stands, so that what is wrong with it is told with file and line.
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), help="The directory that `pumice up` was given.")
+@click.option("--name", help="The name that `pumice up` was given.")
+def down(data: Path | None, name: str | None) -> None:
+    """End the cluster that `pumice up` started."""
+    place = DataDir(data, name)
+    process = place.holder()
+    if process is None:
+        raise InputError("no cluster runs here", where=str(place.directory))
+    os.kill(process, signal.SIGTERM)
+    until = time.monotonic() + PATIENCE_S
+    while place.holder() == process:
+        if time.monotonic() > until:
+            raise InputError(f"process {process} has not ended within {PATIENCE_S:.0f} s; `kill -9 {process}` ends it by force")
+        time.sleep(PAUSE_S)
+    click.echo(f"The cluster of process {process} has ended.")
 
 
-class Given(NamedTuple):
-    """One object of a file."""
-
-    obj: Object
-    document: yaml.Document
-    path: tuple[str | int, ...]  #: of the object in its document
-
-    def wrong(self, message: str, field: str = "") -> InputError:
-        metadata = self.obj["metadata"]
-        name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
-        return self.document.error(message, (*self.path, *_steps(field)), f"{self.obj['kind']} {name}".strip())
-
-    def refused(self, error: StatusError) -> InputError:
-        """In the server's words, with the line of the first field that is at fault."""
-        causes = (error.details or {}).get("causes") or ()
-        if not causes:
-            return self.wrong(error.message)
-        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
-        return self.wrong(causes[0]["message"] + more, causes[0]["field"])
-
-    def configurations(self) -> Iterator[ConfigText]:
-        """Of the scheduler, if this is a ConfigMap that holds one."""
-        data = self.obj.get("data")
-        if self.obj["kind"] == "ConfigMap" and isinstance(data, dict):
-            texts = {key: text for key, text in data.items() if isinstance(text, str)}
-            yield from configurations_of(texts, self.document.where, lambda key: self.document.line((*self.path, "data", key)))
-
-
-def _steps(field: str) -> Iterator[str | int]:
-    """The path `spec.containers[0].image` step by step."""
-    for step in re.findall(r"[^.\[\]]+", field):
-        yield int(step) if step.isdigit() else step
-
-
-class ClusterFile(NamedTuple):
-    """What a file holds, in its order."""
-
-    objects: list[Given]
-    configurations: list[ConfigText]
-
-
-def read_cluster_file(path: str) -> ClusterFile:
-    """Lists are taken apart. Raises InputError."""
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--data", type=click.Path(path_type=Path), help="The directory that `pumice up` was given.")
+@click.option("--name", help="The name that `pumice up` was given.")
+def export(file: Path, data: Path | None, name: str | None) -> None:
+    """Write the cluster that `pumice up` runs, with everything in it, to FILE."""
+    place = DataDir(data, name)
+    if place.holder() is None:
+        raise InputError("no cluster runs here", where=str(place.directory))
+    archive = Remote(str(place.kubeconfig), "", "").run(lambda client: client.get_path(ARCHIVE_PATH, "*/*"))
     try:
-        text = Path(path).read_bytes()
+        write_private(file, archive)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-    read = ClusterFile([], [])
-    for document in yaml.documents(text, path):
-        if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
-            read.configurations.append(ConfigText("", path, document.line(), document.value, document))
-            continue
-        for one in _objects(document, document.value, ()):
-            read.objects.append(one)
-            read.configurations.extend(one.configurations())
-    return read
-
-
-def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -> Iterator[Given]:
-    if isinstance(value, dict) and isinstance(value.get("items"), list):
-        for number, item in enumerate(value["items"]):
-            yield from _objects(document, item, (*path, "items", number))
-        return
-    types = {"apiVersion": str, "kind": str, "metadata": dict}
-    if not isinstance(value, dict) or not all(isinstance(value.get(field), its_type) for field, its_type in types.items()):
-        raise document.error("not a Kubernetes object; it needs apiVersion, kind and metadata", path)
-    for field in ("name", "namespace"):
-        if not isinstance(value["metadata"].get(field, ""), str):
-            raise document.error("is to be a string", (*path, "metadata", field))
-    yield Given(value, document, path)
+        raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
+    click.echo(f"The cluster is in {file}; `pumice up --import {file}` begins with it. The file holds the cluster's secrets.")

@@ -10,17 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
-import msgspec
 
 from pumice.api.errors import InputError
-from pumice.cli.clusters import Given
+from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.pod_status import log_of
-from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import CREATE
 from pumice.controllers.objects import Object, controller_of
 from pumice.live.lifecycle import WallClock
@@ -62,26 +60,6 @@ def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
 
 
 CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
-
-
-class UpRequest(msgspec.Struct, frozen=True):
-    """What `pumice up` was asked for."""
-
-    policy: Policy
-    stages: Stages
-    objects: Sequence[Object] = ()  #: nodes and whatever else is to be there from the start
-    given: Sequence[Given] = ()  #: the same, from files
-    submitted: Sequence[Given] = ()  #: what is created once all is up
-    conf: Sequence[Path] = ()  #: the files that `load` reads
-    load: Callable[[], Policy] | None = None  #: the policy anew. Raises InputError
-    speed: float = 1.0
-    host: str = "127.0.0.1"
-    port: int = 0
-    plain: bool = False
-    data: Path | None = None
-    recover: bool = False  #: go on without what is damaged in `data`
-    archive: Path | None = None  #: a file that `pumice export` has written, to begin with
-    record: str = ""  #: the folder of the black box; empty: none
 
 
 class Embedded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -14,14 +13,11 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.cli.data_dir import DataDir
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.cli.report.tables import ServerTable, as_json, as_yaml, print_table, without_bookkeeping
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, named
 from pumice.client.transport import ApiError, ListScope, NoAnswer, api_error, as_dict
-from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
-from pumice.cluster.apiserver.tls import write_private
 from pumice.text_table import GAP
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
@@ -127,9 +123,7 @@ async def _tables(client: Client, wanted: list[GetTarget], *, wide: bool, everyw
         table: ServerTable | None = None
         rows: list[dict[str, Any]] = []
         async for part in _parts(client, each):
-            table = table or ServerTable(
-                part["columnDefinitions"], wide=wide, with_namespace=everywhere and each.served.resource.namespaced
-            )
+            table = table or _new_table(part, each, wide, everywhere)
             rows += part.get("rows") or ()
         if table is not None and rows:
             prefix = f"{each.served.title}/" if len(wanted) > 1 else ""
@@ -217,23 +211,3 @@ async def _changes(client: Client, wanted: GetTarget, version: str) -> AsyncIter
         if isinstance(error, ApiError):
             raise
         click.echo(str(error), err=True)
-
-
-# `pumice export`: the whole cluster that `pumice up` runs, as one file that `pumice up --import` begins with.
-
-
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--data", type=click.Path(path_type=Path), help="The directory that `pumice up` was given.")
-@click.option("--name", help="The name that `pumice up` was given.")
-def export(file: Path, data: Path | None, name: str | None) -> None:
-    """Write the cluster that `pumice up` runs, with everything in it, to FILE."""
-    place = DataDir(data, name)
-    if place.holder() is None:
-        raise InputError("no cluster runs here", where=str(place.directory))
-    archive = Remote(str(place.kubeconfig), "", "").run(lambda client: client.get_path(ARCHIVE_PATH, "*/*"))
-    try:
-        write_private(file, archive)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
-    click.echo(f"The cluster is in {file}; `pumice up --import {file}` begins with it. The file holds the cluster's secrets.")

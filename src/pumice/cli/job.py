@@ -12,8 +12,17 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.apply import Manifest, manifests
-from pumice.cli.commands import name_option, order
-from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, output_option, print_all, remote_options
+from pumice.cli.remote import (
+    Remote,
+    everywhere_option,
+    listed,
+    name_option,
+    namespace_option,
+    order,
+    output_option,
+    print_all,
+    remote_options,
+)
 from pumice.cli.report.describe import described
 from pumice.cli.report.tables import print_table
 from pumice.client.client import Client

@@ -1,4 +1,4 @@
-"""`pumice`: the group of all commands."""
+"""`pumice`: the group of all commands, and `pumice completion`, what a shell needs to complete them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ COMMANDS = {
     "lint": ("pumice.cli.lint", "Find what will do otherwise than meant in configuration, queues and cluster, and how to mend it."),
     "plugins": ("pumice.cli.plugins", "The plugins with their hooks and arguments."),
     "up": ("pumice.cli.up", "Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."),
-    "down": ("pumice.cli.down", "End the cluster that `pumice up` started."),
+    "down": ("pumice.cli.clusters", "End the cluster that `pumice up` started."),
     "clusters": ("pumice.cli.clusters", "List the clusters that `pumice up` runs."),
-    "export": ("pumice.cli.get", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
+    "export": ("pumice.cli.clusters", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
     "simulate": ("pumice.cli.simulate", "Play a workload on a simulated cluster: how long everybody would wait."),
     "compare": ("pumice.cli.compare", "Play a workload under several policies, and say which is better."),
     "record": ("pumice.cli.record", "Record what a scheduler of a live cluster would see; take over recordings without their names."),
@@ -39,7 +39,7 @@ COMMANDS = {
     "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),
     "controllers": ("pumice.cli.controllers", "Run Volcano's controllers, in the place of vc-controller-manager."),
     "webhooks": ("pumice.cli.webhooks", "Serve Volcano's admission webhooks, in the place of vc-webhook-manager."),
-    "admission-secret": ("pumice.cli.admission_secret", "Make the Secret of the webhooks' certificates, where there is none."),
+    "admission-secret": ("pumice.cli.webhooks", "Make the Secret of the webhooks' certificates, where there is none."),
     "job": ("pumice.cli.job", "Run, look at, suspend, resume and delete Volcano's jobs."),
     "queue": ("pumice.cli.queue", "Create, look at, open, close and delete Volcano's queues."),
     "pod": ("pumice.cli.pod", "Look at the pods of Volcano's jobs."),
@@ -47,7 +47,7 @@ COMMANDS = {
     "jobtemplate": ("pumice.cli.flows", "Create, look at and delete JobTemplates, which JobFlows make jobs of."),
     "get": ("pumice.cli.get", "Show objects, as kubectl get does."),
     "apply": ("pumice.cli.apply", "Create or change objects so that they are as files say."),
-    "completion": ("pumice.cli.completion", "Print what a shell needs to complete commands, options, files, kinds."),
+    "completion": ("pumice.cli.main", "Print what a shell needs to complete commands, options, files, kinds."),
 }
 
 #: Volcano's short names of programs, and the commands that they are
@@ -94,6 +94,18 @@ class _Lazy(click.Group):
 @click.version_option(__version__, prog_name="pumice")
 def cli() -> None:
     """Pumice, a batch scheduler for Kubernetes."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script for SHELL, for instance: source <(pumice completion bash)."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None
+    click.echo(made(context.find_root().command, {}, "pumice", "_PUMICE_COMPLETE").source())
 
 
 def main() -> None:

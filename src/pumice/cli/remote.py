@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pumice.api.kinds import Kind
+from pumice.api.kinds import COMMANDS, Kind, ObjectRef
 from pumice.cli.data_dir import DataDir
 from pumice.client.access import Access
 from pumice.client.client import Client
@@ -30,7 +30,7 @@ from pumice.client.transport import ApiError, KubeError, ListScope, as_dict
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
 
 T = TypeVar("T")
-Command = Callable[..., None]
+Command = Callable[..., Any]
 
 
 class Remote:
@@ -114,3 +114,45 @@ async def listed(client: Client, scope: ListScope) -> list[dict[str, Any]]:
     """All objects of a scope, by namespace and name."""
     found = [as_dict(raw) async for page in client.pages(scope, limit=500) for raw in page.items]
     return sorted(found, key=lambda item: (item["metadata"].get("namespace") or "", item["metadata"]["name"]))
+
+
+def name_option(letter: str, what: str) -> Callable[[Command], Command]:
+    """Gives a command `name`: `job view train` and `job view -N train` are the same."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_name(*args: Any, word: str | None, name: str | None, **rest: Any) -> Any:
+            if (word is None) == (name is None):
+                raise click.UsageError(f"say {what}'s name, and once: as an argument or with {letter}/--name")
+            return command(*args, name=word or name, **rest)
+
+        option = click.option(letter, "--name", help=f"{what.capitalize()}'s name; or as an argument.")
+        return click.argument("word", metavar="[NAME]", required=False)(option(with_name))
+
+    return decorate
+
+
+# Orders to jobs and queues: Command objects, which the controllers take and follow, as vcctl gives them.
+
+
+async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> None:
+    """Order an action of the object as it is now: a new one under its name is not meant."""
+    target = as_dict(await client.get(resource, ref))
+    owner = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": ref.name,
+        "uid": target["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    namespace = ref.namespace or "default"  # queues have none, Commands must
+    command: dict[str, Any] = {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": {"generateName": f"{ref.name}-{action.lower()}-", "namespace": namespace, "ownerReferences": [owner]},
+        "target": owner,
+        "action": action,
+    }
+    made = as_dict(await client.create(COMMANDS, command, namespace))
+    click.echo(f"command.bus.volcano.sh/{made['metadata']['name']} created")

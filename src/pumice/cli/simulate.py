@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
-from pumice.cli.report.progress import Progress
-from pumice.cli.report.simulation import curve_table, tables
+from pumice.cli.report.simulation import Progress, curve_table, tables
 from pumice.cli.report.tables import print_table
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json

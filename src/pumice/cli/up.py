@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import shlex
 import shutil
 import signal
@@ -19,7 +20,6 @@ import click
 
 from pumice import memory
 from pumice.api.errors import InputError
-from pumice.cli.daemon import Detached, detach
 from pumice.cli.data_dir import DataDir, own_name
 
 if TYPE_CHECKING:
@@ -190,3 +190,66 @@ def _explained(error: OSError, host: str, port: int) -> Exception:
     if error.errno not in reasons:
         return error
     return InputError(reasons[error.errno](), where="--host" if error.errno == errno.EADDRNOTAVAIL else "--port")
+
+
+# `pumice up -d`: the parent waits until the child says that all is up, or why not, and leaves it alone then.
+
+
+class Detached:
+    """One end of the pipe between the two."""
+
+    def __init__(self, pipe: int, child: int, place: DataDir) -> None:
+        self._pipe = pipe
+        self._child = child  #: 0 in the child
+        self._place = place
+
+    @property
+    def is_parent(self) -> bool:
+        return self._child != 0
+
+    def report(self) -> int:
+        """In the parent: print what the child says; the exit code. Who interrupts the waiting ends the child; until here signals wait."""
+        try:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
+            with os.fdopen(self._pipe) as pipe:
+                said = pipe.read()
+        except KeyboardInterrupt:
+            os.kill(self._child, signal.SIGTERM)
+            os.waitpid(self._child, 0)
+            raise
+        click.echo(said.removesuffix("\0"), nl=False)
+        if said.endswith("\0"):
+            return 0
+        status = os.waitpid(self._child, 0)[1]
+        return os.waitstatus_to_exitcode(status)
+
+    def say(self, text: str) -> None:
+        """In the child: to who waits."""
+        os.write(self._pipe, f"{text}\n".encode())
+
+    def let_go(self) -> None:
+        """In the child: all is up."""
+        os.write(self._pipe, b"\0")
+        os.close(self._pipe)
+        os.dup2(1, 2)
+
+
+def detach(place: DataDir) -> Detached:
+    """Fork. The child has a session of its own; what it prints goes to the log, what goes wrong before it lets go to the parent too."""
+    place.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    read, write = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        os.close(write)
+        return Detached(read, child, place)
+    os.close(read)
+    os.setsid()
+    log = os.open(place.log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (log, 1), (write, 2)):
+        os.dup2(source, target)
+    os.close(log)
+    os.close(nothing)
+    return Detached(write, 0, place)

@@ -1,24 +1,49 @@
-"""From the options of `pumice up` to what is wanted: nodes and other objects, the policy, the stages."""
+"""From the options of `pumice up` to what is wanted: nodes and other objects, the objects of files, the policy, the stages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
+import msgspec
 
-from pumice.api.manifests import ConfigText
-from pumice.cli.clusters import read_cluster_file
-from pumice.cli.embedded import UpRequest
+from pumice.api import yaml
+from pumice.api.errors import InputError
+from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cli.inputs import read_file
 from pumice.cli.up import NODES
+from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
-from pumice.cluster.nodes.stage import read_stages
+from pumice.cluster.nodes.stage import Stages, read_stages
+from pumice.controllers.objects import Object
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config.configurations import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
+
+
+class UpRequest(msgspec.Struct, frozen=True):
+    """What `pumice up` was asked for."""
+
+    policy: Policy
+    stages: Stages
+    objects: Sequence[Object] = ()  #: nodes and whatever else is to be there from the start
+    given: Sequence[Given] = ()  #: the same, from files
+    submitted: Sequence[Given] = ()  #: what is created once all is up
+    conf: Sequence[Path] = ()  #: the files that `load` reads
+    load: Callable[[], Policy] | None = None  #: the policy anew. Raises InputError
+    speed: float = 1.0
+    host: str = "127.0.0.1"
+    port: int = 0
+    plain: bool = False
+    data: Path | None = None
+    recover: bool = False  #: go on without what is damaged in `data`
+    archive: Path | None = None  #: a file that `pumice export` has written, to begin with
+    record: str = ""  #: the folder of the black box; empty: none
 
 
 def wanted(
@@ -72,3 +97,80 @@ def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: S
     for note in notes:
         click.echo(note, err=True)
     return policy
+
+
+# The objects of a file that a cluster of our own begins with, and the configurations among them.
+#
+# Each object knows where it stands, so that what is wrong with it is told with file and line.
+
+
+class Given(NamedTuple):
+    """One object of a file."""
+
+    obj: Object
+    document: yaml.Document
+    path: tuple[str | int, ...]  #: of the object in its document
+
+    def wrong(self, message: str, field: str = "") -> InputError:
+        metadata = self.obj["metadata"]
+        name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+        return self.document.error(message, (*self.path, *_steps(field)), f"{self.obj['kind']} {name}".strip())
+
+    def refused(self, error: StatusError) -> InputError:
+        """In the server's words, with the line of the first field that is at fault."""
+        causes = (error.details or {}).get("causes") or ()
+        if not causes:
+            return self.wrong(error.message)
+        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+        return self.wrong(causes[0]["message"] + more, causes[0]["field"])
+
+    def configurations(self) -> Iterator[ConfigText]:
+        """Of the scheduler, if this is a ConfigMap that holds one."""
+        data = self.obj.get("data")
+        if self.obj["kind"] == "ConfigMap" and isinstance(data, dict):
+            texts = {key: text for key, text in data.items() if isinstance(text, str)}
+            yield from configurations_of(texts, self.document.where, lambda key: self.document.line((*self.path, "data", key)))
+
+
+def _steps(field: str) -> Iterator[str | int]:
+    """The path `spec.containers[0].image` step by step."""
+    for step in re.findall(r"[^.\[\]]+", field):
+        yield int(step) if step.isdigit() else step
+
+
+class ClusterFile(NamedTuple):
+    """What a file holds, in its order."""
+
+    objects: list[Given]
+    configurations: list[ConfigText]
+
+
+def read_cluster_file(path: str) -> ClusterFile:
+    """Lists are taken apart. Raises InputError."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+    read = ClusterFile([], [])
+    for document in yaml.documents(text, path):
+        if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
+            read.configurations.append(ConfigText("", path, document.line(), document.value, document))
+            continue
+        for one in _objects(document, document.value, ()):
+            read.objects.append(one)
+            read.configurations.extend(one.configurations())
+    return read
+
+
+def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -> Iterator[Given]:
+    if isinstance(value, dict) and isinstance(value.get("items"), list):
+        for number, item in enumerate(value["items"]):
+            yield from _objects(document, item, (*path, "items", number))
+        return
+    types = {"apiVersion": str, "kind": str, "metadata": dict}
+    if not isinstance(value, dict) or not all(isinstance(value.get(field), its_type) for field, its_type in types.items()):
+        raise document.error("not a Kubernetes object; it needs apiVersion, kind and metadata", path)
+    for field in ("name", "namespace"):
+        if not isinstance(value["metadata"].get(field, ""), str):
+            raise document.error("is to be a string", (*path, "metadata", field))
+    yield Given(value, document, path)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from pumice.api.errors import did_you_mean
-from pumice.cli.clusters import Given
+from pumice.cli.up_options import Given
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane

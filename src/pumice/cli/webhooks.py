@@ -1,4 +1,4 @@
-"""`pumice webhooks`: Volcano's admission webhooks, in the place of vc-webhook-manager."""
+"""`pumice webhooks`: Volcano's admission webhooks, in the place of vc-webhook-manager; `pumice admission-secret`: their certificates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ import click
 
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.kinds import ObjectRef
 from pumice.cli.replica_flags import SPELLINGS, access_of, options, switch, tell_of
+from pumice.client.access import Access
+from pumice.client.client import Client
+from pumice.client.resolve_access import find
 from pumice.client.transport import KubeError
 from pumice.controllers import admission
-from pumice.live.lifecycle import set_up
-from pumice.live.webhooks.hooks import HOOKS, Caller, Webhook
+from pumice.live.lifecycle import WallClock, set_up
+from pumice.live.webhooks.certificates import UNRENEWED_DAYS, ClusterSecret
+from pumice.live.webhooks.hooks import HOOKS, SERVICE, Caller, Webhook
 from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
 
 log = logging.getLogger(__name__)
@@ -147,3 +152,28 @@ def _resource_groups(path: str) -> list[dict[str, Any]]:
             raise document.error("is not a list of groups", ("resourceGroups",))
         groups += found or []
     return groups
+
+
+# `pumice admission-secret`: the certificates, for who mounts them: the part of Volcano's `gen-admission-secret.sh`.
+#
+# Volcano's chart runs it once, before the webhooks start. Nobody renews what it makes, so that is valid for long. A Secret that is there
+# stays.
+
+
+@click.command()
+@click.option("--service", default=SERVICE, show_default=True, help="The service that API servers reach the webhooks by.")
+@click.option("--namespace", default="volcano-system", show_default=True, help="Its namespace, and the Secret's.")
+@click.option("--secret", default=SECRET, show_default=True, help="The Secret to make.")
+@click.option("--kubeconfig", default="", help="A kubeconfig file. Default: KUBECONFIG, ~/.kube/config, the pod's service account.")
+def admission_secret(service: str, namespace: str, secret: str, kubeconfig: str) -> None:
+    """Make the Secret of the webhooks' certificates (ca.crt, tls.crt, tls.key), where there is none."""
+    set_up("text", 0)
+    try:
+        asyncio.run(_ensure(find(kubeconfig), Caller(namespace, service), secret))
+    except KubeError as error:
+        sys.exit(f"the API server refused: {error}")
+
+
+async def _ensure(access: Access, caller: Caller, secret: str) -> None:
+    async with Client(access) as client:
+        await ClusterSecret(client, ObjectRef(secret, caller.namespace), caller.service_hosts, WallClock(), UNRENEWED_DAYS).ensure()
