@@ -12,8 +12,8 @@ from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server
 from pumice.controllers.controller import Controller
-from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
+from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.live.controllers.loop import Controllers
 
 JOBS, GROUPS, QUEUES = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"

@@ -12,9 +12,9 @@ from pumice.client.client import Client
 from pumice.client.transport import ApiError, KubeError, NoAnswer
 from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers import kinds
-from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair
+from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.live.lifecycle import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 

@@ -33,10 +33,10 @@ from pumice.cluster.store_lister import StoreLister, StoreWrites
 from pumice.cluster.volcano_admission import default_queues, volcano_rules
 from pumice.controllers.admission import Settings
 from pumice.controllers.controller import Controller
-from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.kubernetes.service_account import RootCertificates
 from pumice.controllers.objects import Object, field
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 

@@ -11,9 +11,9 @@ from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
 from pumice.controllers import kinds
-from pumice.controllers.admission import lifecycle, pod_template
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, loop, one_of, readable
+from pumice.controllers.admission.task import policy_problems, template_problems
 from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, spec_of
 from pumice.controllers.volcano.job import spec as job_spec
@@ -131,7 +131,7 @@ def _job(job: Object) -> Iterator[Problem]:
         yield Problem("spec.tasks", "No task specified in job spec; describe the pods of at least one")
     if spec.get("minSuccess") is not None and spec["minSuccess"] < 1:
         yield Problem("spec.minSuccess", f"{spec['minSuccess']} pods succeed at once; write 1 or more, or leave it out")
-    yield from lifecycle.problems(spec.get("policies") or [], "spec.policies")
+    yield from policy_problems(spec.get("policies") or [], "spec.policies")
     yield from topology(spec.get("networkTopology"), "spec.networkTopology")
 
 
@@ -141,7 +141,7 @@ def _tasks(job: Object) -> Iterator[Problem]:
     for index, task in enumerate(job_spec.tasks(job)):
         field = f"spec.tasks[{index}]"
         yield from _task_name(job, names, index, field)
-        yield from lifecycle.problems(task.get("policies") or [], f"{field}.policies")
+        yield from policy_problems(task.get("policies") or [], f"{field}.policies")
         yield from readable(f"{field}.template", _template(task, field))
         yield from _partitions(task, field)
         graph[names[index]] = list((task.get("dependsOn") or {}).get("name") or ())
@@ -165,7 +165,7 @@ def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterato
 
 
 def _template(task: Object, field: str) -> Iterator[Problem]:
-    yield from pod_template.problems(task.get("template") or {}, f"{field}.template")
+    yield from template_problems(task.get("template") or {}, f"{field}.template")
     yield from _numa(task, field)
 
 

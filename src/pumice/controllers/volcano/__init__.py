@@ -1,1 +1,1 @@
-"""Volcano's CronJob: jobs at the times of a schedule. `schedule` reads and computes the times, `controller` makes the jobs."""
+"""Volcano's controllers: Jobs, JobFlows, CronJobs, PodGroups, queues, HyperNodes, finished jobs."""

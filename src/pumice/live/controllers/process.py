@@ -24,11 +24,11 @@ from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.controllers import kinds
 from pumice.controllers.controller import Controller
-from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.objects import name_of, spec_of, status_of
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
+from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.volcano.jobflow import Probe, Reachable
 from pumice.http.listener import Listener
 from pumice.http.pool import fetch

@@ -1,6 +1,6 @@
 """What a job's plugins add: objects beside its pods, and environment, volumes or commands inside them.
 
-One file a plugin, all of the shape `JobPlugin`. Some imply others: a framework that has to find its peers implies `svc`, MPI also
+All have the shape `JobPlugin`. Some imply others: a framework that has to find its peers implies `svc`, MPI also
 `ssh`. Arguments are written like command line flags.
 """
 
@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pumice.controllers.objects import Object, spec_of
-from pumice.controllers.volcano.job.plugins.hcclrank import HcclRank
-from pumice.controllers.volcano.job.plugins.mpi import Mpi
+from pumice.controllers.volcano.job.plugins.distributed_framework import HcclRank, Mpi, Pytorch, Ray, Tensorflow
 from pumice.controllers.volcano.job.plugins.plugin import Env, JobPlugin
-from pumice.controllers.volcano.job.plugins.pytorch import Pytorch
-from pumice.controllers.volcano.job.plugins.ray import Ray
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import RingsConfigMap
 from pumice.controllers.volcano.job.plugins.ssh import KeyPairs, Ssh, SshKeyPair
 from pumice.controllers.volcano.job.plugins.svc import Svc
-from pumice.controllers.volcano.job.plugins.tensorflow import Tensorflow
 
 PLUGINS: Mapping[str, Callable[[Sequence[str]], JobPlugin]] = {
     "env": Env,

@@ -22,6 +22,7 @@ FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 FOLDER = ".ssh"
 PORT = "22"
 READ_BY_OWNER = 0o600
+BITS = 2048
 
 
 class SshKeyPair(NamedTuple):
@@ -66,3 +67,14 @@ def _client_configuration(job: Object, port: int) -> str:
         for host in hosts(job, task):
             lines += [f"Host {host.partition('.')[0]}", f"  HostName {host}", f"  Port {port}"]
     return "\n".join(lines) + "\n"
+
+
+def rsa_key_pair() -> SshKeyPair:
+    """A new one, made by chance: so whoever runs the controllers passes this to them."""
+    from cryptography.hazmat.primitives import serialization  # is not for those who make no keys
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=BITS)
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return SshKeyPair(private.decode(), public.decode())

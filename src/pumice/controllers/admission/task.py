@@ -1,14 +1,28 @@
-"""Rules for the pod template of a task: what would make every pod of it be refused."""
+"""Rules for the tasks of a Job: a pod template whose pods would not be refused, and lifecycle policies, which Jobs have as a whole, too."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 
+from pumice.api.times import duration
 from pumice.controllers.admission.problem import A_LABEL, Problem, amounts, is_label, one_of
 from pumice.controllers.objects import Object, spec_of
+from pumice.controllers.volcano.job.event import ANY, events_of
+
+EVENTS = (ANY, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
+ACTIONS = (
+    "AbortJob",
+    "RestartJob",
+    "RestartTask",
+    "RestartPod",
+    "RestartPartition",
+    "TerminateJob",
+    "CompleteJob",
+    "ResumeJob",
+)
 
 
-def problems(template: Object, field: str) -> Iterator[Problem]:
+def template_problems(template: Object, field: str) -> Iterator[Problem]:
     spec = spec_of(template)
     yield from one_of(spec.get("restartPolicy") or None, ("Always", "OnFailure", "Never"), f"{field}.spec.restartPolicy")
     if not spec.get("containers"):
@@ -61,3 +75,38 @@ def _resources(resources: Object, field: str) -> Iterator[Problem]:
         if amount > limits.get(name, amount):
             found, most = resources["requests"][name], resources["limits"][name]
             yield Problem(f"{field}.requests.{name}", f'"{found}" is more than the limit "{most}"; write at most that')
+
+
+def policy_problems(policies: Sequence[Object], field: str) -> Iterator[Problem]:
+    seen: set[str | int] = set()
+    for index, policy in enumerate(policies):
+        where = f"{field}[{index}]"
+        yield from _policy(policy, where)
+        events: list[str | int] = [*dict.fromkeys(events_of(policy))]
+        answered = [*events, policy["exitCode"]] if policy.get("exitCode") is not None else events
+        for cause in answered:
+            if cause in seen:
+                what = "event" if isinstance(cause, str) else "exitCode"
+                yield Problem(where, f"duplicate {what} {cause}: an earlier policy answers it already; keep one of them")
+            seen.add(cause)
+    if ANY in seen and sum(isinstance(cause, str) for cause in seen) > 1:
+        yield Problem(field, f"if there's {ANY} here, no other policy should be here: it answers every event; leave the others out")
+
+
+def _policy(policy: Object, where: str) -> Iterator[Problem]:
+    events, exit_code = events_of(policy), policy.get("exitCode")
+    if events and exit_code is not None:
+        yield Problem(where, "must not specify event and exitCode simultaneously; write one of them")
+    if not events and exit_code is None:
+        yield Problem(where, "either event and exitCode should be specified; write one of them")
+    if exit_code == 0:
+        yield Problem(f"{where}.exitCode", "0 is not a valid error code, for it means success; write that of a failure")
+    for event in events:
+        if event not in EVENTS:
+            yield Problem(f"{where}.event", f'invalid policy event "{event}"; write one of {", ".join(EVENTS)}')
+    if policy.get("action") not in ACTIONS:
+        yield Problem(f"{where}.action", f'invalid policy action "{policy.get("action") or ""}"; write one of {", ".join(ACTIONS)}')
+    try:
+        duration(policy.get("timeout") or "0")
+    except ValueError as error:
+        yield Problem(f"{where}.timeout", str(error))
