@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, why_refused, written
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.pod_defaults import qos_class
+from pumice.cluster.apiserver.pod_spec import qos_class
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError, forbidden
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from pumice.api.quantity import quantity
-from pumice.cluster.apiserver.pod_checks import spec_causes
+from pumice.cluster.apiserver.pod_spec import spec_causes
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import matches_selector
 

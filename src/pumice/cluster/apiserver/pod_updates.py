@@ -6,8 +6,7 @@ from typing import Any
 
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.pod_checks import resource_causes, spec_causes
-from pumice.cluster.apiserver.pod_defaults import qos_class
+from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
 from pumice.cluster.apiserver.schema import Object
 
 Causes = list[tuple[str, str]]

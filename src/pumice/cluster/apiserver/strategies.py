@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.cluster.apiserver import object_checks, pod_defaults, pod_updates
+from pumice.cluster.apiserver import object_checks, pod_spec, pod_updates
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.pod_defaults import default_spec
+from pumice.cluster.apiserver.pod_spec import default_spec
 from pumice.cluster.apiserver.schema import Object, shape_of
 
 # Defaults of the other built-in kinds.
@@ -265,7 +265,7 @@ _PLAIN = Strategy()
 _WITH_STATUS = Strategy(begin=_no_status)
 
 _TABLE = {
-    "pods": Strategy(pod_defaults.begin, pod_defaults.default_pod, pod_updates.causes),
+    "pods": Strategy(pod_spec.begin, pod_spec.default_pod, pod_updates.causes),
     "nodes": Strategy(default=default_node, causes=object_checks.node_causes),
     "namespaces": Strategy(begin_namespace, default_namespace),
     "services": Strategy(_no_status, default_service, object_checks.service_causes),

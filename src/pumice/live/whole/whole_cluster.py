@@ -19,9 +19,8 @@ from pumice.api.errors import InputError
 from pumice.client.transport import Transport
 from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.server import EventExpiry
-from pumice.cluster.clock import VirtualClock
+from pumice.cluster.clock import VirtualClock, VirtualLoop
 from pumice.cluster.control_plane import ControlPlane
-from pumice.cluster.virtual_loop import VirtualLoop
 from pumice.live.scheduler.loop import CycleObserver
 from pumice.live.scheduler.options import Options
 from pumice.live.whole.faults import FaultyTransport, SkewedClock
