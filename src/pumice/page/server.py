@@ -34,13 +34,12 @@ from pumice.live.scheduler.loop import Scheduler
 from pumice.page.expected import Expected
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
-from pumice.page.past import LastMinutes, PastChange
 from pumice.page.policy import told_policy
 from pumice.page.questions import PageAnswers
 from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
 from pumice.page.simulations import Simulations
-from pumice.page.told import History, Rows, Told
+from pumice.page.told import History, LastMinutes, PastChange, Rows, Told
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:

@@ -1,13 +1,14 @@
 """What readers have been told, and what has changed since: of all nodes, jobs and queues, only those are looked at that were touched.
 
-Rows are kept as the JSON that was sent, so that a row which came back to what it was is not sent again. What queues held over the last hour
-is kept too, a point each half minute, for tabs that are opened later.
+Rows are kept as the JSON that was sent, so that a row which came back to what it was is not sent again. What was told in the last minutes
+is kept for who goes back over them, and what queues held over the last hour, a point each half minute, for tabs that are opened later.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,6 +24,8 @@ from pumice.scheduler.model.task import Task
 KINDS = ("nodes", "jobs", "queues")
 Rows = dict[str, bytes | None]  #: by name; None is gone
 _encode = msgspec.json.encode
+KEPT_S = 600.0
+KEPT_BYTES = 16 * 1024 * 1024
 
 
 class Touched(Index):
@@ -169,3 +172,55 @@ class History:
 def _loose(cluster: Cluster, key: str) -> Task | None:
     task = cluster.tasks.get(key.removeprefix(LOOSE))
     return task if task is not None and task.job is None else None
+
+
+# The last minutes, for who goes back over them: the state as it was then, and what has changed since, as readers were told it.
+#
+# Bounded in time and in bytes; what is too old becomes part of the state.
+
+
+class PastChange(NamedTuple):
+    """One message to readers. `at` is the cluster's time, `cycle` the number of the last one then."""
+
+    number: int
+    at: float
+    cycle: int
+    rows: Mapping[str, Mapping[str, bytes | None]]
+    cycles: list[bytes]
+
+    @property
+    def size(self) -> int:
+        return sum(len(name) + len(row or b"") for rows in self.rows.values() for name, row in rows.items()) + sum(map(len, self.cycles))
+
+
+class LastMinutes:
+    """States and messages of the last minutes. The clock is in seconds since whenever."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.first = PastChange(0, 0.0, 0, {}, [])  #: the state before `changes`, once there is one; its cycles are not kept
+        self._rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
+        self._noted: deque[tuple[float, int, PastChange]] = deque()
+        self._size = 0
+
+    @property
+    def changes(self) -> list[PastChange]:
+        return [change for _, _, change in self._noted]
+
+    def note(self, change: PastChange) -> None:
+        now_s, size = self._clock(), change.size
+        self._noted.append((now_s, size, change))
+        self._size += size
+        while self._noted and (not self.first.number or self._size > KEPT_BYTES or self._noted[0][0] < now_s - KEPT_S):
+            self._fold()
+
+    def _fold(self) -> None:
+        _, size, change = self._noted.popleft()
+        self._size -= size
+        for kind, rows in change.rows.items():
+            for name, row in rows.items():
+                if row is None:
+                    self._rows[kind].pop(name, None)
+                else:
+                    self._rows[kind][name] = row
+        self.first = change._replace(rows=self._rows, cycles=[])
