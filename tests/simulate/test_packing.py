@@ -15,8 +15,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.packing.cards import Ask, Cards
-from pumice.scheduler.plugins.packing.fragments import PodShape, TypicalPods
+from pumice.scheduler.plugins.packing.cards import Ask, Cards, PodShape, TypicalPods
 from pumice.simulate import arrivals
 from pumice.simulate.gauges import kind_of
 from pumice.simulate.inputs import Source

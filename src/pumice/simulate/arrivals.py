@@ -21,8 +21,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
-from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE
-from pumice.scheduler.plugins.packing.fragments import PodShape, TypicalPods
+from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, PodShape, TypicalPods
 from pumice.scheduler.plugins.packing.rule import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.gauges import kind_of

@@ -14,8 +14,7 @@ import numpy as np
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MEMORY, Vector
-from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, Ask, Cards, Lefts
-from pumice.scheduler.plugins.packing.fragments import Column, PodShape, TypicalPods
+from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, Ask, Cards, Column, Lefts, PodShape, TypicalPods
 from pumice.simulate.objects import Amounts, amounts_of
 from pumice.simulate.series import Series, SeriesKey
 from pumice.simulate.work import Role

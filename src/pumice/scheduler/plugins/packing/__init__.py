@@ -1,1 +1,1 @@
-"""What the policies for shared GPUs have in common: cards and what is left on them, fragments, the plugin that they are variants of."""
+"""What the policies for shared GPUs have in common: cards, what is left on them and in fragments, the plugin that they are variants of."""

@@ -1,4 +1,4 @@
-"""The cards of each node, and how many thousandths of each are left.
+"""The cards of each node, how many thousandths of each are left, and how much of that is of no use: fragments.
 
 A pod asks for `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. Which ones it has stands in the
 annotation `alibabacloud.com/gpu-index`; where nobody has written it, `choose` says which ones it gets: the fullest that will do.
@@ -6,6 +6,7 @@ annotation `alibabacloud.com/gpu-index`; where nobody has written it, `choose` s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
@@ -22,6 +23,8 @@ GPU_MILLI = "alibabacloud.com/gpu-milli"
 WHOLE = 1000.0
 
 Lefts = NDArray[np.float64]  #: thousandths left
+COVERED = 0.95  #: of all pods are of the kinds that count as typical
+Column = NDArray[np.float64]
 
 
 class Ask(NamedTuple):
@@ -131,3 +134,68 @@ class Cards(Index):
 
     def agrees(self, recount: Self) -> bool:
         return bool((self.left.sum(axis=1) == recount.left.sum(axis=1)).all() and (self.by_kind == recount.by_kind).all())
+
+
+# Fragments: the part of a node's idle GPUs that the typical pods cannot use (FGD, USENIX ATC'23).
+#
+# To a typical pod all of a node's idle cards are a fragment if it cannot run there, or asks for no GPU; else those cards that have less
+# left than it asks of one. The fragments of a node are the mean over the typical pods, by how frequent they are.
+
+
+class PodShape(NamedTuple):
+    """What tells pods apart here."""
+
+    cpu_milli: float
+    ask: Ask
+
+
+class TypicalPods:
+    """The most frequent kinds, as columns [t]."""
+
+    def __init__(self, counts: Counter[PodShape]) -> None:
+        chosen: list[tuple[PodShape, int]] = []
+        covered, total = 0, sum(counts.values())
+        for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            if covered >= COVERED * total:
+                break
+            chosen.append((kind, count))
+            covered += count
+        with_gpu = [(kind, count) for kind, count in chosen if kind.ask.cards]
+        self.weight: Column = np.array([count for _, count in with_gpu], float) / max(covered, 1)
+        self.without = 1.0 - float(self.weight.sum()) if chosen else 0.0  #: the share of those that ask for no GPU
+        self.cpu: Column = np.array([kind.cpu_milli for kind, _ in with_gpu], float)
+        self.cards: Column = np.array([kind.ask.cards for kind, _ in with_gpu], float)
+        self.milli: Column = np.array([kind.ask.milli for kind, _ in with_gpu], float)
+
+    def fragments(self, cpu: Column, left: Lefts) -> Column:
+        """Per node, in thousandths of cards: of its idle CPU and what is left on its cards [n, card]."""
+        fine, small = self._by_kind(left)
+        return self._mean(cpu, left.sum(axis=1), fine, small)
+
+    def after_whole(self, cpu: Column, left: Lefts, ask: Ask) -> Column:
+        """The same once a pod has taken whole cards (or none)."""
+        fine, small = self._by_kind(left)
+        return self._mean(cpu, left.sum(axis=1) - ask.cards * WHOLE, fine - ask.cards, small)
+
+    def after_share(self, cpu: Column, left: Lefts, milli: float) -> Lefts:
+        """The same [n, card] once a pod has taken a part of that card."""
+        fine, small = self._by_kind(left)
+        now = left[:, :, None]
+        then = now - milli
+        suits, will_suit = now >= self.milli, then >= self.milli
+        fine_then = fine[:, None] - suits + will_suit
+        small_then = small[:, None] + np.where(will_suit, 0.0, then) - np.where(suits, 0.0, now)
+        whole = left.sum(axis=1)[:, None] - milli
+        runs = (cpu[:, None, None] >= self.cpu) & (fine_then >= self.cards)
+        found: Lefts = np.where(runs, small_then, whole[:, :, None]) @ self.weight + whole * self.without
+        return found
+
+    def _by_kind(self, left: Lefts) -> tuple[Lefts, Lefts]:
+        """[n, t] how many cards have enough left, and how much is left on the others."""
+        suits = left[:, :, None] >= self.milli
+        return suits.sum(axis=1), np.where(suits, 0.0, left[:, :, None]).sum(axis=1)
+
+    def _mean(self, cpu: Column, whole: Column, fine: Lefts, small: Lefts) -> Column:
+        runs = (cpu[:, None] >= self.cpu) & (fine >= self.cards)
+        found: Column = np.where(runs, small, whole[:, None]) @ self.weight + whole * self.without
+        return found

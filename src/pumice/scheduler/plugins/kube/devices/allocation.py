@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.devices import DeviceConstraint
-from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, Offered
-from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, ClaimedDevices, RequestedDevices, consumption
-from pumice.scheduler.plugins.kube.devices.selectors import Failed, prevented
-from pumice.scheduler.plugins.kube.devices.use import DeviceUse, InUse
+from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, DeviceUse, InUse, Offered
+from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, ClaimedDevices, Failed, RequestedDevices, consumption, prevented
 
 # Constraints of a claim over the devices that its requests get: one value of an attribute in common, or none twice.
 

@@ -17,7 +17,7 @@ from pumice.api.cel.program import Program, condition
 from pumice.api.cel.run import EACH_EXPRESSION, Purse
 from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.devices import Attribute, Device
-from pumice.scheduler.plugins.kube.devices.selectors import Failed, Selector
+from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
 
 Facts = Mapping[str, Any]
 EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance

@@ -1,4 +1,4 @@
-"""The devices that drivers publish, and which of them a row can reach.
+"""The devices that drivers publish, and which of them a row can reach and which are in use.
 
 Of a pool only the newest generation counts, and only when all its slices are there. A slice is a node's own, or says which nodes reach it
 or each of its devices. Pools, and slices of a pool, are looked at in the order of their names; those whose devices need preparing last.
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from pumice.api.devices import Counter, Device, DeviceTaintRule, ResourceSlice
+from pumice.api.devices import AllocatedDevice, Counter, Device, DeviceTaintRule, ResourceClaim, ResourceSlice
 from pumice.api.pod import NodeSelector
+from pumice.api.quantity import Quantity
 from pumice.api.structs import encode
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices
-from pumice.scheduler.plugins.kube.devices.selectors import taints_by_rules
+from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices, taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:
@@ -200,3 +200,58 @@ def _rows(name: str | None, everywhere: bool | None, selector: NodeSelector | No
     if everywhere:
         return table.alive
     return selector_matches(selector, table) if selector is not None else np.zeros(len(table), bool)
+
+
+# What of the devices is in use: those that somebody has alone, and how much is taken of those that several share.
+
+
+class DeviceUse(NamedTuple):
+    """Of one device by one request. `amounts`: of a shared device what is taken of it; None for one that is had alone."""
+
+    device: DeviceKey
+    amounts: Mapping[str, Quantity] | None = None
+
+
+class InUse:
+    """Counts of devices in use. How often, since two claims may say that they have a device."""
+
+    def __init__(self) -> None:
+        self.alone: dict[DeviceKey, int] = {}  #: never 0
+        self.shares: dict[DeviceKey, int] = {}  #: never 0
+        self.taken: dict[DeviceKey, dict[str, int]] = {}  #: in milli-units, by capacity
+
+    def __contains__(self, device: DeviceKey) -> bool:
+        return device in self.alone or device in self.shares
+
+    def change(self, uses: Iterable[DeviceUse], sign: int) -> None:
+        for device, amounts in uses:
+            _count(self.alone if amounts is None else self.shares, device, sign)
+            taken = self.taken.setdefault(device, {})
+            for name, share in (amounts or {}).items():
+                taken[name] = taken.get(name, 0) + sign * share.milli
+            if device not in self.shares:
+                del self.taken[device]
+
+    def room(self, device: DeviceKey, has: Mapping[str, int], more: Mapping[str, Quantity]) -> bool:
+        """Whether so much more can be taken of a shared device: in milli-units it has so much."""
+        taken = self.taken.get(device, {})
+        return all(taken.get(name, 0) + amount.milli <= has[name] for name, amount in more.items())
+
+
+def _count(counts: dict[DeviceKey, int], device: DeviceKey, sign: int) -> None:
+    count = counts.get(device, 0) + sign
+    if count:
+        counts[device] = count
+    else:
+        del counts[device]
+
+
+def uses_of(claim: ResourceClaim) -> list[DeviceUse]:
+    """What the claim's object says that it has. Who only watches uses nothing."""
+    results = claim.status.allocation.devices.results if claim.status.allocation else None
+    return [_use(result) for result in results or () if not result.admin_access]
+
+
+def _use(result: AllocatedDevice) -> DeviceUse:
+    shared = result.share_id is not None
+    return DeviceUse((result.driver, result.pool, result.device), (result.consumed_capacity or {}) if shared else None)

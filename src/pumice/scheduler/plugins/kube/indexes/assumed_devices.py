@@ -23,10 +23,8 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, uses
 from pumice.scheduler.plugins.kube.devices.claims import special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.extended_resources import Served, claim_for, classes_by_resource
-from pumice.scheduler.plugins.kube.devices.pools import DevicePools
-from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Unclear, wanted_by
-from pumice.scheduler.plugins.kube.devices.selectors import Failed
-from pumice.scheduler.plugins.kube.devices.use import InUse, uses_of
+from pumice.scheduler.plugins.kube.devices.pools import DevicePools, InUse, uses_of
+from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
 NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: placed here; nobody has written yet what their claims get
