@@ -53,6 +53,7 @@ def test_a_view_of_some_rows_shows_these() -> None:
     assert view.names == [f"n{number}" for number in chosen]
     assert view.allocatable[0].tolist() == [1000 * (number + 1) for number in chosen]
     assert view.idle[0].tolist() == [1000 * (number + 1) - 1000 * (number == 2) for number in chosen]
+    assert view.future_idle.tolist() == view.idle.tolist(), "nobody leaves, nothing is promised"
 
 
 def test_showing_some_rows_copies_no_others() -> None:

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.alike import Member, filled
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.model.job import Job
@@ -254,16 +253,15 @@ def explain(evaluation: Evaluation, among: Mask | None = None) -> FitErrors:
     table, template = evaluation.table, evaluation.template
     counts: Counter[str] = Counter()
     active = table.alive.copy() if among is None else table.alive & among
-    nodes = int(active.sum())
-    future = View(table).future_idle
+    nodes = int(np.count_nonzero(active))
     for column, amount in zip(template.columns, template.amounts, strict=True):
-        short = active & ~(future[column] > amount - EPSILON)
-        counts[f"Insufficient {table.dimensions.names[column]}"] += int(short.sum())
+        short = active & ~(table.future_idle_in(column) > amount - EPSILON)
+        counts[f"Insufficient {table.dimensions.names[column]}"] += int(np.count_nonzero(short))
         active &= ~short
     final = np.zeros(len(table), bool)
     for refused in evaluation.refusals():
         hits = active & refused.where
-        counts[refused.reason.text] += int(hits.sum())
+        counts[refused.reason.text] += int(np.count_nonzero(hits))
         if refused.reason.final:
             active &= ~hits
             final |= hits

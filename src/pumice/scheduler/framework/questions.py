@@ -215,11 +215,11 @@ class Questions:
 
     def best_node(self, task: Task, evaluation: Evaluation, candidates: Mask) -> int:
         """The row that a plugin chose, else the best by score; -1 for none."""
-        for method in self.plugins.flat["best_node"]:
-            row = method(task, evaluation.totals(candidates))
-            if row is not None:
-                return int(row)
-        return evaluation.best(candidates)
+        if not self.has_best_node or not candidates.any():
+            return evaluation.best(candidates)
+        totals = evaluation.totals(candidates)
+        chosen = (row for method in self.plugins.flat["best_node"] if (row := method(task, totals.copy())) is not None)
+        return -1 if evaluation.rejected else int(next(chosen, totals.argmax()))
 
     def gradients(self, job: Job, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
         """Groups of HyperNodes to try for a job, the best group first. The first plugin with the hook decides."""

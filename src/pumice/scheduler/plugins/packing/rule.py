@@ -61,9 +61,7 @@ class Packing(Plugin):
     def best_node(self, task: Task, totals: Scores) -> int | None:
         if self.args.tie_break == "name":
             return None
-        best = np.flatnonzero((totals == totals.max()) & np.isfinite(totals))
-        if not len(best):
-            return None
+        best = np.flatnonzero(totals == totals.max())
         if self.args.tie_break == "random":
             return int(best[self.draw(task, len(best))])
         idle = self.session.nodes.idle[CPU, best] / CPU_MILLI + self.cards.left[best].sum(axis=1) / GPU_MILLI

@@ -16,9 +16,9 @@ class RandomNode(Packing):
     def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
         return np.zeros(len(nodes))
 
-    def best_node(self, task: Task, totals: Scores) -> int | None:
+    def best_node(self, task: Task, totals: Scores) -> int:
         rows = np.flatnonzero(np.isfinite(totals))
-        return int(rows[self.draw(task, len(rows))]) if len(rows) else None
+        return int(rows[self.draw(task, len(rows))])
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
         cards = np.flatnonzero(self.cards.left[row] >= ask.milli)
