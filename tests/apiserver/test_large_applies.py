@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.managed_fields import difference, leaves
+from pumice.cluster.apiserver.managed_fields import SharedFields, difference, leaves, to_fields
 from tests.apiserver.made import store
 
 
@@ -94,3 +94,14 @@ def test_a_difference_is_that_of_the_leaves(old: dict[str, Any], new: dict[str, 
     changed, gone = difference(shape, old, new)
     assert changed == {path for path, value in is_now.items() if path not in was or was[path] != value}
     assert gone == was.keys() - is_now.keys()
+
+
+repeated = st.fixed_dictionaries({}, optional={"containers": st.lists(a_container, max_size=3), "nodeName": names})
+
+
+@given(st.lists(st.fixed_dictionaries({"metadata": metadata}, optional={"spec": repeated})))
+def test_the_fields_of_a_new_object_are_those_of_its_leaves(objects: list[dict[str, Any]]) -> None:
+    shape, shared = store().kind("pods").shape, SharedFields(40)  # which is soon full
+    for obj in objects:
+        fields, paths = shared.of(shape, obj), set(leaves(shape, obj))
+        assert (fields, shared.read(fields)) == (to_fields(paths), paths)

@@ -127,7 +127,8 @@ def item_step(shape: Shape, item: Any) -> str:
     """How an item of a keyed list or a set is called in a path."""
     if shape.is_set or not isinstance(item, dict):
         return f"v:{_as_text(item)}"
-    return f"k:{_as_text({key: value for key in shape.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None})}"
+    keys = {key: value for key in shape.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None}
+    return f"k:{_as_text(keys)}"
 
 
 def _as_text(value: Any) -> str:
@@ -248,18 +249,23 @@ class Ownership:
         self._written.pop(oldest, None)
 
     def entries(self) -> list[Object]:
-        return [self._entry(manager, paths) for manager, paths in self.paths.items() if paths]
+        return [
+            _entry(manager, self._versions[manager], self._times[manager], self._written.get(manager) or _fields(paths))
+            for manager, paths in self.paths.items()
+            if paths
+        ]
 
-    def _entry(self, manager: Manager, paths: Set[Path]) -> Object:
-        entry = {
-            "manager": manager.name,
-            "operation": manager.operation,
-            "apiVersion": self._versions[manager],
-            "time": self._times[manager],
-            "fieldsType": "FieldsV1",
-            "fieldsV1": self._written.get(manager) or _fields(paths),
-        }
-        return entry | ({"subresource": manager.subresource} if manager.subresource else {})
+
+def _entry(manager: Manager, api_version: str, time: str, fields: Object) -> Object:
+    entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": api_version,
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    return entry | ({"subresource": manager.subresource} if manager.subresource else {})
 
 
 def _fields(paths: Set[Path]) -> Object:
@@ -270,35 +276,94 @@ def _fields(paths: Set[Path]) -> Object:
 
 
 class SharedFields:
-    """`fieldsV1` of objects of one form are one object, which is written and read once: what is stored is never changed."""
+    """`fieldsV1` of objects of one form are one object, and so are their parts; each is written and read once, for what is stored is never
+    changed. `room` is about how many names and paths are kept."""
 
     def __init__(self, room: int) -> None:
         self._room = room
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kept = 0
+        self._parts: dict[tuple[Any, ...], Object] = {}  #: by names and ids of what is below them, which the part itself keeps alive
         self._written: dict[frozenset[Path], Object] = {}
-        self._read: dict[int, frozenset[Path]] = {}  #: by id of what is in `_written`
+        self._read: dict[int, tuple[Object, frozenset[Path]]] = {}  #: by the object's id
+
+    def of(self, shape: Shape | None, obj: Object) -> Object:
+        """As `write` of an object's leaves."""
+        fields = self._part("f", self._below(shape, _owned(obj)))
+        return fields if id(fields) in self._read else self._keep(fields, frozenset(from_fields(fields)))
 
     def write(self, paths: frozenset[Path]) -> Object:
-        if paths not in self._written:
-            if len(self._written) >= self._room:
-                self._written, self._read = {}, {}
-            fields = self._written[paths] = to_fields(paths)
-            self._read[id(fields)] = paths
-        return self._written[paths]
+        known = self._written.get(paths)
+        return self._keep(to_fields(paths), paths) if known is None else known
 
     def read(self, fields: Any) -> Set[Path]:
         known = self._read.get(id(fields))
-        return from_fields(fields) if known is None else known
+        return from_fields(fields) if known is None else known[1]
+
+    def _keep(self, fields: Object, paths: frozenset[Path]) -> Object:
+        self._make_room(len(paths))
+        self._written[paths] = fields
+        self._read[id(fields)] = fields, paths
+        return fields
+
+    def _make_room(self, more: int) -> None:
+        if self._kept > self._room:
+            self._forget()
+        self._kept += more
+
+    def _of_value(self, shape: Shape | None, value: Any) -> Object | None:
+        if has_fields(shape, value):
+            below = self._below(shape, value)
+            return self._part("f", below) if below else None
+        if shape is not None and has_items(shape, value):
+            items: Object = {}
+            for item in value:
+                step, fields = item_step(shape, item), self._of_item(shape, item)
+                items[step] = _merged(items[step], fields) if step in items else fields
+            return self._part("k", items) if items else None
+        return _LEAF
+
+    def _of_item(self, shape: Shape, item: Any) -> Object:
+        return self._part(".", self._below(shape.element, item)) if isinstance(item, dict) and not shape.is_set else _LEAF
+
+    def _below(self, shape: Shape | None, value: Object) -> Object:
+        below: Object = {}
+        for key, item in value.items():
+            nested = item.__class__ is dict or item.__class__ is list
+            fields = self._of_value(shape.child(key) if shape is not None else None, item) if nested else _LEAF
+            if fields is not None:
+                below[key] = fields
+        return below
+
+    def _part(self, mark: str, below: Object) -> Object:
+        key = (mark, *below, *map(id, below.values()))
+        part = self._parts.get(key)
+        if part is None:
+            self._make_room(len(key))
+            steps = below if mark == "k" else {f"f:{name}": fields for name, fields in below.items()}
+            part = self._parts[key] = ({".": _LEAF} if mark == "." else {}) | {step: steps[step] for step in sorted(steps)}
+        return part
 
 
-_SHARED = SharedFields(1024)
+_LEAF: Object = {}
+
+
+def _merged(first: Object, second: Object) -> Object:
+    """Of two items with one key."""
+    return {step: _merged(first.get(step, _LEAF), second.get(step, _LEAF)) for step in sorted(first.keys() | second.keys())}
+
+
+_SHARED = SharedFields(200_000)
 
 
 def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
     """All that a new object says, but for its status, belongs to its maker. Changes `obj`."""
     said = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
-    ownership = Ownership([])
-    ownership.give(Manager(manager_name or "unknown", "Update"), set(leaves(kind.shape, said)), kind.api_version, now)
-    obj["metadata"]["managedFields"] = ownership.entries()
+    fields = _SHARED.of(kind.shape, said)
+    manager = Manager(manager_name or "unknown", "Update")
+    obj["metadata"]["managedFields"] = [_entry(manager, kind.api_version, rfc3339(now), fields)] if fields else []
 
 
 def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
