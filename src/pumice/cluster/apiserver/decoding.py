@@ -137,11 +137,17 @@ def _map_test(inner: Test) -> Test:
     return test
 
 
-def conformed(shape: Shape, value: Any, kind_name: str = "") -> tuple[Any, list[str]]:
-    """The value without what does not belong in it, and the paths of unknown fields that were dropped. Raises WrongType."""
+_NOTHING: Object = {}
+
+
+def conformed(shape: Shape, value: Any, kind_name: str = "", stored: Object = _NOTHING) -> tuple[Any, list[str]]:
+    """The value without what does not belong in it, and the paths of unknown fields that were dropped. Raises WrongType.
+
+    Fields that equal those of `stored`, which was looked at before, are fine."""
     unknown: list[str] = []
-    clean = _clean_struct if shape.kind == "struct" else _clean  # of a whole object each part is looked at once, unless it is wrong
-    return clean(shape, value, "", kind_name, unknown), unknown
+    if shape.kind == "struct":  # of a whole object each part is looked at once, unless it is wrong
+        return _clean_struct(shape, value, "", kind_name, unknown, stored), unknown
+    return _clean(shape, value, "", kind_name, unknown), unknown
 
 
 def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> Any:
@@ -167,7 +173,7 @@ def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) 
             raise _wrong_type(shape, value, path, owner)
 
 
-def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> dict[str, Any]:
+def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list[str], stored: Object = _NOTHING) -> dict[str, Any]:
     if type(value) is not dict:
         raise _wrong_type(shape, value, path, owner)
     name = shape.name.rpartition(".")[2] or owner
@@ -181,7 +187,7 @@ def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list
             else:
                 unknown.append(inner)
         elif item is not None:
-            result[key] = _clean(field, item, inner, name, unknown)
+            result[key] = item if key in stored and stored[key] == item else _clean(field, item, inner, name, unknown)
     return result
 
 
@@ -222,10 +228,10 @@ def _go_type(shape: Shape | None) -> str:
 # Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or nobody's business.
 
 
-def shaped(kind: ServedKind, obj: Object, options: WriteOptions) -> Object:
+def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object = _NOTHING) -> Object:
     """The object without what its kind does not know, custom kinds with their defaults. Raises StatusError."""
     try:
-        obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind)
+        obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
     except WrongType as wrong:
         raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}') from None
     tell(kind, [f'unknown field "{path}"' for path in unknown], options)

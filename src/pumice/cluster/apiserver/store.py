@@ -30,6 +30,7 @@ from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.watch import Key, Watch, WatchFilter
 
+_NOTHING: Object = {}
 _DEFAULT = WriteOptions()
 
 
@@ -180,13 +181,16 @@ class Store:
     def update(self, resource: str | ServedKind, obj: Object, subresource: str = "", options: WriteOptions = _DEFAULT) -> Object:
         """Replace an object, or its part that is a subresource. With metadata.resourceVersion set, only if it is still at that version."""
         kind = self.kind(resource)
-        obj = self._taken(kind, obj if options.owned else clone(obj), "", options)
+        if not options.owned:
+            obj = clone(obj)
+        check_head(kind, obj, "")
         metadata = obj["metadata"]
-        key = (metadata.get("namespace") or "default" if kind.namespaced else "", metadata.get("name") or "")
+        key = (str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata.get("name") or ""))
         old = self.ledger.get(kind.storage, key)
+        obj = self._taken(kind, obj, "", options, _untouched(old, subresource))
         if old is None:
             raise kind.not_found(key[1])
-        self._check_version(kind, key[1], metadata, old)
+        self._check_version(kind, key[1], obj["metadata"], old)
         return self.replace(kind, key, old, obj, subresource, options)
 
     def replace(
@@ -236,7 +240,8 @@ class Store:
             fresh = patched(kind, None, patch, key, options, now, subresource)
             return self._created(kind, clone(fresh), namespace, options)
         shown = seen(kind, old)
-        obj = self._taken(kind, clone(patched(kind, shown, patch, key, options, now, subresource)), namespace, options)
+        fresh = clone(patched(kind, shown, patch, key, options, now, subresource))
+        obj = self._taken(kind, fresh, namespace, options, _untouched(old, subresource))
         self._check_version(kind, name, obj["metadata"], old)
         if obj["metadata"].get("name") != name:
             raise status.bad_request("the name of the object does not match the name on the URL")
@@ -274,10 +279,10 @@ class Store:
 
     # Steps of a write
 
-    def _taken(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions) -> Object:
+    def _taken(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions, untouched: Object = _NOTHING) -> Object:
         """The object, the store's own, of the stored form and cleaned of what has no place in it."""
         check_head(kind, obj, namespace)
-        return stored(kind, shaped(kind, obj, options))
+        return stored(kind, shaped(kind, obj, options, untouched))
 
     def _admitted(self, review: AdmissionAttributes, options: WriteOptions) -> Object:
         obj = self.admission.mutated(review, self)
@@ -327,6 +332,11 @@ class Store:
                 metadata[field] = before[field]
             else:
                 metadata.pop(field, None)
+
+
+def _untouched(old: Object | None, subresource: str) -> Object:
+    """What stays as it is stored, whatever is written: a write to the status changes nothing else that is not metadata."""
+    return {key: old[key] for key in old if key != "status"} if old is not None and subresource == "status" else _NOTHING
 
 
 def seen(kind: ServedKind, obj: Object) -> Object:

@@ -254,7 +254,7 @@ def explain(evaluation: Evaluation, among: Mask | None = None) -> FitErrors:
     counts: Counter[str] = Counter()
     active = table.alive.copy() if among is None else table.alive & among
     nodes = int(np.count_nonzero(active))
-    for column, amount in zip(template.columns.tolist(), template.amounts, strict=True):
+    for column, amount in template.needs:
         short = active & ~(table.future_idle_in(column) > amount - EPSILON)
         counts[f"Insufficient {table.dimensions.names[column]}"] += int(np.count_nonzero(short))
         active &= ~short
