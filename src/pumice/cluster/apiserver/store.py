@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pumice.api.selectors import Selector
-from pumice.cluster.apiserver import deletion, pod_subresources, scaling, status, strategies
+from pumice.cluster.apiserver import deletion, pod_subresources, status, strategies
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
@@ -273,9 +273,6 @@ class Store:
     def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
         """Delete a pod if its disruption budgets allow. Raises StatusError 429 if not."""
         return pod_subresources.evict(self, namespace, name, wish, options)
-
-    def scale(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
-        return scaling.scale_of(self.kind(resource), self.get(resource, name, namespace))
 
     # Steps of a write
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from pumice.cluster.apiserver import deletion, requests, scaling, status, tokens
+from pumice.cluster.apiserver import deletion, requests, status, tokens
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.selectors import selector_text
 from pumice.cluster.apiserver.store import Store
 from pumice.http.messages import Request, Response
 
@@ -59,7 +63,7 @@ class Subresources:
 
     def _scale(self, request: Request, target: Target, verb: str) -> Response:
         old = self._store.get(target.kind, target.name, target.namespace)
-        scale = scaling.scale_of(target.kind, old)
+        scale = scale_of(target.kind, old)
         if verb == "get":
             return Response.json(scale)
         if verb == "update":
@@ -67,7 +71,7 @@ class Subresources:
         else:
             patch = patch_of(request)
             wanted = changed(target.kind, scale, patch if patch.type == "json" else PatchRequest("merge", patch.body))
-        return Response.json(scaling.rescale(self._store, target.kind, old, wanted, options_of(request)))
+        return Response.json(rescale(self._store, target.kind, old, wanted, options_of(request)))
 
     def _bind(self, request: Request, target: Target) -> Response:
         body = requests.read_object(request.body, request.headers.get("content-type", ""))
@@ -110,3 +114,49 @@ def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOp
     if annotations is not None and not (isinstance(annotations, dict) and all(isinstance(value, str) for value in annotations.values())):
         raise status.bad_request("metadata.annotations: not a map of strings")
     store.bind(namespace, name, str(wanted.get("name") or ""), str(metadata.get("uid") or ""), annotations, options)
+
+
+# The scale subresource: one small object over the replica fields of another.
+
+
+def _at_path(obj: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        obj = obj.get(key) if isinstance(obj, dict) else None
+    return obj
+
+
+def scale_of(kind: ServedKind, obj: Object) -> Object:
+    if kind.scale is None:
+        raise status.no_such_path()
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    scale: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: obj["metadata"][key] for key in kept if key in obj["metadata"]},
+        "spec": {"replicas": _at_path(obj, kind.scale.spec_replicas) or 0},
+        "status": {"replicas": _at_path(obj, kind.scale.status_replicas) or 0},
+    }
+    selector = _at_path(obj, kind.scale.selector) if kind.scale.selector else None
+    if selector:
+        scale["status"]["selector"] = selector if isinstance(selector, str) else selector_text(selector)
+    return scale
+
+
+def rescale(store: Store, kind: ServedKind, old: Object, scale: Object, options: WriteOptions) -> Object:
+    """Write a Scale back to the object it stands for."""
+    assert kind.scale is not None
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if type(replicas) is not int or replicas < 0:
+        raise kind.invalid(old["metadata"]["name"], [("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")])
+    wanted = (scale.get("metadata") or {}).get("resourceVersion")
+    if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
+        raise status.stale(kind.plural, kind.group, old["metadata"]["name"])
+    obj = clone(old)
+    *parents, last = kind.scale.spec_replicas
+    place = obj
+    for step in parents:
+        place = place.setdefault(step, {})
+    place[last] = replicas
+    metadata = old["metadata"]
+    key = (metadata.get("namespace", ""), metadata["name"])
+    return scale_of(kind, store.replace(kind, key, old, obj, "", options))
