@@ -16,8 +16,8 @@ from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs, FilterMaker, ScorerMaker
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 #: Plugins that neither filter nor score here: part of the loop, or of feature gates that are off.
 _OTHERS = (

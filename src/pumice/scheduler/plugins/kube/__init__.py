@@ -1,4 +1,27 @@
-"""kube-scheduler's filters and scorers, vectorised over nodes, one file each; Volcano's predicates and nodeorder use them too.
+"""kube-scheduler's filters and scorers, vectorised over nodes; Volcano's predicates and nodeorder use them too.
 
-Arithmetic follows upstream to the bit: integer-valued float64 and truncation where upstream divides integers.
+One file a plugin, which ends with its `KubePlugin`. Arithmetic follows upstream to the bit: integer-valued float64 and truncation where
+upstream divides integers.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pumice.api.problems import Args
+from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
+from pumice.scheduler.model.cluster import Cluster
+
+
+class KubePlugin(NamedTuple):
+    """A plugin as one value: where it runs, its default weight, its arguments and its rules by them, and what may help a pod it refused."""
+
+    name: str
+    points: str  #: extension points, as a configuration writes them
+    weight: int = 0
+    args: type[Args] | None = None
+    filters: Callable[[Any, Cluster], list[Filter]] | None = None
+    scorer: Callable[[Any, Cluster], Scorer] | None = None
+    hints: Mapping[EventKind, QueueingHint] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pumice.scheduler.plugins.kube import (
+    KubePlugin,
     dynamic_resources,
     image_locality,
     inter_pod_affinity,
@@ -19,7 +20,6 @@ from pumice.scheduler.plugins.kube import (
     volume_restrictions,
     volume_zone,
 )
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 PLUGINS: tuple[KubePlugin, ...] = (
     node_unschedulable.PLUGIN,

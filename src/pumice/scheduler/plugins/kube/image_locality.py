@@ -15,7 +15,7 @@ from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Rows
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 
 MEBIBYTE = 1024.0 * 1024
 LEAST, MOST_PER_IMAGE = 23 * MEBIBYTE, 1000 * MEBIBYTE

@@ -19,7 +19,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")

@@ -8,7 +8,7 @@ from typing import Any
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match the requested node name", final=True)
 

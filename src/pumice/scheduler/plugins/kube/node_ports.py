@@ -10,8 +10,8 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
 

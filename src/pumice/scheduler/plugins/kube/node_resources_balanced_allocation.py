@@ -16,7 +16,7 @@ from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.scheduler.engine.view import Scores, View, at_most
 from pumice.scheduler.model.resources import MEMORY
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
 
 DEFAULT_RESOURCES = ("cpu", "memory")

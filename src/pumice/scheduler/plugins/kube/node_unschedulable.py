@@ -11,7 +11,7 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, row_of
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.taint_toleration import tolerated
 
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

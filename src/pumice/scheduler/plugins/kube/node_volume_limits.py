@@ -13,9 +13,9 @@ from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 from pumice.scheduler.plugins.kube.indexes.volumes import Attached, Attachments, attached_by
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import pod_key
 
 REFUSAL = Reason("node(s) exceed max volume count")

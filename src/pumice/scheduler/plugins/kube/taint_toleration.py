@@ -15,7 +15,7 @@ from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) had untolerated taint(s)", final=True)
 HARD = ("NoSchedule", "NoExecute")

@@ -20,8 +20,8 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import ShapePoint
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,

@@ -12,8 +12,8 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.volumes import ExclusiveDisk, VolumeUses, disks_of
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key
 
 CONFLICT = Reason("node(s) had no available disk")

@@ -17,7 +17,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.nodes import ABSENT
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,
     class_name,
