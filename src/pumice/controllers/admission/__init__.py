@@ -1,6 +1,6 @@
 """Admission: what is filled in on objects when they are created, and what is refused, with the reason.
 
-One file a kind (`task.py` is a part of Jobs), each with `mutate(object, lister, settings)` and
+One file a kind (`task.py` has those of the tasks of Jobs), each with `mutate(object, lister, settings)` and
 `validate(operation, new, old, lister, settings)` as far as the kind has them; both are pure. `mutate` and `validate` here are what an
 API server or a webhook calls. A problem names the field, says what was found and what to write.
 """

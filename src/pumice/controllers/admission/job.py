@@ -12,8 +12,8 @@ from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
 from pumice.controllers import kinds
 from pumice.controllers.admission.podgroup import open_queue, topology
-from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, loop, one_of, readable
-from pumice.controllers.admission.task import policy_problems, template_problems
+from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain
+from pumice.controllers.admission.task import LONGEST_NAME, policy_problems, task_problems
 from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Object, name_of, spec_of
 from pumice.controllers.volcano.job import spec as job_spec
@@ -21,41 +21,7 @@ from pumice.controllers.volcano.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.volcano.job.plugins.plugin import flags, is_port
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import TEXTS, texts
 
-# What a part of an object means, for comparing one version with another.
-#
-# Programs write the same thing differently: Go's leave out empty values or write them out, say "1" for "1000m" and "10m0s" for "10m".
-
-AMOUNTS = ("requests", "limits")
-
-
-def meaning(value: Any, field: str = "") -> Any:
-    """Equal for what means the same; None for what might as well be left out."""
-    if isinstance(value, dict):
-        read = _amount if field in AMOUNTS else meaning
-        found = {name: read(inner, name) for name, inner in value.items()}
-        return {name: inner for name, inner in found.items() if inner is not None} or None
-    if isinstance(value, list):
-        return [meaning(inner) for inner in value] or None
-    return _span(value) if field == "timeout" else value or None
-
-
-def _amount(value: Any, name: str) -> Any:
-    try:
-        return quantity(value).milli
-    except QuantityError:
-        return value
-
-
-def _span(value: Any) -> Any:
-    try:
-        return duration(value)
-    except (TypeError, ValueError):
-        return value
-
-
-LONGEST_NAME = 63  #: of what is written as a label, or names a host
 CALLED_AFTER_JOB = {"svc": ("Service", ""), "ssh": ("volume", "-ssh"), "ray": ("Service", "-head-svc")}  #: by plugin: what, and its ending
-TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 MAY_CHANGE = ("minAvailable", "priorityClassName")
 TASK_MAY_CHANGE = ("replicas", "minAvailable")
 NOT_NEGATIVE = {
@@ -96,7 +62,7 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
     assert new is not None
     problems = list(_ranges(new))
     if operation == CREATE:
-        return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_hosts(new), *_volumes(new), *_queue(new, lister)]
+        return [*problems, *_job(new), *task_problems(new), *_plugins(new), *_hosts(new), *_volumes(new), *_queue(new, lister)]
     return [*problems, *_changes(mutate(new, lister, settings), mutate(old or new, lister, settings))]
 
 
@@ -133,81 +99,6 @@ def _job(job: Object) -> Iterator[Problem]:
         yield Problem("spec.minSuccess", f"{spec['minSuccess']} pods succeed at once; write 1 or more, or leave it out")
     yield from policy_problems(spec.get("policies") or [], "spec.policies")
     yield from topology(spec.get("networkTopology"), "spec.networkTopology")
-
-
-def _tasks(job: Object) -> Iterator[Problem]:
-    names = [job_spec.task_name(job, task) for task in job_spec.tasks(job)]
-    graph = {}
-    for index, task in enumerate(job_spec.tasks(job)):
-        field = f"spec.tasks[{index}]"
-        yield from _task_name(job, names, index, field)
-        yield from policy_problems(task.get("policies") or [], f"{field}.policies")
-        yield from readable(f"{field}.template", _template(task, field))
-        yield from _partitions(task, field)
-        graph[names[index]] = list((task.get("dependsOn") or {}).get("name") or ())
-        for number, other in enumerate(graph[names[index]]):
-            if other not in names:
-                yield Problem(f"{field}.dependsOn.name[{number}]", f'"{other}" is not a task of this job{did_you_mean(other, names)}')
-    circle = loop(graph)
-    if circle:
-        yield Problem("spec.tasks", f"{' > '.join(circle)} depend on each other in a loop; let one of them depend on less")
-
-
-def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterator[Problem]:
-    name = names[index]
-    if not is_label(name):
-        yield Problem(f"{field}.name", f'"{name}" is not a name: {A_LABEL}')
-    elif name in names[:index]:
-        yield Problem(f"{field}.name", f"duplicated task name {name}; tasks are told apart by name")
-    elif len(name_of(job)) <= LONGEST_NAME < len(pod := job_spec.pod_name(job, name, index)):
-        problem = f"create pod with name {pod} validate failed: it has {len(pod)} characters, {LONGEST_NAME} are allowed"
-        yield Problem(f"{field}.name", f"{problem}; shorten it or the job's name")
-
-
-def _template(task: Object, field: str) -> Iterator[Problem]:
-    yield from template_problems(task.get("template") or {}, f"{field}.template")
-    yield from _numa(task, field)
-
-
-def _numa(task: Object, field: str) -> Iterator[Problem]:
-    policy = task.get("topologyPolicy") or None
-    yield from one_of(policy, TOPOLOGY_POLICIES, f"{field}.topologyPolicy")
-    if policy in (None, "none"):
-        return
-    pod = spec_of(task.get("template") or {})
-    for part in ("containers", "initContainers"):
-        for number, container in enumerate(pod.get(part) or ()):
-            resources = container.get("resources") or {}
-            cpu = (resources.get("requests") or {}).get("cpu", (resources.get("limits") or {}).get("cpu"))
-            if not _whole_cpus(cpu):
-                where = f"{field}.template.spec.{part}[{number}].resources.requests.cpu"
-                found = f'"{cpu}"' if cpu else "nothing"
-                yield Problem(where, f'{found} found; topologyPolicy {policy} needs whole CPUs, such as "2"')
-
-
-def _whole_cpus(cpu: Any) -> bool:
-    try:
-        return cpu is not None and quantity(cpu).milli > 0 and quantity(cpu).milli % 1000 == 0
-    except QuantityError:
-        return False
-
-
-def _partitions(task: Object, field: str) -> Iterator[Problem]:
-    partition = task.get("partitionPolicy")
-    if not partition:
-        return
-    field = f"{field}.partitionPolicy"
-    total, size, least = (int(partition.get(name) or 0) for name in ("totalPartitions", "partitionSize", "minPartitions"))
-    for name, value in (("totalPartitions", total), ("partitionSize", size)):
-        if value <= 0:
-            yield Problem(f"{field}.{name}", f"{value} found; write 1 or more")
-    if total > 0 and size > 0 and total * size != job_spec.replicas(task):
-        replicas = job_spec.replicas(task)
-        yield Problem(field, f"{total} partitions of {size} are {total * size} pods, but replicas is {replicas}; make them equal")
-    stated = task.get("minAvailable")
-    if least and stated is not None and least * size != stated:
-        yield Problem(field, f"{least} partitions of {size} are {least * size} pods, but minAvailable is {stated}; make them equal")
-    yield from topology(partition.get("networkTopology"), f"{field}.networkTopology")
 
 
 def _plugins(job: Object) -> Iterator[Problem]:
@@ -311,3 +202,35 @@ def _fixed(job: Object) -> Object:
 def _described(volume: Object) -> Object:
     """A volume as its user wrote it: the controller names the claims that it makes."""
     return {name: value for name, value in volume.items() if name != "volumeClaimName" or not volume.get("volumeClaim")}
+
+
+# What a part of an object means, for comparing one version with another.
+#
+# Programs write the same thing differently: Go's leave out empty values or write them out, say "1" for "1000m" and "10m0s" for "10m".
+
+AMOUNTS = ("requests", "limits")
+
+
+def meaning(value: Any, field: str = "") -> Any:
+    """Equal for what means the same; None for what might as well be left out."""
+    if isinstance(value, dict):
+        read = _amount if field in AMOUNTS else meaning
+        found = {name: read(inner, name) for name, inner in value.items()}
+        return {name: inner for name, inner in found.items() if inner is not None} or None
+    if isinstance(value, list):
+        return [meaning(inner) for inner in value] or None
+    return _span(value) if field == "timeout" else value or None
+
+
+def _amount(value: Any, name: str) -> Any:
+    try:
+        return quantity(value).milli
+    except QuantityError:
+        return value
+
+
+def _span(value: Any) -> Any:
+    try:
+        return duration(value)
+    except (TypeError, ValueError):
+        return value

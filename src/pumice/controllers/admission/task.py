@@ -1,12 +1,20 @@
-"""Rules for the tasks of a Job: a pod template whose pods would not be refused, and lifecycle policies, which Jobs have as a whole, too."""
+"""Rules for the tasks of a Job: names, dependencies, partitions, pods that would not be refused; and lifecycle policies.
+
+A policy answers events or one exit code with an action, and nothing is answered twice. Jobs have policies as a whole, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from typing import Any
 
+from pumice.api.errors import did_you_mean
+from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
-from pumice.controllers.admission.problem import A_LABEL, Problem, amounts, is_label, one_of
-from pumice.controllers.objects import Object, spec_of
+from pumice.controllers.admission.podgroup import topology
+from pumice.controllers.admission.problem import A_LABEL, Problem, amounts, is_label, loop, one_of, readable
+from pumice.controllers.objects import Object, name_of, spec_of
+from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.event import ANY, events_of
 
 EVENTS = (ANY, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
@@ -20,9 +28,86 @@ ACTIONS = (
     "CompleteJob",
     "ResumeJob",
 )
+TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+LONGEST_NAME = 63  #: of what is written as a label, or names a host
 
 
-def template_problems(template: Object, field: str) -> Iterator[Problem]:
+def task_problems(job: Object) -> Iterator[Problem]:
+    names = [job_spec.task_name(job, task) for task in job_spec.tasks(job)]
+    graph = {}
+    for index, task in enumerate(job_spec.tasks(job)):
+        field = f"spec.tasks[{index}]"
+        yield from _task_name(job, names, index, field)
+        yield from policy_problems(task.get("policies") or [], f"{field}.policies")
+        yield from readable(f"{field}.template", _template(task, field))
+        yield from _partitions(task, field)
+        graph[names[index]] = list((task.get("dependsOn") or {}).get("name") or ())
+        for number, other in enumerate(graph[names[index]]):
+            if other not in names:
+                yield Problem(f"{field}.dependsOn.name[{number}]", f'"{other}" is not a task of this job{did_you_mean(other, names)}')
+    circle = loop(graph)
+    if circle:
+        yield Problem("spec.tasks", f"{' > '.join(circle)} depend on each other in a loop; let one of them depend on less")
+
+
+def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterator[Problem]:
+    name = names[index]
+    if not is_label(name):
+        yield Problem(f"{field}.name", f'"{name}" is not a name: {A_LABEL}')
+    elif name in names[:index]:
+        yield Problem(f"{field}.name", f"duplicated task name {name}; tasks are told apart by name")
+    elif len(name_of(job)) <= LONGEST_NAME < len(pod := job_spec.pod_name(job, name, index)):
+        problem = f"create pod with name {pod} validate failed: it has {len(pod)} characters, {LONGEST_NAME} are allowed"
+        yield Problem(f"{field}.name", f"{problem}; shorten it or the job's name")
+
+
+def _template(task: Object, field: str) -> Iterator[Problem]:
+    yield from _pod_template(task.get("template") or {}, f"{field}.template")
+    yield from _numa(task, field)
+
+
+def _numa(task: Object, field: str) -> Iterator[Problem]:
+    policy = task.get("topologyPolicy") or None
+    yield from one_of(policy, TOPOLOGY_POLICIES, f"{field}.topologyPolicy")
+    if policy in (None, "none"):
+        return
+    pod = spec_of(task.get("template") or {})
+    for part in ("containers", "initContainers"):
+        for number, container in enumerate(pod.get(part) or ()):
+            resources = container.get("resources") or {}
+            cpu = (resources.get("requests") or {}).get("cpu", (resources.get("limits") or {}).get("cpu"))
+            if not _whole_cpus(cpu):
+                where = f"{field}.template.spec.{part}[{number}].resources.requests.cpu"
+                found = f'"{cpu}"' if cpu else "nothing"
+                yield Problem(where, f'{found} found; topologyPolicy {policy} needs whole CPUs, such as "2"')
+
+
+def _whole_cpus(cpu: Any) -> bool:
+    try:
+        return cpu is not None and quantity(cpu).milli > 0 and quantity(cpu).milli % 1000 == 0
+    except QuantityError:
+        return False
+
+
+def _partitions(task: Object, field: str) -> Iterator[Problem]:
+    partition = task.get("partitionPolicy")
+    if not partition:
+        return
+    field = f"{field}.partitionPolicy"
+    total, size, least = (int(partition.get(name) or 0) for name in ("totalPartitions", "partitionSize", "minPartitions"))
+    for name, value in (("totalPartitions", total), ("partitionSize", size)):
+        if value <= 0:
+            yield Problem(f"{field}.{name}", f"{value} found; write 1 or more")
+    if total > 0 and size > 0 and total * size != job_spec.replicas(task):
+        replicas = job_spec.replicas(task)
+        yield Problem(field, f"{total} partitions of {size} are {total * size} pods, but replicas is {replicas}; make them equal")
+    stated = task.get("minAvailable")
+    if least and stated is not None and least * size != stated:
+        yield Problem(field, f"{least} partitions of {size} are {least * size} pods, but minAvailable is {stated}; make them equal")
+    yield from topology(partition.get("networkTopology"), f"{field}.networkTopology")
+
+
+def _pod_template(template: Object, field: str) -> Iterator[Problem]:
     spec = spec_of(template)
     yield from one_of(spec.get("restartPolicy") or None, ("Always", "OnFailure", "Never"), f"{field}.spec.restartPolicy")
     if not spec.get("containers"):
