@@ -17,10 +17,6 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
 from pumice.text_table import columns
 
-# Create the objects of files in a cluster of our own, in an order that serves, with the namespaces that they name, once queues are open.
-#
-# Fields that are not known are named and left out, as a file may come from a cluster that is newer.
-
 # In which order the objects of files are created: what others need comes first, the rest stays as it was written.
 
 T = TypeVar("T")
@@ -55,6 +51,11 @@ def _depth(name: Any, parents: dict[Any, Any]) -> int:
         above.append(name)
         name = parents[name]
     return len(above)
+
+
+# Create the objects of files in a cluster of our own, in an order that serves, with the namespaces that they name, once queues are open.
+#
+# Fields that are not known are named and left out, as a file may come from a cluster that is newer.
 
 
 def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
