@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,10 +17,10 @@ from pumice.cli.main import cli
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
+from pumice.testing import pod, podgroup
 from tests.live.situations import KUBE
-from tests.recording.test_shadow import free_port
+from tests.ports import free_port
 
-GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "spec": {"minMember": 1, "queue": "default"}}
 LARGE = """
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
@@ -33,12 +32,6 @@ kind: Pod
 metadata: {name: large-0, annotations: {scheduling.k8s.io/group-name: large}}
 spec: {schedulerName: volcano, containers: [{name: c, resources: {requests: {cpu: 5}}}]}
 """
-
-
-def pod(name: str) -> dict[str, Any]:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
-    note = {"scheduling.k8s.io/group-name": name}
-    return {"metadata": {"name": f"{name}-0", "annotations": note}, "spec": {"schedulerName": "volcano", "containers": [container]}}
 
 
 async def said(*command: str) -> str:
@@ -69,8 +62,8 @@ def test_the_scheduler_and_the_api_server_tell_the_same(tmp_path: Path) -> None:
             store = embedded.plane.store
             embedded.server.kubeconfig(kubeconfig, "test")
             for name in ("runs", "waits"):
-                store.create("podgroups.scheduling.volcano.sh", {**GROUP, "metadata": {"name": name}}, "default")
-                store.create("pods", pod(name), "default")
+                store.create("podgroups.scheduling.volcano.sh", podgroup(name).queue("default").document, "default")
+                store.create("pods", pod(f"{name}-0").cpu(3).gang(name).document, "default")
             command = [sys.executable, "-m", "pumice", "scheduler", *flags, "--enable-metrics", f"--listen-address=127.0.0.1:{port}"]
             process = await asyncio.create_subprocess_exec(*command)
             try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from realcluster import USERS, RealCluster
+from realcluster import USERS, RealCluster, free_port
 
 from pumice.api.kinds import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
 from pumice.client.client import Client
@@ -112,7 +111,7 @@ class Volcano:
 async def running(cluster: RealCluster, client: Client, folder: Path, *flags: str) -> AsyncIterator[Volcano]:
     """All three, the scheduler with more flags, until the block ends; then no webhook is left that nobody answers."""
     volcano = Volcano(cluster, folder)
-    port = _free_port()
+    port = free_port()
     here = (f"--webhook-url=https://127.0.0.1:{port}", "--listen-address=127.0.0.1", f"--port={port}")
     try:
         async with AsyncExitStack() as stack:
@@ -141,10 +140,3 @@ async def _until_open(client: Client, volcano: Volcano) -> None:
 
 def _opened(queue: dict[str, Any]) -> bool:
     return bool((queue.get("status") or {}).get("state") == "Open")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

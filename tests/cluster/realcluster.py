@@ -46,8 +46,8 @@ class RealCluster:
         self._folder = folder
         self._audited = [USERS[user][0] for user in audited]
         self.audit_log = folder / "audit.log"
-        self._etcd_url, self._peer_url = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
-        self._port = _free_port()
+        self._etcd_url, self._peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self._port = free_port()
         self.server = f"https://127.0.0.1:{self._port}"
         self._authority = Authority(time.time(), days=2)
         self._etcd: subprocess.Popen[bytes] | None = None
@@ -183,7 +183,7 @@ class RealCluster:
         return (self._folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,15 +19,9 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.cli.controllers import chosen, controllers, settings_of
 from tests.apiserver.server_process import in_thread, kubeconfig_of
+from tests.ports import free_port
 
 VOLCANOS = ["--logtostderr", "--enable-healthz=true", "--enable-metrics=true", "--leader-elect=true", "--worker-threads=3", "-v=4", "2>&1"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

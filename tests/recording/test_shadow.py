@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable
@@ -25,6 +24,7 @@ from tests.live.situations import KUBE
 from tests.live.stories import PREEMPTING, policy, server
 from tests.live.stories import running as deciding
 from tests.live.virtual import VirtualClock, run
+from tests.ports import free_port
 
 
 def shadowed(api: MemoryServer, story: Callable[[], Awaitable[None]], conf: str = PREEMPTING) -> Comparison:
@@ -109,12 +109,6 @@ def test_victims_stay_and_are_named() -> None:
 
 
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "x"}], "schedulerName": "another"}}
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def served(port: int) -> dict[str, Any]:
