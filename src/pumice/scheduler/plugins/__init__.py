@@ -1,0 +1,1 @@
+"""The rules: Volcano's plugins and kube-scheduler's."""

@@ -12,7 +12,7 @@ from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, W
 from pumice.controllers.lister import Lister
 from pumice.controllers.objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.volcano.command import commands_for, taken, target_of
-from pumice.controllers.volcano.job import event, job_status, spec, state
+from pumice.controllers.volcano.job import event, spec, state
 from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands
 from pumice.controllers.volcano.job.plugins import KeyPairs, plugins_of, with_implied
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
@@ -80,7 +80,7 @@ class Jobs:
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's order, names no pod
-        status = job_status.begin(job)
+        status = state.new_status(job)
         if plan.retain is None:
             writes = sync(at, status)
             plan.enter(job, status)
@@ -89,7 +89,7 @@ class Jobs:
         else:
             writes = _kill_all(at, plan, status)
         tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []
-        return [*writes, *job_status.finish(job, status, now), *tell]
+        return [*writes, *state.status_writes(job, status, now), *tell]
 
 
 def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
@@ -101,7 +101,7 @@ def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
 def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
     """End some of the pods and leave the rest at work."""
     gone = condemned(at.job, meant, plan.retain or state.NONE)
-    job_status.count(status, at.pods, frozenset(map(name_of, gone)))
+    state.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
     return end_on_purpose(gone)
 
@@ -109,7 +109,7 @@ def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: O
 def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
     """End this attempt: the pods, the group, and what plugins made."""
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
-    job_status.count(status, at.pods, frozenset(map(name_of, gone)))
+    state.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
     if gone or not plan.retain or status["state"]["phase"] != spec.phase_of(at.job):
         status["version"] = spec.version_of(at.job) + 1

@@ -27,7 +27,7 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.volcano.job import job_status, spec, state
+from pumice.controllers.volcano.job import spec, state
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
 from pumice.controllers.volcano.job.plugins import JobPlugin
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
@@ -177,10 +177,10 @@ class Setting(NamedTuple):
 def sync(at: Setting, status: Object) -> list[Write]:
     """The writes that a running job needs now; counts and reasons go into the draft of its status."""
     job = at.job
-    job_status.count(status, at.pods)
+    state.count_pods(status, at.pods)
     waits = spec.phase_of(job) in ("", "Pending")
     obstacle = _obstacle(at) if waits else ("", "")
-    job_status.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
+    state.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
     if obstacle[0]:
         return []
     queue = at.lister.get(kinds.QUEUE, "", spec.queue_name(job))
@@ -236,7 +236,7 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
             made.extend(_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for index in missing)
     surplus.extend(pod for pods in left_over.values() for pod in pods.values())
     surplus = [pod for pod in surplus if not terminating(pod)]
-    job_status.count(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
+    state.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
     return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
 
 
