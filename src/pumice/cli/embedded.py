@@ -1,4 +1,4 @@
-"""A whole cluster in this process: the control plane of `sim` and the scheduler of `live` over it, until somebody ends it."""
+"""A whole cluster in this process: the control plane of `cluster` and the scheduler of `live` over it, until somebody ends it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Admission: rules that may change an object on its way in, and rules that may refuse it.
 
 An `AdmissionRule` names resources and operations and has a `mutate` or a `validate`, or both. They are pure: `AdmissionAttributes` and a
-read-only `AdmissionLister` go in, an object or an `AdmissionRefusal` comes out. The server brings rules of its own (`own_rules`); others,
-such as Volcano's, are added to them.
+read-only `AdmissionLister` go in, an object or an `AdmissionRefusal` comes out. The server brings rules of its own (`builtin_admission`);
+others, such as Volcano's, are added to them.
+
 All mutations run before all validations. `mutate` returns a new object or changes the given one, which nobody else holds.
 """
 

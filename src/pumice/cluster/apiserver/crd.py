@@ -1,6 +1,6 @@
 """CustomResourceDefinitions turned into kinds, as they come, change and go.
 
-A definition is checked when it is written (`definition_causes`) and takes effect at once if its names are free (`custom_names`): its
+A definition is checked when it is written (`definition_causes`) and takes effect at once if its names are free (`settle_names`): its
 versions are added to the table of kinds, and its status says so. The groups of built-in kinds are closed to it. A definition that is
 deleted takes no new objects, and goes once the last of those it has is gone.
 """

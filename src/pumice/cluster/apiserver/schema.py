@@ -1,8 +1,8 @@
 """The shape of an object: which fields there are, of which type, and how lists in it merge.
 
-One tree serves everything that must know a kind's structure: unknown fields and wrong types (`conform`), strategic merge
+One tree serves everything that must know a kind's structure: unknown fields and wrong types (`decoding`), strategic merge
 (`merge_key`), server-side apply (`keys`, `is_set`, `atomic`), protobuf bodies (`numbers`) and OpenAPI. Shapes of built-in kinds
-come from the tables in `types/`, shapes of custom kinds from their CRD's schema (`structural`).
+come from the tables in `types/`, shapes of custom kinds from their CRD's schema (`structural_schema`).
 
 A list or map shape belongs to one field, since how it merges depends on the field; struct shapes are shared and may be recursive.
 """
@@ -53,7 +53,7 @@ class Shape:
         self.retain_keys = False
         self.keys: tuple[str, ...] = ()  #: of a list: keys of items for server-side apply
         self.is_set = False  #: of a list: items are their own keys for server-side apply
-        self.test: Callable[[Any], bool] | None = None  #: made by `conform` on first use
+        self.test: Callable[[Any], bool] | None = None  #: made by `decoding` on first use
         self.atomic = False  #: server-side apply treats it as one value
 
     def child(self, field: str) -> Shape | None:

@@ -4,7 +4,7 @@ The HTTP layer is one user of it, the simulator another. Every write goes the sa
 defaults are filled in, admission may change it, it is validated, admission may refuse it, and only then the ledger takes it.
 Time and uids are arguments, so the same calls give the same cluster.
 
-Objects given out are the stored ones: read them, never change them. Objects handed in are copied unless `Options.owned`.
+Objects given out are the stored ones: read them, never change them. Objects handed in are copied unless `WriteOptions.owned`.
 """
 
 from __future__ import annotations

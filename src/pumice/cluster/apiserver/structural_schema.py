@@ -1,6 +1,6 @@
 """Schemas of CustomResourceDefinitions at work: pruning, defaulting and validating in one walk, and their shape.
 
-Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL are judged after this, see `custom_rules`.
+Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL are judged after this, see `crd_rules`.
 """
 
 from __future__ import annotations

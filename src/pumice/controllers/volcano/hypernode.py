@@ -1,4 +1,4 @@
-"""HyperNodes are told how many nodes they hold. `hypernode_discovery` makes some of them."""
+"""HyperNodes are told how many nodes they hold. `HyperNodeDiscovery` makes some of them."""
 
 from __future__ import annotations
 

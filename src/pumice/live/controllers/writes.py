@@ -1,6 +1,6 @@
 """What controllers want written, as requests to an API server, each answer going straight into the cache.
 
-As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone, what
+As `controllers` say: what exists already is created well enough, an object with another uid is another object and left alone, what
 is gone is deleted well enough. Creations that stand side by side leave together, and so do deletions, for a job's
 pods are many. A role that allows updates and no patches (Volcano's own has such) is found out by a 403 where an update is let through: from
 then on the merged object is sent whole. A 403 alone proves nothing: an API server that has just started knows no roles for a moment.

@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration, read into a Policy whose one action is `schedule`.
 
 What kube-scheduler refuses is refused, with every fault and its field; what it accepts is accepted. Older versions and the Policy of
-old are converted first (`kube_old`), with a note.
+old are converted first (`kube_document`), with a note.
 """
 
 from __future__ import annotations

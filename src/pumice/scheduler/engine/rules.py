@@ -30,8 +30,8 @@ class Reach(Enum):
 class Reason(NamedTuple):
     """Why a node was refused.
 
-    `final`: no eviction would help (UnschedulableAndUnresolvable). `narrows`: it is out before any filter is asked. `fails`: nothing can be
-    said of the node, which ends kube-scheduler's attempt; to Volcano it is a refusal like any other.
+    `final`: no eviction would help (UnschedulableAndUnresolvable). `from_prefilter`: it is out before any filter is asked. `fails`: nothing
+    can be said of the node, which ends kube-scheduler's attempt; to Volcano it is a refusal like any other.
     """
 
     text: str

@@ -1,5 +1,7 @@
-"""Preemption tried on one node after the other, asking every rule each time: for preemptors whose fate is not decided by resources
-alone (host ports, volumes, affinity, spreading). The readable form of what `resource_dry_run` does for many nodes at once.
+"""Preemption in thought: who would have to go on a node, so that a pod fits.
+
+`ResourceDryRun` does it for many nodes at once, where resources alone decide. `PreemptionDryRun` asks every rule, one node after the other:
+for pods whose fate is decided by more (host ports, volumes, affinity, spreading).
 """
 
 from __future__ import annotations
@@ -196,7 +198,7 @@ class PreemptionDryRun:
 #
 # On a node everybody below the preemptor's priority goes; if it fits then, they are put back while it still fits: first those that go
 # against a budget, then the others, each from the most important. Results are kept per kind of preemptor, and only rows on which anything
-# changed are walked again. `dry_run` does the same one node at a time for rules of any kind.
+# changed are walked again. `PreemptionDryRun` does the same one node at a time for rules of any kind.
 
 
 class Walk(NamedTuple):

@@ -2,4 +2,4 @@
 
 from pumice.api.cel.library import formats, lists, networks, numbers, operators, quantities, text, times
 
-__all__ = ["formats", "formatting", "lists", "networks", "numbers", "operators", "optionals", "quantities", "text", "times"]
+__all__ = ["formats", "lists", "networks", "numbers", "operators", "quantities", "text", "times"]

@@ -1,6 +1,6 @@
 """InterPodAffinity: pods that must, must not, or would rather stand near certain others, and what those others say to that.
 
-Near means on nodes with the same value of a label. Counts of who stands where are kept by `standing`; a term costs a sum over its
+Near means on nodes with the same value of a label. Counts of who stands where are kept by `indexes`; a term costs a sum over its
 domains. A term of a standing pod matters to a newcomer that it means, so a pod without terms of its own may be concerned, too.
 """
 

@@ -1,7 +1,7 @@
 """PodTopologySpread: keep the pods that a constraint counts even over domains: nodes with the same value of a label.
 
 The filter bounds how far a domain may be above the least; the scorer prefers domains with fewer, the more so the more domains there
-are. The counts are kept by `standing`, so that a question costs a sum over the nodes.
+are. The counts are kept by `indexes`, so that a question costs a sum over the nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """VolumeBinding: a pod's volumes must be usable on its node. Those it has already, and those that its waiting claims are to get there.
 
 The two halves are filters of their own, since only the second depends on what other pods get. What a placed pod is to get is
-decided by `standing.assumed_volumes`, when it is placed.
+decided by `indexes.assumed_volumes`, when it is placed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Inter-pod terms: read from pod specs, and those of standing pods counted per row, found by the pods that they mean.
 
 What a standing pod's term does to a newcomer depends on the newcomer's labels and namespace alone; so terms are filed by whom they
-mean. `possible` knows the terms of every pod met lately, so that a rule can tell that no pod of this session will ever concern it. When
+mean. `_possible` knows the terms of every pod met lately, so that a rule can tell that no pod of this session will ever concern it. When
 most of those pods have gone, all is counted anew from those that are left.
 """
 
