@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 import pumice
+
+PROSE = re.compile(r'""".*?"""|#[^\n]*', re.DOTALL)
 
 
 def test_no_name_of_a_module_is_given_twice() -> None:
@@ -19,3 +22,19 @@ def test_no_name_of_a_module_is_given_twice() -> None:
         if found := [name for name, times in names.items() if times > 1]:
             doubled[path.name] = found
     assert doubled == {}
+
+
+def test_what_docstrings_and_comments_call_by_name_exists() -> None:
+    """Of names in backticks those that can be nothing but code: with an underscore or a dot inside."""
+    root = Path(pumice.__file__).parent
+    texts = {path: path.read_text() for path in root.rglob("*.py")}
+    known = {part for path in texts for part in (path.stem, *path.parts)}
+    for text in texts.values():
+        known.update(re.findall(r"\w+", PROSE.sub("", text)))
+    gone = {
+        f"{path.relative_to(root)}: {name}"
+        for path, text in texts.items()
+        for name in re.findall(r"`([a-zA-Z]\w*[._]\w[\w.]*)`", "".join(PROSE.findall(text)))
+        if not known.issuperset(name.removesuffix(".py").split("."))
+    }
+    assert gone == set()
