@@ -1,15 +1,19 @@
 """enqueue: let waiting jobs in while the cluster and their queues have room for what they will ask.
 
 A job that is let in (phase Inqueue) gets its pods created and its room reserved. One that is not does not block the next. Who reserves
-nothing is let in unasked, but not where a queue is closing: that would go on to place it.
+nothing is let in unasked, but not where a queue is closing: that would go on to place it. Of jobs that wait for the same one is asked
+for; until another is let in the others are refused as it was.
 """
 
 from __future__ import annotations
 
-from pumice.scheduler.framework.alike import Alike
+from typing import NamedTuple
+
+from pumice.scheduler.framework.alike import Alike, Member
+from pumice.scheduler.framework.decisions import GroupEvent
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import INQUEUE
+from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.placement.pending_tasks import JobsByQueue
 
 
@@ -21,15 +25,60 @@ class Enqueue(Action):
         jobs = session.jobs(session.cluster.not_enqueued.values())
         for fresh in jobs:
             fresh.waiting_since = session.now if fresh.waiting_since is None else fresh.waiting_since
+        doors = Doors(session)
         waiting = JobsByQueue(session, [Alike.alone(job) for job in jobs])
         while queue := waiting.pop_queue():
             job = waiting.pop_job(queue)
             if job is None:
                 continue
             is_closing = queue.serving and not queue.open
-            if not (job.has_min_resources or is_closing) or session.job_enqueueable(job):
+            if not (job.has_min_resources or is_closing) or doors.let_in(job):
                 session.job_enqueued(job)
                 session.set_phase(job, INQUEUE)
-            elif job.uid not in session.not_admitted:
-                session.refuse_admission(job, "a plugin does not let it in, and does not say why")
             waiting.push_queue(queue)
+        doors.part()
+
+
+class Refused(NamedTuple):
+    """How a job was refused."""
+
+    changes: int  #: of the session, until then
+    why: str
+    events: list[GroupEvent]
+
+
+class Doors:
+    """Who is let in. Jobs that wait for the same are asked for once, as long as nothing changes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._groups = [alike for alike in session.alike if alike.first.is_pending and len(alike.members) > 1]
+        self._of = {member.uid: alike for alike in self._groups for member in alike.members}
+        self._refused: dict[Alike, Refused] = {}
+
+    def let_in(self, job: Job) -> bool:
+        """Whether the job may come in. One that may not is told why."""
+        session, alike = self._session, self._of.get(job.uid)
+        refused = self._refused.get(alike) if alike is not None else None
+        if refused is not None and refused.changes == session.changes:
+            session.not_admitted[job.uid] = refused.why
+            session.decisions.events += [event._replace(job=job) for event in refused.events]
+            return False
+        told = len(session.decisions.events)
+        if session.job_enqueueable(job):
+            return True
+        if job.uid not in session.not_admitted:
+            session.refuse_admission(job, "a plugin does not let it in, and does not say why")
+        if alike is not None:
+            self._refused[alike] = Refused(session.changes, session.not_admitted[job.uid], session.decisions.events[told:])
+        return False
+
+    def part(self) -> None:
+        """Those who fared otherwise than the first stand apart from here on."""
+        session = self._session
+        for alike in self._groups:
+            fared: dict[tuple[str, str | None], list[Member]] = {}
+            for member in alike.members:
+                fared.setdefault((member.job.phase, session.not_admitted.get(member.uid)), []).append(member)
+            alike.members, *others = fared.values()
+            session.alike += map(Alike, others)

@@ -95,17 +95,18 @@ class Line:
     def _ends(self) -> PlannedEnds:
         return self.session.cluster.index(self._kind_of_ends)
 
-    def _may_start(self, job: Job) -> bool:
-        if job.is_pending:
-            self.session.set_phase(job, INQUEUE)
-        return self.session.job_valid(job) is None
+    def _may_start(self, alike: Alike) -> bool:
+        if alike.first.is_pending:
+            for member in alike.members:
+                self.session.set_phase(member.job, INQUEUE)
+        return self.session.job_valid(alike.first) is None
 
     def _key(self, job: Job) -> Key:
         return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
     def start_in_order(self) -> Job | None:
         """The first that does not fit, if there is one. `behind` are all who come after him."""
-        groups = [alike for alike in self.session.waiting() if self._may_start(alike.first)]
+        groups = [alike for alike in self.session.waiting() if self._may_start(alike)]
         for alike in groups:
             if len(alike.members) > 1:
                 alike.members.sort(key=_came)

@@ -89,7 +89,8 @@ class Kinds:
     def close(self, session: Session) -> None:
         """Take in what the session has changed."""
         moved = {task.job: None for task in session.origins if task.job is not None}
-        self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before)])
+        refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid][0] == uid)
+        self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before), *refused])
         self._nominated = list({task.job: None for task in session.decisions.nominations if task.job is not None})
 
     def __contains__(self, job: Job) -> bool:
@@ -132,16 +133,24 @@ def _kind(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable
     order = sorted(range(len(tasks)), key=lambda number: session.task_key(tasks[number]))
     return (
         *(job.queue.name, job.namespace, job.priority, job.min_member, *job.role_minimum.items()),
-        *(job.preemptable, job.never_preempted, job.zone, job.beyond),
+        *(job.preemptable, job.never_preempted, job.zone, job.beyond, job.phase == INQUEUE or _least(job)),
         *(tell(job) for tell in tellers),
         *order,
         *((task.role, task.priority, task.preemptable, task.zone, *session.task_kind(task)) for task in tasks),
     )
 
 
+def _least(job: Job) -> Hashable:
+    """What the job must be promised before it is let in."""
+    least = job.group.spec.min_resources if job.group is not None else None
+    return None if least is None else tuple((name, amount.text) for name, amount in least.items())
+
+
 def _is_plain(job: Job) -> bool:
-    """Whether it was let in, and nothing has happened to it yet."""
-    if job.phase != INQUEUE or len(job.pending) != len(job.tasks) or job.allocated_hypernode or job.nominated_hypernodes:
+    """Whether it was let in, or refused, and nothing has happened to it yet."""
+    if job.phase != INQUEUE and (not job.is_pending or job.waiting_since is None):
+        return False
+    if len(job.pending) != len(job.tasks) or job.allocated_hypernode or job.nominated_hypernodes:
         return False
     if job.asks_for_topology or not job.has_one_part:
         return False
