@@ -158,6 +158,7 @@ class Timetable:
         self._changes = ends.to_come(session, unknown)
         self._less: list[float] = []  #: when room is taken
         self._promised = 0
+        self._free: dict[int, Table] = {}  #: all the time from now on, by how often room is taken meanwhile
 
     def change(self, promise: Promise, length: float, sign: int) -> None:
         """Take the promised room (-1), or give it back (+1)."""
@@ -170,12 +171,16 @@ class Timetable:
         insort(self._changes, RoomChange(time, sign < 0, self._promised, tuple((c, row, sign * amount) for c, row, amount in usage)))
         if sign < 0:
             insort(self._less, time)
+        self._free.clear()
 
     def free_now(self, length: float) -> Table:
         """What is free all the time from now on."""
-        walk = RoomOverTime(self._idle, self._changes)
-        walk.go_to(self._now)
-        return self._least(walk, self._drops(self._now, length))
+        drops = self._drops(self._now, length)
+        if len(drops) not in self._free:
+            walk = RoomOverTime(self._idle, self._changes)
+            walk.go_to(self._now)
+            self._free[len(drops)] = self._least(walk, drops)
+        return self._free[len(drops)].copy()
 
     def _drops(self, start: float, length: float) -> list[float]:
         """When room is taken while something runs."""
