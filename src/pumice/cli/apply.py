@@ -21,34 +21,7 @@ from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, of_kind
 from pumice.client.transport import ApiError, as_dict
 
-# Manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and kept as they are.
-
 Manifest = dict[str, Any]
-
-
-def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
-    """The objects in the order of the files; Lists are taken apart. Raises InputError."""
-    for path in paths:
-        for where, data in streams(path, deep=False):
-            for document in yaml.documents(data, where):
-                yield from _objects(document, document.value)
-
-
-def _objects(document: yaml.Document, value: Any) -> Iterator[Manifest]:
-    if not isinstance(value, dict):
-        raise document.error("is not an object; begin with apiVersion and kind")
-    for field in ("apiVersion", "kind"):
-        if not isinstance(value.get(field), str):
-            raise document.error("is missing; every object states it", (field,))
-    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
-        for item in value["items"]:
-            yield from _objects(document, item)
-        return
-    if not isinstance(value.get("metadata"), dict):
-        raise document.error("is missing; every object has a name in it", ("metadata",))
-    yield value
-
-
 MANAGER = "pumice"
 FIRST = ("CustomResourceDefinition", "Namespace")  #: kinds that others in the same files may need
 ESTABLISHED_TRIES, ESTABLISHED_PAUSE_S = 50, 0.2
@@ -124,3 +97,29 @@ async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:
         if error.code != 404:
             raise
         return None
+
+
+# Manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and kept as they are.
+
+
+def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
+    """The objects in the order of the files; Lists are taken apart. Raises InputError."""
+    for path in paths:
+        for where, data in streams(path, deep=False):
+            for document in yaml.documents(data, where):
+                yield from _objects(document, document.value)
+
+
+def _objects(document: yaml.Document, value: Any) -> Iterator[Manifest]:
+    if not isinstance(value, dict):
+        raise document.error("is not an object; begin with apiVersion and kind")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str):
+            raise document.error("is missing; every object states it", (field,))
+    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _objects(document, item)
+        return
+    if not isinstance(value.get("metadata"), dict):
+        raise document.error("is missing; every object has a name in it", ("metadata",))
+    yield value

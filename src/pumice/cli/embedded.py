@@ -33,32 +33,6 @@ from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 
-# Who creates pods, or jobs of them, for a scheduler that does not run here is warned: nothing else would ever say why they wait.
-
-
-def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
-    """For `Store.admission.add`. `ours` are the schedulerNames that somebody here serves."""
-
-    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
-        asked = review.obj["spec"].get("schedulerName")
-        if asked and asked not in ours:
-            review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
-        return None
-
-    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
-
-
-def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
-    """The same of what can never run here, as far as that can be told at once."""
-
-    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
-        if controller_of(review.obj) is None and (why := ask(review.obj)):
-            review.warnings.append(why)
-        return None
-
-    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
-
-
 CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
 
 
@@ -142,3 +116,29 @@ def _begin_with(server: Server, archive: Path) -> None:
         import_cluster(server.store, archive.read_bytes(), where=str(archive))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(archive)) from None
+
+
+# Who creates pods, or jobs of them, for a scheduler that does not run here is warned: nothing else would ever say why they wait.
+
+
+def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
+    """For `Store.admission.add`. `ours` are the schedulerNames that somebody here serves."""
+
+    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
+        asked = review.obj["spec"].get("schedulerName")
+        if asked and asked not in ours:
+            review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
+        return None
+
+    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
+
+
+def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
+    """The same of what can never run here, as far as that can be told at once."""
+
+    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
+        if controller_of(review.obj) is None and (why := ask(review.obj)):
+            review.warnings.append(why)
+        return None
+
+    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)

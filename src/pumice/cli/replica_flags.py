@@ -20,6 +20,8 @@ from pumice.client.leader_election import Term
 from pumice.client.resolve_access import find
 from pumice.live.lifecycle import LostLead
 
+log = logging.getLogger(__name__)
+
 # Flags as Go's programs take them, and those of its logging.
 #
 # A Deployment made for Volcano's program needs another image and nothing else. So `-v=4` is read, flags of its logging are accepted, and so
@@ -100,8 +102,6 @@ def _only_redirection(context: click.Context, parameter: click.Parameter, words:
     if strange:
         raise click.UsageError(f"unexpected argument {strange[0]!r}")
 
-
-log = logging.getLogger(__name__)
 
 SHARED: tuple[Decorator, ...] = (
     click.option("--kubeconfig", default="", help="A kubeconfig file. Default: KUBECONFIG, ~/.kube/config, the pod's service account."),

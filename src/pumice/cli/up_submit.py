@@ -17,6 +17,13 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
 from pumice.text_table import columns
 
+PATIENCE_S, PAUSE_S = 60.0, 0.05
+TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed
+LAG_S = 2.0
+GROUPS = "podgroups.scheduling.volcano.sh"
+SHOWN = (("queues.scheduling.volcano.sh", "queues"), (GROUPS, "podgroups"), ("pods", "pods"))
+WHY_NOT = ("events", "events")
+
 # In which order the objects of files are created: what others need comes first, the rest stays as it was written.
 
 T = TypeVar("T")
@@ -108,12 +115,7 @@ def _make_namespace(plane: ControlPlane, obj: Object) -> None:
         plane.add([{"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": namespace}}])
 
 
-PATIENCE_S, PAUSE_S = 60.0, 0.05
-TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed
-LAG_S = 2.0
-GROUPS = "podgroups.scheduling.volcano.sh"
-SHOWN = (("queues.scheduling.volcano.sh", "queues"), (GROUPS, "podgroups"), ("pods", "pods"))
-WHY_NOT = ("events", "events")
+# What became of them: waited for, and shown as kubectl would.
 
 
 class Submitted:
