@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.api.errors import InputError
+from pumice.cli.compare import compare
 from pumice.cli.simulate import simulate
 from pumice.live.whole import jobs, play
 from pumice.simulate.run import Player, play_fast
@@ -119,3 +120,19 @@ def test_a_wrong_switch_is_told_with_its_line(tmp_path: Path, faults: str, told:
     with pytest.raises(InputError) as error:
         played(play_fast, tmp_path, f"nodes: 1x1cpu\njobs: []\nfaults: {faults}\n", "volcano")
     assert told in str(error.value) and ":3:" in str(error.value)
+
+
+def test_policies_are_compared_in_whole_clusters_too(tmp_path: Path) -> None:
+    """In processes of their own; of calls that fail only a whole cluster knows."""
+    path = tmp_path / "calls.yaml"
+    path.write_text(json.dumps(PAGE | {"faults": OF_OBJECTS["api"]}))
+    words = ["--workload", f"yaml:{path}", "--policy", "volcano", "--policy", "FIFO", "--processes", "2", "-o", "json"]
+    compared = CliRunner().invoke(compare, [*words, "--whole"], catch_exceptions=False)
+    alone = CliRunner().invoke(
+        simulate, ["--workload", f"yaml:{path}", "--policy", "FIFO", "--whole", "-o", "json"], catch_exceptions=False
+    )
+    summaries = json.loads(compared.stdout)["simulations"]
+    assert [summary["policy"] for summary in summaries] == ["volcano", "FIFO"]
+    assert summaries[1]["measures"] == json.loads(alone.stdout)["measures"]
+    with pytest.raises(InputError, match="say --whole"):
+        CliRunner().invoke(compare, [*words, "--processes", "1"], catch_exceptions=False)

@@ -32,6 +32,7 @@ from pumice.text_table import columns
 @click.option("--processes", type=click.IntRange(1), help="Default: one for each core.")
 @click.option("--dask", metavar="ADDRESS", help="Play them on a Dask cluster whose workers have Pumice and the files.")
 @click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
+@click.option("--whole", is_flag=True, help="Every object is real, as for pumice simulate.")
 @click.option("--out", type=click.Path(), help="A folder for what is finished; an interrupted comparison goes on from it.")
 @click.option(
     "--assert", "asserted", multiple=True, metavar="TEXT", help="Such as 'p95(wait, queue=team-a) < 30m'; exit code 1 if it does not hold."
@@ -47,15 +48,15 @@ def compare(
     processes: int | None,
     dask: str | None,
     kill_at_estimate: bool,
+    whole: bool,
     out: str | None,
     asserted: tuple[str, ...],
     output: str,
 ) -> int:
     """Play a workload under several policies: means with 95 % intervals, and differences seed by seed."""
     assertions = [assertion_of(text) for text in asserted]
-    works = [
-        ComparedRun(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)
-    ]
+    run = kind_of_run(whole)
+    works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
     summaries = play(works, out, processes, lambda work: click.echo(f"{work.policy}, seed {work.seed}: done", err=True), dask)
     rows = table(summaries)
     if output == "json":
@@ -69,6 +70,14 @@ def compare(
                 failed = 1
                 complain(f"{each.text}: {summary['policy']}, seed {summary['seed']}: {each.of(summary)}")
     return failed
+
+
+def kind_of_run(whole: bool) -> type[ComparedRun]:
+    if not whole:
+        return ComparedRun
+    from pumice.live.whole import ComparedWholeRun  # comes with a control plane
+
+    return ComparedWholeRun
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

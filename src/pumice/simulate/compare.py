@@ -20,7 +20,7 @@ from pumice.simulate.dask import played_on_dask
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
-from pumice.simulate.run import Scenario, Summary, simulate
+from pumice.simulate.run import Player, Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
 
 #: of Student's distribution, 95 %, two sides, by degrees of freedom; 1.96 beyond
@@ -63,12 +63,17 @@ class ComparedRun:
         """Of its file: another one as soon as anything differs."""
         return f"{Path(self.policy).stem}-{self.seed}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.json"
 
+    @property
+    def player(self) -> Player:
+        return play_fast
+
     def play(self, out: str | None = None, rows: list[tuple[Any, ...]] | None = None) -> Summary:
         policy, _ = read_policy(self.policy, self.plugins_dir)
         given = nodes_from(self.cluster, self.nodes)
         habits = Habits(kill_at_estimate=self.kill_at_estimate)
         where = self.cluster or self.nodes or ""
-        return simulate(Scenario(source(self.workload, "--workload"), given, policy, self.policy, where, self.seed, habits), out, jobs=rows)
+        scenario = Scenario(source(self.workload, "--workload"), given, policy, self.policy, where, self.seed, habits)
+        return simulate(scenario, out, jobs=rows, player=self.player)
 
 
 def compare(

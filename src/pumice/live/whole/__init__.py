@@ -4,6 +4,6 @@ The same scenario, the same measures and jobs as `pumice.simulate`, in virtual t
 together, `jobs.py` plays the users whose jobs come, and notes what becomes of them.
 """
 
-from pumice.live.whole.whole_cluster import play
+from pumice.live.whole.whole_cluster import ComparedWholeRun, play
 
-__all__ = ["play"]
+__all__ = ["ComparedWholeRun", "play"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from math import inf
@@ -31,8 +31,9 @@ from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed, random_of
+from pumice.simulate.compare import ComparedRun
 from pumice.simulate.record import Record
-from pumice.simulate.run import Scenario
+from pumice.simulate.run import Player, Scenario
 from pumice.simulate.simulated_cluster import not_in_order
 from pumice.simulate.work import Work, Workload
 
@@ -57,6 +58,15 @@ def play(scenario: Scenario, workload: Workload, record: Record) -> None:
             runner.run(WholeCluster(scenario, workload, record, clock, first).play())
     finally:
         random.setstate(state)
+
+
+@dataclass(frozen=True)
+class ComparedWholeRun(ComparedRun):
+    """A simulation of a comparison in which every object is real."""
+
+    @property
+    def player(self) -> Player:
+        return play
 
 
 class WholeCluster(CycleObserver):
