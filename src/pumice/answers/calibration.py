@@ -1,22 +1,24 @@
 """How far forecasts hold: a workload is played, some of its jobs that wait are told when they will start, and it is seen when they do.
 
-A forecast knows what is known at its instant: who stands where, which jobs have ended and how long they ran, who came of late.
+A forecast knows what is known at its instant: who stands where, which jobs have ended and how long they ran, who came of late, what became
+of forecasts before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from statistics import median
 
 from msgspec import Struct
 
-from pumice.answers.eta import quantiles
 from pumice.answers.forecast import Forecast
 from pumice.answers.past import Past
+from pumice.answers.past_forecasts import PastForecasts
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.life import Life
-from pumice.simulate.record import Record
+from pumice.simulate.record import Placed, Record
 from pumice.simulate.simulated_cluster import SimulatedCluster
 from pumice.simulate.work import Work, Workload
 
@@ -55,9 +57,12 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
         line += [life for life in played.newest if life.start is None]
         played.newest.clear()
         if len(line) >= every:
+            now = simulated.now
             asked = {_name(cluster, life): life for life in line if life.start is None}
-            starts = Forecast(cluster, policy, origin + simulated.now, played.past).starts(set(asked))
-            told += [(life, simulated.now, instants, *quantiles(starts[name])) for name, life in asked.items()]
+            found = Forecast(cluster, policy, origin + now, played.past).starts(set(asked))
+            starts = {life: found[name] for name, life in asked.items()}
+            told += [(life, now, instants, *played.forecasts.quantiles(each, now)) for life, each in starts.items()]
+            played.forecasts.made(now, {life.uid: each for life, each in starts.items()})
             line, instants = [], instants + 1
     return _judged(
         [Prediction(life.work.name, instant, p50, p90, life.start - at) for life, at, instant, p50, p90 in told if life.start is not None],
@@ -83,6 +88,7 @@ class PlayedPast(Record):
     def __init__(self, origin: float) -> None:
         super().__init__()
         self.past = Past()
+        self.forecasts = PastForecasts()
         self.newest: list[Life] = []
         self._origin = origin
 
@@ -90,6 +96,10 @@ class PlayedPast(Record):
         super().submitted(life)
         self.newest.append(life)
         self.past.came(self._dated(life.work))
+
+    def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
+        super().started(life, tasks, first=first)
+        self.forecasts.started(life.uid, self.now)
 
     def ended(self, life: Life, state: str) -> None:
         super().ended(life, state)

@@ -1,4 +1,5 @@
-"""When does it start? The scheduler rolled forward from now, several times; what half of the rollouts reach, and nine of ten."""
+"""When does it start? The scheduler rolled forward from now, several times; what half of the rollouts reach, and nine of ten, by what
+became of forecasts before."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ from math import inf
 
 from msgspec import Struct
 
-from pumice.answers.forecast import ROLLOUTS, Forecast
+from pumice.answers.forecast import Forecast
 from pumice.answers.past import Past
+from pumice.answers.past_forecasts import past_forecasts
 from pumice.answers.subject import find, who_waits
 from pumice.api.times import rfc3339
 from pumice.scheduler.framework.policy import Policy
@@ -27,6 +29,7 @@ class Eta(Struct, frozen=True, omit_defaults=True, rename="camel"):
     p90_at: str | None = None
     run_times: dict[str, int] = {}  #: what they were guessed from, of how many jobs
     arrivals: int = 0  #: jobs that came within the last day, and come again
+    past_forecasts: int = 0  #: by what became of so many P90 was corrected
 
     @property
     def moments(self) -> tuple[tuple[str, float | None, str | None], ...]:
@@ -51,20 +54,15 @@ def etas(cluster: Cluster, policy: Policy, now: float, past: Past | None = None)
 
 
 def _etas(cluster: Cluster, policy: Policy, now: float, wanted: dict[str, str], past: Past | None) -> dict[str, Eta]:
-    forecast = Forecast(cluster, policy, now, past)
+    forecast, past_ones = Forecast(cluster, policy, now, past), past_forecasts(cluster)
     sources = dict(forecast.sources)
     return {
-        name: Eta(wanted[name], "waits", *_moments(starts, now), sources, forecast.arrivals)
+        name: Eta(wanted[name], "waits", *_moments(past_ones.quantiles(starts, now), now), sources, forecast.arrivals, len(past_ones))
         for name, starts in forecast.starts(set(wanted)).items()
     }
 
 
-def _moments(starts: list[float], now: float) -> tuple[float | None, float | None, str | None, str | None]:
-    seconds = [None if each == inf else each for each in quantiles(starts)]
+def _moments(quantiles: tuple[float, float], now: float) -> tuple[float | None, float | None, str | None, str | None]:
+    seconds = [None if each == inf else each for each in quantiles]
     at = [None if each is None else rfc3339(now + each) for each in seconds]
     return seconds[0], seconds[1], at[0], at[1]
-
-
-def quantiles(starts: list[float]) -> tuple[float, float]:
-    """P50 and P90, of rollouts in order."""
-    return starts[(ROLLOUTS + 1) // 2 - 1], starts[9 * (ROLLOUTS + 1) // 10 - 1]

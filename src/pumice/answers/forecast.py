@@ -76,10 +76,11 @@ class Forecast:
 
     def starts(self, wanted: set[str]) -> dict[str, list[float]]:
         """By job: in how many seconds pods of it start, in each rollout, in order; inf where they do not before the horizon."""
-        found = [self._roll(number, wanted) for number in range(ROLLOUTS)]
+        found = [self.rollout(number, wanted) for number in range(ROLLOUTS)]
         return {name: sorted(each.get(name, inf) - self._now for each in found) for name in wanted}
 
-    def _roll(self, number: int, wanted: set[str]) -> dict[str, float]:
+    def rollout(self, number: int, wanted: set[str]) -> dict[str, float]:
+        """The instants at which these start in one rollout; those are left out that do not before the horizon."""
         runs = {each.name: each.guess.run(_share(each.seed, number)) for each in self.standing}
         batches = (batch for each in self.standing for batch in each.batches)
         promised = [Coming(each.promised, runs[each.name]) for each in self.standing if each.promised is not None]

@@ -234,6 +234,9 @@ class ConfigMap(Wire, frozen=True):
     data: dict[str, str] | None = None
 
 
+FORECAST = "Forecast"  #: reason of events about what became of a forecast
+
+
 class Event(Wire, frozen=True):
     metadata: Metadata
     involved_object: ObjectReference = ObjectReference()

@@ -83,6 +83,7 @@ def page(answer: Eta) -> str:
             columns(("", "STARTS", "BY"), moments),
             columns(("RUN TIMES BY", "JOBS"), sources),
             f"Jobs that came in the last 24 hours, and are expected to come again each day: {answer.arrivals}.",
+            *([f"P90 is corrected by what became of {answer.past_forecasts} forecasts."] if answer.past_forecasts else ()),
         )
     )
 

@@ -14,12 +14,13 @@ import click
 from msgspec.structs import replace
 
 from pumice import memory
+from pumice.api.core import FORECAST, Event
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
+from pumice.cluster import told_evictions
 from pumice.cluster.offline import complete
-from pumice.cluster.told_evictions import remember
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config.configurations import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
@@ -209,7 +210,11 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             cluster.put(kind, item)
         except Exception as error:
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
-    remember(cluster, objects.items)
+    told_evictions.remember(cluster, objects.items)
+    if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
+        from pumice.answers import told_forecasts  # answers are not for those who only schedule
+
+        told_forecasts.remember(cluster, objects.items)
     memory.settle()
     return cluster, policy
 

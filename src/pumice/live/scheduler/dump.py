@@ -1,20 +1,21 @@
-"""The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, its assumptions included, and whom it
-has evicted of late."""
+"""The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, its assumptions included, whom it has
+evicted of late, and what became of forecasts."""
 
 from __future__ import annotations
 
+from pumice.answers import told_forecasts
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Wire
 from pumice.api.structs import API_VERSIONS, encode
+from pumice.cluster import told_evictions
 from pumice.cluster.recording.snapshot import Snapshot
-from pumice.cluster.told_evictions import as_events
 from pumice.scheduler.model.cluster import Cluster
 
 
 def dump(cluster: Cluster, configuration: str) -> bytes:
     """A List of objects as JSON, and the configuration as Volcano's ConfigMap."""
     bodies = [_body(kind, item) for kind, item in Snapshot(cluster).objects()]
-    bodies += [_body("Event", event) for event in as_events(cluster)]
+    bodies += [_body("Event", event) for told in (told_evictions, told_forecasts) for event in told.as_events(cluster)]
     if configuration:
         meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
         data = {CONFIG_MAP_KEYS[0]: configuration}

@@ -34,6 +34,7 @@ from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_le
 from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
 from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.fit_questions import PATH, FitQuestions
+from pumice.live.scheduler.forecasts import Forecasts
 from pumice.live.scheduler.headlines import Headlines
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
@@ -247,7 +248,8 @@ class Replica:
         self._metrics.leading.set(1)
         if identity:
             scheduler.tell(EventRecord(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
-        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change), Headlines(scheduler).run()]
+        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change)]
+        work += [Headlines(scheduler).run(), Forecasts(scheduler).run()]
         if shadow is not None:
             work.append(shadow.run())
         if settings.conf_path:

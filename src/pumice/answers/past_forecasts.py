@@ -1,0 +1,87 @@
+"""What became of forecasts, so that the next ones are told better.
+
+How many times as long as their slowest rollout did jobs wait of late? P90 is what nine of ten of a forecast's own rollouts and of these
+ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have (`life_table.py`): of those asked about of
+late, the first to start are those that wait briefly.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+
+import numpy as np
+from msgspec import Struct
+
+from pumice.answers.life_table import LifeTable
+from pumice.scheduler.model.cluster import Cluster
+
+MEMORY = "past forecasts"  #: their key in the cluster's memory
+KEPT = 500
+TOGETHER = 8  #: of those made at one instant count, as they share much of their fate
+SHORTEST_S = 60.0  #: an expected time that is shorter counts as this against what came
+MOST = 8.0  #: nothing is told more times as late, or as early, as rollouts say
+NINE_OF_TEN = 0.9 - 1e-9
+
+
+class PastForecast(Struct):
+    """What was expected of a job, and what came. Instants are seconds since 1970."""
+
+    job: str
+    at: float
+    latest_s: float  #: from then on, by the slowest rollout
+    started: float | None = None
+
+    def ratio(self, now: float) -> float:
+        """How many times as long as expected it waited, or has waited by now."""
+        return ((now if self.started is None else self.started) - self.at) / max(self.latest_s, SHORTEST_S)
+
+
+class PastForecasts:
+    """The latest, in order; of each job one."""
+
+    def __init__(self) -> None:
+        self._by_job: dict[str, PastForecast] = {}
+
+    def __iter__(self) -> Iterator[PastForecast]:
+        return iter(self._by_job.values())
+
+    def __len__(self) -> int:
+        return len(self._by_job)
+
+    def made(self, at: float, starts: Mapping[str, Sequence[float]]) -> None:
+        """Forecasts of one instant, each its rollouts in order. Some are kept of those whose end is in sight."""
+        ends = [(job, found[-1]) for job, found in starts.items() if found[-1] < inf]
+        for job, latest_s in ends[:: -(-len(ends) // TOGETHER) or 1]:
+            self.keep(PastForecast(job, at, latest_s))
+
+    def keep(self, forecast: PastForecast) -> None:
+        self._by_job.setdefault(forecast.job, forecast)
+        if len(self._by_job) > KEPT:
+            del self._by_job[next(iter(self._by_job))]
+
+    def started(self, job: str, at: float) -> None:
+        if job in self._by_job and self._by_job[job].started is None:
+            self._by_job[job].started = at
+
+    def forget(self, job: str) -> None:
+        """It will not be known what became of it."""
+        del self._by_job[job]
+
+    def quantiles(self, starts: Sequence[float], now: float) -> tuple[float, float]:
+        """P50 and P90, of rollouts in order; in seconds from now on, as those."""
+        latest_s = starts[-1]
+        if latest_s == inf:
+            return starts[len(starts) // 2], inf
+        own = [(0.0, start / (latest_s or 1.0), 1.0, 1.0) for start in starts]
+        others = [(0.0, each.ratio(now), each.started is not None, 1.0) for each in self]
+        ages, gone = LifeTable.of(np.array(own + others, float))
+        ratio = ages[min(bisect_left(gone, NINE_OF_TEN), len(ages) - 1)]
+        p90 = latest_s * min(max(ratio, 1 / MOST), MOST)
+        return min(starts[len(starts) // 2], p90), p90
+
+
+def past_forecasts(cluster: Cluster) -> PastForecasts:
+    known: PastForecasts = cluster.memory.setdefault(MEMORY, PastForecasts())
+    return known
