@@ -279,6 +279,16 @@ def test_a_pod_that_gets_another_node_than_its_nominated_one_leaves_that_to_who_
     assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 4, queue=backlog).binds] == [("p", "a")]
 
 
+def test_a_victim_that_stays_sends_who_waits_for_its_room_to_try_again() -> None:
+    made, backlog = started(waiting("nominee").having("status", "nominatedNodeName", value="a"), waiting("other"))
+    for task in backlog.take(0.0):
+        backlog.refused(task, FIT, 0.0)
+    backlog.eviction_failed("b")
+    assert backlog.take(0.0) == []
+    backlog.eviction_failed("a")
+    assert names(backlog.take(0.0)) == ["nominee"]
+
+
 def test_a_pod_that_gets_its_nominated_node_leaves_nothing() -> None:
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")

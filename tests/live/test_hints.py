@@ -13,7 +13,7 @@ from pumice.client.transport import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.sender import BIND_TRIES
+from pumice.live.scheduler.sender import BIND_TRIES, EVICT_TRIES
 from pumice.scheduler.config.configurations import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
@@ -119,6 +119,26 @@ def test_a_pod_that_is_no_longer_one_to_keep_away_from_wakes_who_did() -> None:
             await asyncio.sleep(30)
             api.put(PODS, "there", metadata={"labels": {"noisy": "no"}}, spec=there["spec"], status=there["status"])
             await until(lambda: api.placed("shy") == {"shy": "a"}, within_s=2)
+
+    run(story())
+
+
+def test_who_was_to_have_the_room_of_a_pod_that_is_not_evicted_after_all_tries_again() -> None:
+    async def story() -> None:
+        api = cluster()
+        api.pod("low", node="a", **PLAIN)
+        api.pod("high", priority=10, **PLAIN)
+        refused: list[str] = []
+
+        def refuse(verb: str, resource: Kind, name: str) -> None:
+            if verb == "delete" and len(refused) < EVICT_TRIES:
+                refused.append(name)
+                raise ApiError(500, "InternalError", "no")
+
+        api.before_write = refuse
+        async with running(Counting(api, policy())) as scheduler:
+            await until(lambda: api.placed("high") == {"high": "a"}, within_s=30)
+            assert scheduler.metrics.evictions.value("failed") == 1
 
     run(story())
 

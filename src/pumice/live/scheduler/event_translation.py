@@ -142,8 +142,11 @@ class EventTranslation:
 
     def read_again(self, before: PodSnapshot, task: Task, now: float) -> None:
         """What was assumed of it was not so, or is known at last. If its bind came to nothing, it backs off."""
-        if self._backlog is not None and before.status == status.BINDING and task.status == status.PENDING:
-            self._backlog.failed(task, now)
+        if self._backlog is not None:
+            if before.status == status.BINDING and task.status == status.PENDING:
+                self._backlog.failed(task, now)
+            elif before.status == status.RELEASING != task.status:
+                self._backlog.eviction_failed(task.node_name)
         self.pod(before, task)
 
     def node(self, before: Node | None, after: Node | None) -> None:

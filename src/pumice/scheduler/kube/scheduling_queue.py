@@ -171,6 +171,10 @@ class SchedulingQueue:
         if task.nominated:
             self.happened(ClusterEvent(EventKind.POD_GONE, task.nominated, task))
 
+    def eviction_failed(self, node: str) -> None:
+        """Who waits for the room of a victim there tries again as soon as possible: no event will tell of that room."""
+        self.activate([entry.task for entry in self.waiting.values() if entry.task.nominated == node])
+
     def activate(self, tasks: Iterable[Task]) -> None:
         """Try these as soon as possible, whatever they wait for."""
         for task in tasks:

@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import OVERSUBSCRIPTION
 from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.api.structs import encode
@@ -377,7 +378,7 @@ def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
     extra = dimensions.zeros()
     for column, name in ((CPU, "cpu"), (MEMORY, "memory")):
         try:
-            extra[column] = bounded(int(float(annotations.get(f"volcano.sh/oversubscription-{name}", 0))))
+            extra[column] = bounded(int(float(annotations.get(OVERSUBSCRIPTION + name, 0))))
         except (ValueError, OverflowError):
             continue
     return extra
