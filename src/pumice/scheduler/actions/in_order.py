@@ -89,6 +89,7 @@ class Line:
         self.behind: list[Alike] = []  #: the first that does not fit
         self._kind_of_ends = ends
         self._unknown = unknown
+        self._no_room: dict[Hashable, float] = {}  #: the shortest time for which none was found, by queue and kind of pod
         self.placing = Placing(session, cache_errors=True)
 
     @property
@@ -152,7 +153,7 @@ class Line:
             self._tell_promise(first, promise)
         turns = Turns(self.session, self.behind, self._key)
         while (job := turns.pop()) is not None:
-            if self._may_fit(job):
+            if self._may_fit(job) and not self._has_no_room(job):
                 self._start_beside(job, timetable)
 
     def _timetable(self) -> Timetable:
@@ -163,6 +164,17 @@ class Line:
         """Whether its first pod finds room anywhere, whatever is promised: most of a long line does not."""
         idle = self.session.nodes.idle
         return all(idle[column].max() + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
+
+    def _has_no_room(self, job: Job) -> bool:
+        """Whether there was none for pods like its own, for no longer, and nobody has started since."""
+        task = next(iter(job.pending.values()))
+        if self._length(job) < self._no_room.get(self._kind(job, task), inf):
+            return False
+        return all(other.template is task.template for other in job.pending.values())
+
+    def _kind(self, job: Job, task: Task) -> Hashable:
+        assert job.queue is not None
+        return (job.queue.name, *self.session.task_kind(task))
 
     def promise_all(self, first: Job, others: list[Job]) -> None:
         """Conservative. Promises made before are kept, or bettered in the order of the jobs."""
@@ -197,7 +209,7 @@ class Line:
         length = self._length(job)
         free, usage = timetable.free_now(length), list[tuple[int, int, float]]()
         with self.session.statement() as statement:
-            for task in reversed(PendingTasks.of(self.session, job, job.pending.values()).tasks):
+            for number, task in enumerate(reversed(PendingTasks.of(self.session, job, job.pending.values()).tasks)):
                 if self.session.job_ready(job):
                     break
                 if not self._has_quota(job, task):
@@ -209,6 +221,8 @@ class Line:
                 fits = (free[columns] + EPSILON > amounts[:, None]).all(axis=0)
                 row = self.session.best_node(task, evaluation, evaluation.admitted & evaluation.fits_idle & fits)
                 if row < 0:
+                    if not number:
+                        self._no_room[self._kind(job, task)] = length
                     return False
                 statement.allocate(task, row)
                 free[columns, row] -= amounts
@@ -216,6 +230,7 @@ class Line:
             if not self.session.job_ready(job):
                 return False
             statement.commit()
+        self._no_room.clear()
         timetable.change(Promise(self.session.now, tuple(usage)), length, -1)
         return True
 
