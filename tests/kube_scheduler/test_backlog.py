@@ -280,7 +280,7 @@ def test_a_pod_that_gets_another_node_than_its_nominated_one_leaves_that_to_who_
 
 
 def test_a_victim_that_stays_sends_who_waits_for_its_room_to_try_again() -> None:
-    made, backlog = started(waiting("nominee").having("status", "nominatedNodeName", value="a"), waiting("other"))
+    _, backlog = started(waiting("nominee").having("status", "nominatedNodeName", value="a"), waiting("other"))
     for task in backlog.take(0.0):
         backlog.refused(task, FIT, 0.0)
     backlog.eviction_failed("b")
