@@ -7,11 +7,12 @@ look further (`Reach.CLUSTER`) are asked whole, the others never. The result equ
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, RefusedRows
+from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, refusal_bits
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
 from pumice.scheduler.model.cluster import Cluster
@@ -125,14 +126,15 @@ class Evaluation:
 
     def room(self, view: View) -> tuple[Mask, Mask]:
         """Where the request fits into what is idle, and into what will be."""
-        short, short_later, moving = view.nothing(), view.nothing(), self.table.moving
+        moving = self.table.moving
+        now, later = [], []
         for column, amount in self.template.needs:
             idle, limit = view.idle[column], amount - EPSILON
-            short |= idle <= limit
+            now.append(idle > limit)
             if moving:
-                short_later |= idle + view.releasing[column] - view.pipelined[column] <= limit
-        now = ~short
-        return now, ~short_later if moving else now.copy()
+                later.append(idle + view.releasing[column] - view.pipelined[column] > limit)
+        fits = reduce(np.logical_and, now)
+        return fits, reduce(np.logical_and, later) if moving else fits.copy()
 
     @property
     def fits_idle(self) -> Mask:
@@ -169,10 +171,8 @@ class Evaluation:
             self._scored = self.cluster.log.position
 
     def _node_score(self, view: View) -> Scores:
-        total = np.zeros(len(view))
-        for rule, state in self._node_scorers:
-            total += weighted(self._asking.score(rule, state, view), rule.weight)
-        return total
+        scores = [weighted(self._asking.score(rule, state, view), rule.weight) for rule, state in self._node_scorers]
+        return reduce(np.add, scores) if len(scores) > 1 else np.zeros(len(view)) + sum(scores)
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
         """The explanation of the present state, made once for all equal tasks that meet it."""
@@ -208,7 +208,7 @@ class Evaluation:
 
     def _totals(self, candidates: Mask) -> Scores:
         self._refresh_scores()
-        everywhere = bool(candidates.all())
+        everywhere = np.count_nonzero(candidates) == len(candidates)
         total = self._node_scores.copy() if everywhere else np.where(candidates, self._node_scores, NOTHING)
         for rule, state in self._other_scorers:
             level = self._static(rule).level(rule, state) if rule.reach is Reach.STATIC and not rule.relative else None
@@ -239,7 +239,7 @@ class Evaluation:
 
     def best(self, candidates: Mask) -> int:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
-        if not candidates.any():
+        if not np.count_nonzero(candidates):
             return -1
         row = int((self.totals(candidates) if self.scorers else candidates).argmax())
         return row if self.rejected is None else -1
@@ -288,12 +288,12 @@ class Evaluation:
 
     def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
         """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
-        refused = RefusedRows.of(self._node_filters, view, self._asking).refused
+        bits = refusal_bits(self._node_filters, view, self._asking)
         now, later = self.room(view)
         scores = self._node_score(view)
         for extra in extras:
             scores += extra
-        return scores, now & later & ~refused
+        return scores, now & later & (bits == 0)
 
     def refusals(self, rows: Rows | None = None) -> list[Refused]:
         """Every refusal on the given rows (None: all), in the order of the filters; for explaining."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pumice.scheduler.engine.rules import Asking, Filter, Reach
 from pumice.scheduler.engine.view import View, touched
@@ -14,30 +15,17 @@ from pumice.scheduler.model.resources import Mask, Rows
 
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 
+#: What filters say of a row, as bits: it is refused; for good; some filter could say nothing of it. 0 if none refuses it.
+REFUSED, FINAL, FAILING = np.uint8(1), np.uint8(2), np.uint8(4)
 
-class RefusedRows(NamedTuple):
-    """Masks over the rows of a view."""
 
-    refused: Mask
-    final: Mask  #: refused for good
-    failing: Mask  #: some filter could say nothing of them
-
-    @classmethod
-    def of(cls, filters: Prepared, view: View, asking: Asking) -> RefusedRows:
-        refused, final, failing = view.nothing(), view.nothing(), view.nothing()
-        for rule, state in filters:
-            for where, reason in asking.refuse(rule, state, view):
-                refused |= where
-                if reason.final:
-                    final |= where
-                if reason.fails:
-                    failing |= where
-        return cls(refused, final, failing)
-
-    def revise(self, rows: Rows, masks: RefusedRows) -> None:
-        """Some of the rows are judged anew."""
-        for mask, part in zip(self, masks, strict=True):
-            mask[rows] = part
+def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.uint8]:
+    """The word of filters on the rows of a view."""
+    bits = np.zeros(len(view), np.uint8)
+    for rule, state in filters:
+        for where, reason in asking.refuse(rule, state, view):
+            bits |= where * (REFUSED | reason.final * FINAL | reason.fails * FAILING)
+    return bits
 
 
 class FeasibleRows:
@@ -49,7 +37,7 @@ class FeasibleRows:
         self._filters: dict[Reach, list[tuple[Filter, Any]]] = {}
         for pair in filters:
             self._filters.setdefault(pair[0].reach, []).append(pair)
-        self._refused: dict[Reach, RefusedRows] = {}
+        self._bits: dict[Reach, NDArray[np.uint8]] = {}
         self.failed = False  #: whether there was a row of which some filter could say nothing
         self._position = -1
 
@@ -64,31 +52,31 @@ class FeasibleRows:
             elif reach is Reach.NODE:
                 self._judge(reach, filters, touched(self._cluster, self._position))
         admitted = self._cluster.nodes.alive
-        for masks in self._refused.values():
-            admitted = admitted > masks.refused  # that is: and not
+        for bits in self._bits.values():
+            admitted = admitted & (bits == 0)
         self.admitted: Mask = admitted  #: rows that none of them refuses
         self._position = position
 
-    def _judge(self, reach: Reach, filters: Prepared, rows: Rows | None) -> None:
-        masks = RefusedRows.of(filters, View(self._cluster.nodes, rows), self._asking)
-        self.failed = self.failed or bool(masks.failing.any())
+    def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> None:
+        bits = refusal_bits(filters, View(self._cluster.nodes, rows), self._asking)
+        self.failed = self.failed or bool(np.bitwise_or.reduce(bits) & FAILING)
         if rows is None:
-            self._refused[reach] = masks
+            self._bits[reach] = bits
         else:
-            self._refused[reach].revise(rows, masks)
+            self._bits[reach][rows] = bits
 
     @property
     def final(self) -> Mask:
         """Rows that are gone, or refused for good."""
-        final: Mask = ~self._cluster.nodes.alive
-        for masks in self._refused.values():
-            final |= masks.final
-        return final
+        return ~self._cluster.nodes.alive | self._with(FINAL)
 
     @property
     def failing(self) -> Mask:
         """Rows of which some filter could say nothing."""
-        failing = np.zeros(len(self._cluster.nodes), bool)
-        for masks in self._refused.values():
-            failing |= masks.failing
-        return failing
+        return self._with(FAILING)
+
+    def _with(self, bit: np.uint8) -> Mask:
+        found = np.zeros(len(self._cluster.nodes), bool)
+        for bits in self._bits.values():
+            found |= (bits & bit) > 0
+        return found

@@ -37,12 +37,15 @@ class CachedColumn:
 class View:
     """Columns of `table` for `rows` (None: all)."""
 
-    def __init__(self, table: Nodes, rows: Rows | None = None) -> None:
+    def __init__(self, table: Nodes, rows: Rows | slice | None = None) -> None:
         self.table = table
         self.rows = rows
+        if rows is None:
+            vars(self).update(table.columns)
 
     def __len__(self) -> int:
-        return len(self.table) if self.rows is None else len(self.rows)
+        rows = self.rows
+        return len(self.table) if rows is None else rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     def of(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
         """The part of a per-node array that this view shows."""
@@ -50,9 +53,11 @@ class View:
 
     @property
     def row_numbers(self) -> Rows:
-        return np.arange(len(self.table)) if self.rows is None else self.rows
+        rows = slice(len(self.table)) if self.rows is None else self.rows
+        return np.arange(len(self.table))[rows] if isinstance(rows, slice) else rows
 
     def _show(self, name: str) -> Table:
+        assert self.rows is not None
         return self.table.part(name, self.rows)
 
     @CachedColumn
@@ -181,7 +186,7 @@ class SharedScores:
 class SharingView(View):
     """A view in which that is kept."""
 
-    def __init__(self, kept: SharedScores, table: Nodes, rows: Rows | None = None) -> None:
+    def __init__(self, kept: SharedScores, table: Nodes, rows: Rows | slice | None = None) -> None:
         super().__init__(table, rows)
         self._kept = kept
 
@@ -190,10 +195,13 @@ class SharingView(View):
         return found if self.rows is None else found[self.rows]
 
 
-def touched(cluster: Cluster, since: int) -> Rows | None:
-    """Rows that changed since a position of the log; None for too many to ask one by one."""
+def touched(cluster: Cluster, since: int) -> Rows | slice | None:
+    """Rows that changed since a position of the log, a single one as a slice; None for too many to ask one by one."""
     rows = cluster.log.rows_since(since)
-    return np.array(sorted(rows)) if rows is not None and (len(rows) == 1 or len(rows) * 4 < len(cluster.nodes)) else None
+    if rows is not None and len(rows) == 1:
+        (row,) = rows
+        return slice(row, row + 1)
+    return np.array(sorted(rows)) if rows is not None and len(rows) * 4 < len(cluster.nodes) else None
 
 
 def snapshot(table: Nodes, rows: Rows) -> View:

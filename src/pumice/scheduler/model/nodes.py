@@ -26,6 +26,7 @@ Table = NDArray[np.float64]
 Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
 
 GREAT = MOST_OF_ONE // 2  #: no node is so much over what it has by pods that it might have started
+COLUMNS = ("allocatable", "used", "idle", "releasing", "pipelined", "used_for_filters", "nonzero_used")
 ABSENT = -1  #: label code of a node without the key
 
 
@@ -91,14 +92,15 @@ class Nodes:
         self.used_for_filters: Table = self._used_for_filters[:, :n]
         #: [cpu and memory, n] the same with a floor for each container, as kube's scores count
         self.nonzero_used: Table = self._nonzero_used[:, :n]
+        self.columns: dict[str, Table] = {name: getattr(self, name) for name in COLUMNS}  #: these tables by name
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
 
-    def part(self, name: str, rows: Rows | None) -> Table:
-        """Some rows (None: all) of one of these tables."""
-        table: Table = getattr(self, name)
-        if rows is None:
-            return table
+    def part(self, name: str, rows: Rows | slice) -> Table:
+        """Some rows of one of these tables."""
+        if isinstance(rows, slice):
+            shown: Table = self.columns[name][:, rows]
+            return shown
         reserved: Table = getattr(self, f"_{name}")  # in one piece: of a part of it, take() would first copy the whole
         return reserved.take(rows, axis=1)
 

@@ -7,7 +7,7 @@ A scalar resource that the pod does not ask for, or any that a node does not hav
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -106,21 +106,22 @@ class ResourceScorer(Scorer):
                 yield column, weight, nodes.used_for_filters[column] + template.request[column]
 
     def score(self, template: Any, nodes: View) -> Scores:
-        total = np.zeros(len(nodes))
+        rates: list[Scores] = []
         weights: Any = 0.0  #: of all nodes alike, or per node where some lack a resource
         for column, weight, requested in self.demands(template, nodes):
             capacity = nodes.allocatable[column]
             if nodes.have_all(column):
-                total += weighted(self.rate(requested, capacity), weight)
+                rates.append(weighted(self.rate(requested, capacity), weight))
                 weights = weights + weight
             else:
                 has = capacity > 0
-                total += np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight
+                rates.append(np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight)
                 weights = weights + has * weight
+        if not rates:
+            return np.zeros(len(nodes))
         if isinstance(weights, np.ndarray):
             weights[weights == 0] = 1.0
-        else:
-            weights = weights or 1.0
+        total = reduce(np.add, rates)
         total /= weights
         return np.floor(total, out=total)
 
