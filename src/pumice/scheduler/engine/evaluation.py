@@ -7,7 +7,7 @@ look further (`Reach.CLUSTER`) are asked whole, the others never. The result equ
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -109,8 +109,8 @@ class Evaluation:
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
         self._other_scorers = [pair for pair in self.scorers if pair[0].reach is not Reach.NODE or pair[0].normalizes]
         self._by_amounts = FeasibleRows(self.cluster, [pair for pair in self.filters if pair[0].reads_amounts], self._asking)
-        self._static_scores = StaticScores(self.table, self._asking)
         self._position = self._scored = self._measured = -1
+        self._was_scored = False
         self._explained: tuple[int, Any] = (-1, None)
 
     # -- upkeep
@@ -159,8 +159,11 @@ class Evaluation:
                 self._fits_idle[rows], self._fits_future[rows] = room
             self._measured = self.cluster.log.position
 
-    def _refresh_scores(self) -> None:
-        """As refresh(), for what only choosing among candidates needs."""
+    def _scores_now(self) -> Scores:
+        """A copy of what scorers say of all rows that look at each by itself. Kept from the second time on: most tasks come once."""
+        if not self._was_scored:
+            self._was_scored = True
+            return self._node_score(SharingView(self._common.kept, self.table))
         if self._scored != self.cluster.log.position:
             rows = None if self._scored < 0 else touched(self.cluster, self._scored)
             scores = self._node_score(SharingView(self._common.kept, self.table, rows))
@@ -169,6 +172,7 @@ class Evaluation:
             else:
                 self._node_scores[rows] = scores
             self._scored = self.cluster.log.position
+        return self._node_scores.copy()
 
     def _node_score(self, view: View) -> Scores:
         scores = [weighted(self._asking.score(rule, state, view), rule.weight) for rule, state in self._node_scorers]
@@ -207,9 +211,9 @@ class Evaluation:
         self.rejected, self.rejected_by = failed.reason, ""
 
     def _totals(self, candidates: Mask) -> Scores:
-        self._refresh_scores()
-        everywhere = np.count_nonzero(candidates) == len(candidates)
-        total = self._node_scores.copy() if everywhere else np.where(candidates, self._node_scores, NOTHING)
+        total, everywhere = self._scores_now(), np.count_nonzero(candidates) == len(candidates)
+        if not everywhere:
+            total = np.where(candidates, total, NOTHING)
         for rule, state in self._other_scorers:
             level = self._static(rule).level(rule, state) if rule.reach is Reach.STATIC and not rule.relative else None
             if level is not None:
@@ -233,6 +237,10 @@ class Evaluation:
         if rule.reach is Reach.STATIC:
             return self._static(rule).raw(rule, state)
         return self._asking.score(rule, state, View(self.table))
+
+    @cached_property
+    def _static_scores(self) -> StaticScores:
+        return StaticScores(self.table, self._asking)
 
     def _static(self, rule: Scorer) -> StaticScores:
         return self._static_scores if rule.reads_amounts else self._common.static_scores

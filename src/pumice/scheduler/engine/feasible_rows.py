@@ -15,8 +15,8 @@ from pumice.scheduler.model.resources import Mask, Rows
 
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 
-#: What filters say of a row, as bits: it is refused; for good; some filter could say nothing of it. 0 if none refuses it.
-REFUSED, FINAL, FAILING = np.uint8(1), np.uint8(2), np.uint8(4)
+#: What filters say of a row, as bits: 1 if it is refused, and these if for good, or if some filter could say nothing of it.
+FINAL, FAILING = np.uint8(2), np.uint8(4)
 
 
 def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.uint8]:
@@ -24,7 +24,9 @@ def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.ui
     bits = np.zeros(len(view), np.uint8)
     for rule, state in filters:
         for where, reason in asking.refuse(rule, state, view):
-            bits |= where * (REFUSED | reason.final * FINAL | reason.fails * FAILING)
+            bits |= where
+            if reason.final or reason.fails:
+                bits |= where * (reason.final * FINAL | reason.fails * FAILING)
     return bits
 
 
@@ -43,27 +45,33 @@ class FeasibleRows:
 
     def refresh(self) -> None:
         """Take the log's changes in."""
-        position = self._cluster.log.position
-        if self._position == position:
+        since, position = self._position, self._cluster.log.position
+        if since == position:
             return
+        is_new = since < 0
         for reach, filters in self._filters.items():
-            if self._position < 0 or reach is Reach.CLUSTER:
-                self._judge(reach, filters, None)
+            if since < 0 or reach is Reach.CLUSTER:
+                is_new |= self._judge(reach, filters, None)
             elif reach is Reach.NODE:
-                self._judge(reach, filters, touched(self._cluster, self._position))
-        admitted = self._cluster.nodes.alive
-        for bits in self._bits.values():
-            admitted = admitted & (bits == 0)
-        self.admitted: Mask = admitted  #: rows that none of them refuses
+                is_new |= self._judge(reach, filters, touched(self._cluster, since))
+        if is_new:
+            admitted = self._cluster.nodes.alive
+            for bits in self._bits.values():
+                admitted = admitted & (bits == 0)
+            self.admitted: Mask = admitted  #: rows that none of them refuses
         self._position = position
 
-    def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> None:
+    def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> bool:
+        """Whether they say something new of some rows."""
         bits = refusal_bits(filters, View(self._cluster.nodes, rows), self._asking)
-        self.failed = self.failed or bool(np.bitwise_or.reduce(bits) & FAILING)
         if rows is None:
             self._bits[reach] = bits
+        elif self._bits[reach][rows].tobytes() == bits.tobytes():
+            return False
         else:
             self._bits[reach][rows] = bits
+        self.failed = self.failed or bool(np.bitwise_or.reduce(bits) & FAILING)
+        return True
 
     @property
     def final(self) -> Mask:

@@ -72,18 +72,14 @@ class RowLog(list[RowChange]):
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[int] = []  #: of its entries, and before them the last ones of what was before
-        self.start = 0  #: the position of the first entry
-
-    @property
-    def position(self) -> int:
-        return self.start + len(self)
+        self.position = 0
 
     def append(self, change: RowChange) -> None:
         super().append(change)
         self._rows.append(change.row)
+        self.position += 1
 
     def clear(self) -> None:
-        self.start += len(self)
         if len(self._rows) > MOST_ROWS:
             del self._rows[: -MOST_ROWS // 2]
         super().clear()

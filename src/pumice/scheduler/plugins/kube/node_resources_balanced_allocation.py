@@ -36,19 +36,18 @@ class BalancedAllocation(Scorer):
         return task.template
 
     def score(self, template: Any, nodes: View) -> Scores:
-        columns = [column for name in self.resources if (column := nodes.column(name)) is not None]
-        if not template.request[columns].any():
-            return np.zeros(len(nodes))
+        request = template.request.tolist()
         named = [(name, nodes.column(name)) for name in self.resources]
-        counted = tuple(c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or template.request[c] > 0))
-        with_pod = _balance(nodes, counted, template.request[list(counted)].tolist())
+        counted = tuple([c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or request[c] > 0)])
+        more = [request[column] for column in counted]
+        if not any(more):
+            return np.zeros(len(nodes))
+        with_pod = _balance(nodes, counted, more)
         if not self.compare:
             return with_pod
-        with_pod += nodes.whatever_task((self, counted), lambda rows: 50.0 - _balance(rows, counted, [0.0] * len(counted)))
+        with_pod += nodes.whatever_task((self, counted), lambda rows: 150.0 - _balance(rows, counted, [0.0] * len(counted)))
         with_pod *= 0.5
-        np.trunc(with_pod, out=with_pod)
-        with_pod += 50.0
-        return with_pod
+        return np.floor(with_pod, out=with_pod)
 
 
 def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scores:
@@ -58,12 +57,15 @@ def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scor
     used, allocatable = nodes.used_for_filters, nodes.allocatable
     parts = [fraction(used[column] + amount, allocatable[column]) for column, amount in zip(columns, more, strict=True)]
     deviation = _deviation(parts) if everywhere else _deviation_of_some(parts)
-    return np.trunc((1.0 - deviation) * MAX_SCORE)
+    balance = np.subtract(1.0, deviation, out=deviation)
+    balance *= MAX_SCORE
+    return np.floor(balance, out=balance)
 
 
 def _fraction(used: Scores, has: Scores) -> Scores:
-    """How much of a resource is used, at most 1."""
-    return at_most(used / has, 1.0)
+    """How much of a resource is used, at most 1. Writes over what is used."""
+    used /= has
+    return at_most(used, 1.0)
 
 
 def _fraction_if_any(used: Scores, has: Scores) -> Scores:
@@ -75,7 +77,11 @@ def _fraction_if_any(used: Scores, has: Scores) -> Scores:
 def _deviation(parts: list[Scores]) -> Scores:
     """Per node: half the difference of two fractions, the standard deviation of more."""
     if len(parts) == 2:
-        return abs(parts[0] - parts[1]) * 0.5
+        apart, other = parts
+        apart -= other
+        np.absolute(apart, out=apart)
+        apart *= 0.5
+        return apart
     apart = np.array(parts)
     apart -= np.add.reduce(apart) / len(parts)
     apart *= apart
