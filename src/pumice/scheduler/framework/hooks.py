@@ -53,11 +53,17 @@ def first_decided(methods: Sequence[Method], *question: Any) -> int:
 
 
 def all_agree(methods: Sequence[Method], *question: Any) -> bool:
-    return all(method(*question) for method in methods)
+    for method in methods:  # sooner done than all() of a generator, and asked several times for each job
+        if not method(*question):
+            return False
+    return True
 
 
 def anyone(methods: Sequence[Method], *question: Any) -> bool:
-    return any(method(*question) for method in methods)
+    for method in methods:
+        if method(*question):
+            return True
+    return False
 
 
 def first_refusal(methods: Sequence[Method], *question: Any) -> Refusal | None:

@@ -36,7 +36,9 @@ def refresh(job: Job, known: Known) -> None:
     if any(task.gated for task in job.pending.values()):
         _replace(job, _promises(job))
         return
-    question = job.holding.tobytes(), id(job.min_resources), job.reserves and not job.beyond, job.phase
+    holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
+    counts_minimum = reserves or holding.strip(b"\0")  # who neither holds nor reserves anything has no part in any sum
+    question = holding, id(job.min_resources) if counts_minimum else 0, reserves, job.phase
     if question not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()

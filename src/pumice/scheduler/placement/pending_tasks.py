@@ -175,7 +175,8 @@ class JobsByQueue:
         if self._session.queues_need_comparing:
             self._compared.push(queue)
         elif turns:
-            heappush(self._queues, (self._session.queue_key(queue), queue))
+            key = self._session.queue_key(queue) if len(self._turns) > 1 else ()  # a single queue has no order
+            heappush(self._queues, (key, queue))
 
     def pop_queue(self) -> Queue | None:
         """The queue to be served next."""
