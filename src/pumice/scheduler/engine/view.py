@@ -118,7 +118,8 @@ class View:
         return np.zeros(len(self), bool)
 
     def whatever_task(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
-        """What `ask` says of these rows, which no task is part of. Not to be changed: it may be kept for others (`SharedScores`)."""
+        """What `ask` says of these rows, which no task is part of. Not to be changed: it may be kept for others (`SharedScores`), and
+        brought up to date by asking of `NodeColumns`."""
         return ask(self)
 
 
@@ -152,6 +153,18 @@ class PlannedView(View):
         return self._show("nonzero_used") + more * self._copies
 
 
+class NodeColumns(View):
+    """A single row, of which each column is a number."""
+
+    def __init__(self, table: Nodes, row: int) -> None:
+        super().__init__(table, slice(row, row + 1))
+        self._row = row
+
+    def _show(self, name: str) -> Table:
+        shown: Table = self.table.columns[name][:, self._row]
+        return shown
+
+
 def at_least(numbers: Scores, least: float) -> Scores:
     """The same array, clamped. Whether any number is below is found out three times sooner than all are compared with it."""
     if len(numbers) and numbers[numbers.argmin()] < least:
@@ -160,7 +173,9 @@ def at_least(numbers: Scores, least: float) -> Scores:
 
 
 def at_most(numbers: Scores, most: float) -> Scores:
-    """As `at_least`."""
+    """As `at_least`; of a single number, too."""
+    if isinstance(numbers, float):
+        return min(numbers, most)
     if len(numbers) and numbers[numbers.argmax()] > most:
         np.minimum(numbers, most, out=numbers)
     return numbers
@@ -178,7 +193,10 @@ class SharedScores:
         since, found = self._found.get(key) or (now, ask(View(table)))
         if since < now:
             rows = touched(self._cluster, since)
-            found[slice(None) if rows is None else rows] = ask(View(table, rows))
+            if isinstance(rows, slice):  # most often: numbers are sooner reckoned with than arrays of one
+                found[rows] = ask(NodeColumns(table, rows.start))
+            else:
+                found[slice(None) if rows is None else rows] = ask(View(table, rows))
         self._found[key] = now, found
         return found
 

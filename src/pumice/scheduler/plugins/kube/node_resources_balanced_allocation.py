@@ -57,9 +57,10 @@ def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scor
     used, allocatable = nodes.used_for_filters, nodes.allocatable
     parts = [fraction(used[column] + amount, allocatable[column]) for column, amount in zip(columns, more, strict=True)]
     deviation = _deviation(parts) if everywhere else _deviation_of_some(parts)
-    balance = np.subtract(1.0, deviation, out=deviation)
+    balance = 1.0 - deviation
     balance *= MAX_SCORE
-    return np.floor(balance, out=balance)
+    floored: Scores = np.floor(balance)
+    return floored
 
 
 def _fraction(used: Scores, has: Scores) -> Scores:
@@ -70,24 +71,21 @@ def _fraction(used: Scores, has: Scores) -> Scores:
 
 def _fraction_if_any(used: Scores, has: Scores) -> Scores:
     """The same; NaN on a node that has none."""
-    part: Scores = np.divide(used, has, out=np.full(len(has), np.nan), where=has > 0)
+    part: Scores = np.divide(used, has, out=np.full_like(has, np.nan), where=has > 0)
     return np.minimum(part, 1.0)
 
 
 def _deviation(parts: list[Scores]) -> Scores:
     """Per node: half the difference of two fractions, the standard deviation of more."""
     if len(parts) == 2:
-        apart, other = parts
-        apart -= other
-        np.absolute(apart, out=apart)
-        apart *= 0.5
-        return apart
+        return abs(parts[0] - parts[1]) * 0.5
     apart = np.array(parts)
     apart -= np.add.reduce(apart) / len(parts)
     apart *= apart
     spread: Scores = np.add.reduce(apart)
     spread /= len(parts)
-    return np.sqrt(spread, out=spread)
+    deviation: Scores = np.sqrt(spread)
+    return deviation
 
 
 def _deviation_of_some(parts: list[Scores]) -> Scores:
