@@ -117,11 +117,11 @@ class ResourceScorer(Scorer):
                 has = capacity > 0
                 rates.append(np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight)
                 weights = weights + has * weight
-        if not rates:
-            return np.zeros(len(nodes))
         if isinstance(weights, np.ndarray):
             weights[weights == 0] = 1.0
-        total = reduce(np.add, rates)
+        else:
+            weights = weights or 1.0
+        total = reduce(np.add, rates) if rates else np.zeros(len(nodes))
         total /= weights
         return np.floor(total, out=total)
 
