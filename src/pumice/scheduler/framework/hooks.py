@@ -53,17 +53,11 @@ def first_decided(methods: Sequence[Method], *question: Any) -> int:
 
 
 def all_agree(methods: Sequence[Method], *question: Any) -> bool:
-    for method in methods:  # sooner done than all() of a generator, and asked several times for each job
-        if not method(*question):
-            return False
-    return True
+    return all(method(*question) for method in methods)
 
 
 def anyone(methods: Sequence[Method], *question: Any) -> bool:
-    for method in methods:
-        if method(*question):
-            return True
-    return False
+    return any(method(*question) for method in methods)
 
 
 def first_refusal(methods: Sequence[Method], *question: Any) -> Refusal | None:
