@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.json_objects import copied
-from pumice.controllers.admission import CREATE, UPDATE, mutate, validate
+from pumice.controllers.admission import CREATE, UPDATE, Problem, mutate, validate
 from pumice.controllers.objects import Object
 from tests.controllers.stage import plain_pod, queue, task, vcjob
 from tests.controllers.test_admission import GROUPS, cluster
@@ -71,4 +71,4 @@ def test_the_place_of_nonsense_is_named() -> None:
     containers = ("spec", "tasks", 0, "template", "spec", "containers")
     (problem,) = validate(CREATE, replaced(vcjob(), containers, ["x"]), None, cluster())
     text = "a value in it has another type than it should have, such as a text in the place of a list"
-    assert problem == ("spec.tasks[0].template", text)
+    assert problem == Problem("spec.tasks[0].template", text)

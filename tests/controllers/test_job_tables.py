@@ -12,7 +12,7 @@ from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.objects import Object, status_of, terminating
 from pumice.controllers.volcano.job.controller import Jobs
-from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, choose, from_pod
+from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, PolicyChoice, choose, from_pod
 from pumice.controllers.volcano.job.sync_job import build, min_resources
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
@@ -93,7 +93,7 @@ def test_policies_choose_the_action(row: dict[str, Any]) -> None:
         version=row.get("version", 0),
         action=row.get("action", ""),
     )
-    assert choose(job, request) == (row["then"], row.get("delay"))
+    assert choose(job, request) == PolicyChoice(row["then"], row.get("delay"))
 
 
 @pytest.mark.parametrize("row", table("job_min_resources.yaml"), ids=lambda row: row["case"])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node
 from pumice.scheduler.framework.cycle import cycle
@@ -183,7 +184,7 @@ def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: Clus
     z = standing("z", "big").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
     made, backlog = refused_once(*nodes, x, standing("y", "big"), z, pod, by=by)
     if isinstance(event.pod, str):
-        event = event._replace(pod=made.tasks[f"default/{event.pod}"])
+        event = replace(event, pod=made.tasks[f"default/{event.pod}"])
     assert bool(backlog.happened(event)) == woken
 
 

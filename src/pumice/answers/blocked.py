@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.answers import closed, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
@@ -29,7 +29,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """A link, and what to say first if it is the binding one."""
 
     link: Link

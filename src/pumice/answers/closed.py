@@ -6,9 +6,8 @@ decides.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
+from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, Drop, Gone, MakeClaim, Tolerate, Uncordon
@@ -48,7 +47,7 @@ DROPPED = {
 }
 
 
-class Choice(NamedTuple):
+class Choice(Struct, frozen=True):
     """The rule that is binding, and the nodes that it alone keeps closed; of no rule alone: those that lack least."""
 
     closed: Closed

@@ -7,9 +7,9 @@ take the pod if it were empty.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.scheduler.engine.evaluation import FIT, Evaluation
 from pumice.scheduler.engine.rules import Filter, Reach
@@ -20,7 +20,7 @@ from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector
 ROOM = frozenset([FIT, "PodLimit", "PromisedRoom"])  #: rules that are about room
 
 
-class Closed(NamedTuple):
+class Closed(Struct, frozen=True):
     """Nodes that one rule refuses for one reason."""
 
     rule: str

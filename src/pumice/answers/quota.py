@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
+from msgspec.structs import replace
+
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreQuota, MoreRoom
 from pumice.scheduler.framework.decisions import Shortage
@@ -19,7 +21,7 @@ DEVICE = 1000.0  #: nobody has parts of one to give
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
     """`promised`: the job was not let in, since what is promised to others counts as well."""
     if not promised:
-        shortages = [each._replace(asked=max(each.asked, _asked_at_once(job, each.column))) for each in shortages]
+        shortages = [replace(each, asked=max(each.asked, _asked_at_once(job, each.column))) for each in shortages]
     worst = max(shortages, key=lambda each: each.short / max(each.asked, 1.0))
     dimensions = session.cluster.dimensions
     name = dimensions.names[worst.column]

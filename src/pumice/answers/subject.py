@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.scheduler.model import status
@@ -26,7 +27,7 @@ SHORT |= {"q": "queue", "nodes": "node", "no": "node"}
 NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name")  #: labels and annotations that tell a pod's job
 
 
-class Subject(NamedTuple):
+class Subject(Struct, frozen=True):
     kind: str
     key: str  #: as the cluster knows it: a name, or namespace/name
     asked: str = ""  #: the same, as users know it; empty if that is its key
@@ -35,7 +36,7 @@ class Subject(NamedTuple):
         return f"{self.kind}/{(self.asked or self.key).removeprefix('default/')}"
 
 
-class Waiter(NamedTuple):
+class Waiter(Struct, frozen=True):
     """Those of a subject who wait: a job, or some pods."""
 
     job: Job | None

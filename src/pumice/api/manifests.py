@@ -8,7 +8,7 @@ ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.sched
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -38,7 +38,7 @@ class ConfigText(Struct):
     key: str = ""  #: of the ConfigMap it was found in
 
 
-class Manifest(NamedTuple):
+class Manifest(Struct, frozen=True):
     """An object whose controllers make pods of it."""
 
     obj: dict[str, Any]

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 
 import click
+from msgspec.structs import replace
 
 from pumice.answers.submitted import bounds, newcomers
 from pumice.api.manifests import Objects
@@ -23,8 +24,8 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
     With --against, or --from-cluster: can the jobs of the files ever run there? Exit code 1 if one cannot.
     """
     now = time.time()
-    objects = inputs._replace(from_cluster=inputs.from_cluster and not inputs.files).read(now)
-    policy = inputs._replace(strict=True).policy(objects)
+    objects = replace(inputs, from_cluster=inputs.from_cluster and not inputs.files).read(now)
+    policy = replace(inputs, strict=True).policy(objects)
     if inputs.files and (against or inputs.from_cluster):
         _fit(inputs, against, objects, now)
         return
@@ -35,7 +36,7 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
 
 
 def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float) -> None:
-    cluster, policy = load(inputs._replace(files=against), now)
+    cluster, policy = load(replace(inputs, files=against), now)
     _warn_of_topologies(objects, policy)
     for kind, item in newcomers(objects.items, cluster):
         cluster.put(kind, item)

@@ -6,11 +6,11 @@ import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice import memory
@@ -39,7 +39,7 @@ PATIENCE_S, LARGEST_STATE = 60.0, 2 << 30
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 
 
-class Inputs(NamedTuple):
+class Inputs(Struct, frozen=True):
     """What a command was told to read."""
 
     files: tuple[str, ...]
@@ -57,7 +57,7 @@ class Inputs(NamedTuple):
 
     def or_cluster(self) -> Inputs:
         """The same; without files or a recording, a live cluster."""
-        return self if self.files or self.recording is not None else self._replace(from_cluster=True)
+        return self if self.files or self.recording is not None else replace(self, from_cluster=True)
 
     def moment(self, now: str | None) -> float:
         """The instant that is meant: of the recording, else what --now says, else now. Raises InputError."""
@@ -119,7 +119,7 @@ def input_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_inputs(**options: Any) -> Any:
-        inputs = Inputs(**{field: options.pop(field) for field in Inputs._fields if field in options})
+        inputs = Inputs(**{field: options.pop(field) for field in Inputs.__struct_fields__ if field in options})
         return command(inputs, **options)
 
     for option in reversed(
@@ -197,6 +197,8 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
         return played.cluster, recorded_policy(played.begin, inputs.conf, inputs.plugins_dir, inputs.strict)
     objects = inputs.read(now)
     if seed is not None:
+        from random import Random
+
         nodes = [item for item in objects.items if item[0] == "Node"]
         Random(seed).shuffle(nodes)
         objects.items = nodes + [item for item in objects.items if item[0] != "Node"]

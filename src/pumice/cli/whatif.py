@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from pumice.answers import compare
 from pumice.answers import whatif as whatif_of
@@ -51,10 +52,10 @@ def whatif(
         return
     if not (submitted or drained or fields or inputs.conf):
         raise click.UsageError("say what is asked: a subject such as job/NAME, or changes with --submit, --drain, --queue or --conf")
-    cluster, policy = load(given._replace(conf=None), moment)
+    cluster, policy = load(replace(given, conf=None), moment)
     changes: list[Change] = [Drain(name.removeprefix("node/")) for name in drained] + [QueueField.read(text) for text in fields]
     if submitted:
-        changes.append(MoreObjects(tuple(newcomers(given._replace(files=submitted, from_cluster=False).read(moment).items, cluster))))
+        changes.append(MoreObjects(tuple(newcomers(replace(given, files=submitted, from_cluster=False).read(moment).items, cluster))))
     difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())
     _print(difference, differences(difference), output)
 

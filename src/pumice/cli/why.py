@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from pumice.answers import why as why_of
 from pumice.answers.text import page
@@ -22,6 +23,6 @@ def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     Reads files with -f, else a live cluster, to which nothing is written.
     """
     moment = inputs.moment(now)
-    cluster, policy = load(inputs.or_cluster()._replace(events=True), moment)
+    cluster, policy = load(replace(inputs.or_cluster(), events=True), moment)
     answer = why_of(cluster, policy, moment, subject, HttpWorld())
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else page(answer))

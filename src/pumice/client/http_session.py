@@ -10,9 +10,10 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
+from msgspec import Struct
 
 from pumice.api.errors import InputError
 from pumice.client.access import Access
@@ -26,7 +27,7 @@ JSON = "application/json"
 _json = msgspec.json.Decoder(msgspec.Raw)  # goes through it without making anything
 
 
-class WireFormat(NamedTuple):
+class WireFormat(Struct, frozen=True):
     """The media types of an exchange: of the body that is sent, if any, and of the answer, which may be `zipped` on its way."""
 
     content: str = ""

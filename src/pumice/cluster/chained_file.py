@@ -14,7 +14,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 _MAGIC = b"\xf5PJ1"
 _FRONT = struct.Struct("<4sQQI16s")  #: magic, first, last, length of the payload, checksum of the record before
@@ -22,7 +23,7 @@ _REST = struct.Struct("<16sI")  #: checksum of front and payload, checksum of th
 _HEAD_SIZE = _FRONT.size + _REST.size
 
 
-class ChainedRecord(NamedTuple):
+class ChainedRecord(Struct, frozen=True):
     """An intact one. `end` is where it ends in the file."""
 
     first: int
@@ -32,7 +33,7 @@ class ChainedRecord(NamedTuple):
     end: int
 
 
-class Damage(NamedTuple):
+class Damage(Struct, frozen=True):
     """Bytes that hold no intact record. `after` is the last number before them, `before` the first one behind them, None at the end."""
 
     start: int

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from pumice.api.json_objects import difference
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.lister import Lister
@@ -23,14 +25,14 @@ from pumice.controllers.objects import Key, Object, controller_of, key_of, name_
 # with what should be (`status_change`, `change`): where nothing differs there is no write.
 
 
-class Create(NamedTuple):
+class Create(Struct, frozen=True):
     """Store a new object; it is no failure if one of this name exists."""
 
     object: Object
     about: Object | None = None  #: who is told in an Event if it is refused
 
 
-class Patch(NamedTuple):
+class Patch(Struct, frozen=True):
     """Merge `patch` into an object, if it still has the uid."""
 
     kind: str
@@ -41,7 +43,7 @@ class Patch(NamedTuple):
     uid: str = ""
 
 
-class Delete(NamedTuple):
+class Delete(Struct, frozen=True):
     """Delete an object, if it still has the uid; one that is gone already is well."""
 
     kind: str
@@ -53,7 +55,7 @@ class Delete(NamedTuple):
     surely: bool = False  #: what follows is not decided again: where it may have been carried out though it failed, ask on
 
 
-class Emit(NamedTuple):
+class Emit(Struct, frozen=True):
     """Tell about an object in an Event; repeats are counted where it is carried out."""
 
     about: Object
@@ -107,7 +109,7 @@ class ObjectChange(NamedTuple):
         return [state for state in (self.old, self.new) if state is not None]
 
 
-class Result(NamedTuple):
+class Result(Struct, frozen=True):
     """What to do now, and what to look at again later."""
 
     writes: tuple[Write, ...] = ()

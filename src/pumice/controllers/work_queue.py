@@ -8,7 +8,6 @@ An object that a controller cannot make sense of is told and passed over: it mus
 from __future__ import annotations
 
 import heapq
-import logging
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
@@ -16,8 +15,6 @@ from typing import NamedTuple
 from pumice.controllers.controller import EVERY, Controller, GivesUp, KeysOf, ObjectChange
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.lister import Lister
-
-log = logging.getLogger(__name__)
 
 
 class QueuedKey(NamedTuple):
@@ -88,7 +85,9 @@ def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, lister:
     try:
         return list(keys_of(change, lister))
     except Exception:
-        log.exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
+        import logging  # only a fault waits for it
+
+        logging.getLogger(__name__).exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
         return []
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.gathering import Kept
@@ -105,7 +106,7 @@ class Cycle(msgspec.Struct, array_like=True, frozen=True, tag="cycle"):
 Entry: TypeAlias = Begin | Whole | Put | Removed | Restored | PhaseSet | Cycle
 
 
-class Decided(NamedTuple):
+class Decided(Struct, frozen=True):
     """A cycle as whoever watched it knows it; `Cycle` is made of it later, on another thread."""
 
     at: float

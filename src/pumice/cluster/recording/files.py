@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from pumice.api.errors import InputError
 from pumice.cluster.chained_file import Damage, read, sealed, seed
@@ -35,7 +35,7 @@ _lines = msgspec.json.Decoder(Entry)
 Tell = Callable[[str], None]
 
 
-class Bounds(NamedTuple):
+class Bounds(Struct, frozen=True):
     """How much of the past is kept."""
 
     folder_bytes: int = 256 * 1024 * 1024

@@ -8,7 +8,9 @@ API server or a webhook calls. A problem names the field, says what was found an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from pumice.api import annotations as keys
 from pumice.controllers import kinds
@@ -21,7 +23,7 @@ Mutate = Callable[[Object, Lister, Settings], Object]
 Validate = Callable[[str, Object | None, Object | None, Lister, Settings], list[Problem]]
 
 
-class Rules(NamedTuple):
+class Rules(Struct, frozen=True):
     """Of one kind. `mutate` is for creations; `validate` for the operations named."""
 
     mutate: Mutate | None

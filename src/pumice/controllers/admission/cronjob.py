@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from pumice.api.json_objects import copied
 from pumice.controllers.admission import job as job_rules
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_subdomain, not_negative, one_of
@@ -76,4 +78,4 @@ def _template(cron_job: Object, lister: Lister, settings: Settings) -> Iterator[
     meta = {"name": f"{name_of(cron_job)}-{SOME_MINUTE}", "namespace": namespace_of(cron_job)}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": meta, "spec": template.get("spec") or {}}
     for problem in job_rules.validate(CREATE, job_rules.mutate(job, lister, settings), None, lister, settings):
-        yield problem._replace(field=f"spec.jobTemplate.{problem.field}")
+        yield replace(problem, field=f"spec.jobTemplate.{problem.field}")

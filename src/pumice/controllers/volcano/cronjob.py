@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
 from pumice.api.json_objects import copied
@@ -77,7 +78,7 @@ class ScheduleError(ValueError):
     """Not a schedule; the text says what to write."""
 
 
-class CronSchedule(NamedTuple):
+class CronSchedule(Struct, frozen=True):
     """The times of a schedule. `every_s` > 0: a plain period instead."""
 
     minutes: frozenset[int]

@@ -12,9 +12,10 @@ from copy import copy
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.api.errors import InputError
@@ -38,7 +39,7 @@ from pumice.scheduler.model.task import Task
 Seen: TypeAlias = tuple[float, str, Wire | str]  #: an object as it came, or the key of one that went; a plain tuple is made fastest
 
 
-class ReadAgain(NamedTuple):
+class ReadAgain(Struct, frozen=True):
     at: float
     pod: Pod
 

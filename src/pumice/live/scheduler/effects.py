@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from pumice.api.annotations import ALLOCATED_HYPERNODE
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
@@ -96,9 +98,9 @@ def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> D
             m for m in standing.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, words, sent_status, now)
         ]
         if members:
-            left.append(standing._replace(members=members))
+            left.append(replace(standing, members=members))
     unsaid = Decisions()
-    unsaid.tell(decisions.conclusion._replace(standings=left))
+    unsaid.tell(replace(decisions.conclusion, standings=left))
     return unsaid
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.api.annotations import GROUP_NAME
@@ -44,7 +45,7 @@ Key = tuple[str, str, str]
 log = logging.getLogger(__name__)
 
 
-class _Trouble(NamedTuple):
+class _Trouble(Struct, frozen=True):
     change: Change[Any]
     fault: str
     failures: int

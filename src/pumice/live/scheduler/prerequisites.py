@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from pumice.api.kinds import ObjectRef
 from pumice.scheduler.model.cluster import Cluster
@@ -22,7 +22,7 @@ from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
 
 
-class VolumeFor(NamedTuple):
+class VolumeFor(Struct, frozen=True):
     """A claim is to get this volume; if none is named, one that is made for the node."""
 
     claim: ObjectRef
@@ -30,7 +30,7 @@ class VolumeFor(NamedTuple):
     node: str
 
 
-class Making(NamedTuple):
+class Making(Struct, frozen=True):
     """A claim that is written before it is allocated, since it is of the scheduler's making: it serves the pod's extended resources."""
 
     spec: dict[str, Any]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.events import EventRecord
 from pumice.live.scheduler.prerequisites import NONE, Prerequisites
@@ -36,13 +38,13 @@ class MarkPod(NamedTuple):
     nominated: str | None
 
 
-class OpenGate(NamedTuple):
+class OpenGate(Struct, frozen=True):
     """Take the queue's scheduling gate from a pod: its queue has room for it."""
 
     pod: ObjectRef
 
 
-class ReadPod(NamedTuple):
+class ReadPod(Struct, frozen=True):
     """Find out how a pod really is, which is `assumed` to have a status that nobody has confirmed."""
 
     pod: ObjectRef

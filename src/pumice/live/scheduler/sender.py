@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import POD_GROUPS, PODS, ObjectRef
@@ -49,7 +51,7 @@ PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
 RESTING_AT_ONCE = 1024  #: pods that a fault of ours keeps from being tried again at once
 
 
-class PausedRead(NamedTuple):
+class PausedRead(Struct, frozen=True):
     request: ReadPod
     pause_s: float
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
@@ -40,7 +41,7 @@ BACKOFF = Backoff(2.0, 120.0)
 FORGIVEN_S = 300.0  #: after a pause, a refusal is the first again
 
 
-class Write(NamedTuple):
+class Write(Struct, frozen=True):
     kind: str
     name: str  #: namespace/name, or a uid
 
@@ -136,7 +137,7 @@ class Message(msgspec.Struct, frozen=True):
     pause_s: float
 
 
-class Quiet(NamedTuple):
+class Quiet(Struct, frozen=True):
     """Nothing is left to be said of a job, as long as all this is so."""
 
     words: Hashable  #: what a cycle told of it

@@ -7,9 +7,10 @@ counts as one without such objects; they are asked for again and again, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from pumice.api import kinds as r
 from pumice.api.kinds import Kind
@@ -58,7 +59,7 @@ READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
 SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: nobody waits for them: few clusters have them, and few roles may read them
 
 
-class WatchSource(NamedTuple):
+class WatchSource(Struct, frozen=True):
     resource: Kind
     decode: Callable[[msgspec.Raw], Any]
     required: bool

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from pumice.scheduler.framework.alike import Alike, Member
 from pumice.scheduler.framework.decisions import GroupEvent
 from pumice.scheduler.framework.policy import Action
@@ -62,7 +64,7 @@ class Doors:
         refused = self._refused.get(alike) if alike is not None else None
         if refused is not None and refused.changes == session.changes:
             session.not_admitted[job.uid] = refused.why
-            session.decisions.events += [event._replace(job=job) for event in refused.events]
+            session.decisions.events += [replace(event, job=job) for event in refused.events]
             return False
         told = len(session.decisions.events)
         if session.job_enqueueable(job):

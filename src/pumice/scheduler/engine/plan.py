@@ -9,9 +9,9 @@ has been worth taking, its next copies that score higher follow at once), then t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
 from pumice.scheduler.engine.view import PlannedView, Scores, snapshot
@@ -54,7 +54,7 @@ def _best_rows(scores: Scores, candidates: Mask, count: int) -> Rows:
     return best
 
 
-class _Part(NamedTuple):
+class _Part(Struct, frozen=True):
     rows: Rows  #: where the next copies go, in order
     ended_deep: bool  #: it ended because a row needs more copies scored
 

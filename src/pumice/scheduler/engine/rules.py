@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.resources import Mask
@@ -27,7 +28,7 @@ class Reach(Enum):
     CLUSTER = "what stands anywhere"
 
 
-class Reason(NamedTuple):
+class Reason(Struct, frozen=True):
     """Why a node was refused.
 
     `final`: no eviction would help (UnschedulableAndUnresolvable). `from_prefilter`: it is out before any filter is asked. `fails`: nothing
@@ -47,7 +48,7 @@ class Refused(NamedTuple):
     reason: Reason
 
 
-class Rejected(NamedTuple):
+class Rejected(Struct, frozen=True):
     """The task cannot be placed anywhere, whatever the nodes."""
 
     reason: Reason

@@ -7,9 +7,10 @@ most important ones; the first of equals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pumice.scheduler.engine.view import Scores
@@ -21,7 +22,7 @@ Numbers = NDArray[np.int64]
 SHIFT = 2**31  #: makes every priority count as positive, so that more victims never weigh less
 
 
-class Candidate(NamedTuple):
+class Candidate(Struct, frozen=True):
     """A node on which evictions would make room."""
 
     row: int
@@ -46,7 +47,7 @@ def start(task: Task, now: float) -> float:
     return now if task.started is None else task.started
 
 
-class Costs(NamedTuple):
+class Costs(Struct, frozen=True):
     """The same for many nodes; one entry a node."""
 
     violations: Numbers

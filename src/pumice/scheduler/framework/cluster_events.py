@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.core import Node
 from pumice.scheduler.engine.rules import Filter
@@ -39,7 +39,7 @@ class EventKind(Enum):
     ANYTHING = auto()
 
 
-class ClusterEvent(NamedTuple):
+class ClusterEvent(Struct, frozen=True):
     what: EventKind
     node: str = ""
     pod: Task | None = None

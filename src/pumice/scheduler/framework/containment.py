@@ -13,9 +13,10 @@ import traceback
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.errors import did_you_mean
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 LONGEST = 300  #: characters of an exception's own words
 
 
-class Failure(NamedTuple):
+class Failure(Struct, frozen=True):
     """What went wrong in a plugin, and where. Equal ones are the same fault."""
 
     plugin: str

@@ -8,10 +8,11 @@ from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import cached_property
 from math import inf
 from operator import attrgetter
-from typing import NamedTuple, TypeVar, overload
+from typing import TypeVar, overload
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Reason
@@ -24,7 +25,7 @@ from pumice.scheduler.model.task import Task
 T = TypeVar("T")
 
 
-class Bind(NamedTuple):
+class Bind(Struct, frozen=True):
     """Put a pod on a node. `annotations` are to be written with it. `bound_by`: the extender that has bound it already."""
 
     task: Task
@@ -33,7 +34,7 @@ class Bind(NamedTuple):
     bound_by: str = ""
 
 
-class Evict(NamedTuple):
+class Evict(Struct, frozen=True):
     """Delete a pod, in favour of a pod or PodGroup ("namespace/name"; empty if of nobody)."""
 
     task: Task
@@ -43,14 +44,14 @@ class Evict(NamedTuple):
     permitted_by: tuple[str, ...] = ()  #: plugins that have a say on victims of this action
 
 
-class Pipelined(NamedTuple):
+class Pipelined(Struct, frozen=True):
     """A pod waits for room on a node that is being released."""
 
     task: Task
     node: str
 
 
-class GroupCondition(NamedTuple):
+class GroupCondition(Struct, frozen=True):
     """A PodGroup condition with status True."""
 
     type: str
@@ -58,7 +59,7 @@ class GroupCondition(NamedTuple):
     message: str
 
 
-class GroupStatus(NamedTuple):
+class GroupStatus(Struct, frozen=True):
     """A PodGroup as the cycle leaves it."""
 
     job: Job
@@ -67,7 +68,7 @@ class GroupStatus(NamedTuple):
     hypernode: str = ""  #: that its tasks occupy, for the annotation volcano.sh/job-allocated-hypernode; empty for none
 
 
-class Waiting(NamedTuple):
+class Waiting(Struct, frozen=True):
     """Why a pod is still pending."""
 
     task: Task
@@ -75,7 +76,7 @@ class Waiting(NamedTuple):
     message: str
 
 
-class GroupEvent(NamedTuple):
+class GroupEvent(Struct, frozen=True):
     """Something a person should read, on a PodGroup."""
 
     job: Job
@@ -114,7 +115,7 @@ class MadeWhenRead(Sequence[T]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class Standing(NamedTuple):
+class Standing(Struct, frozen=True):
     """How a job stands, and those that are like it, whose names go into the blanks of texts."""
 
     members: list[Member]
@@ -133,7 +134,7 @@ class Standing(NamedTuple):
     def group(self, member: Member) -> GroupStatus:
         condition = self.condition
         if condition is not None:
-            condition = condition._replace(message=filled(condition.message, member.tasks))
+            condition = replace(condition, message=filled(condition.message, member.tasks))
         return GroupStatus(member.job, self.phase, condition, self.hypernode)
 
     def waiting(self, member: Member) -> list[Waiting]:
@@ -152,7 +153,7 @@ class Standing(NamedTuple):
 _age = attrgetter("created")
 
 
-class Conclusion(NamedTuple):
+class Conclusion(Struct, frozen=True):
     """How all jobs stand, and other pods that wait."""
 
     standings: list[Standing]
@@ -161,7 +162,7 @@ class Conclusion(NamedTuple):
 
     def of(self, uids: Container[str]) -> Conclusion:
         """Without other jobs."""
-        return self._replace(standings=[standing for standing in self.standings if standing.members[0].uid in uids])
+        return replace(self, standings=[standing for standing in self.standings if standing.members[0].uid in uids])
 
     def groups(self) -> Sequence[GroupStatus]:
         """What is told of each job, by age."""
@@ -213,7 +214,7 @@ class Decisions(Struct):
 # Why a task has no node: counts per reason, and the sentence made of them.
 
 
-class Shortage(NamedTuple):
+class Shortage(Struct, frozen=True):
     """What a queue, or the cluster, has not for a task or a job, in one resource."""
 
     queue: str  #: empty for the cluster

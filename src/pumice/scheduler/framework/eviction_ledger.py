@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pumice.api.times import rfc3339
 from pumice.scheduler.model.cluster import Cluster
@@ -25,7 +28,7 @@ FORGOTTEN_AFTER_S = 600.0
 FIRST_BACK_OFF_S, MOST_BACK_OFF_S = 60.0, 3600.0
 
 
-class EvictedFor(NamedTuple):
+class EvictedFor(Struct, frozen=True):
     """Uids of two jobs, and the action that evicts."""
 
     victim: str
@@ -33,7 +36,7 @@ class EvictedFor(NamedTuple):
     action: str
 
 
-class LastEviction(NamedTuple):
+class LastEviction(Struct, frozen=True):
     """The last eviction of a pair."""
 
     at: float
@@ -88,7 +91,7 @@ class EvictionLedger:
         if not self._entries and not decisions.evictions:
             return
         back = {bind.task.job.uid for bind in decisions.binds if bind.task.job is not None}
-        kept = {pair: entry._replace(came_back=entry.came_back or pair.victim in back) for pair, entry in self._entries.items()}
+        kept = {pair: replace(entry, came_back=entry.came_back or pair.victim in back) for pair, entry in self._entries.items()}
         kept = {pair: entry for pair, entry in kept.items() if max(entry.at, entry.until) + FORGOTTEN_AFTER_S > self._now}
         for pair in dict.fromkeys(self._pairs(session)):
             before, gained = kept.get(pair), self._cluster.jobs[pair.beneficiary].ready_count

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from pumice.scheduler.model.task import Task
 
 # Verdicts are values: a refusal says what was needed and how much is short. Also the three-valued vote.
@@ -22,7 +24,7 @@ class Vote(IntEnum):
     PERMIT = 1
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True):
     """Why not. `reason` is Volcano's word for conditions, `message` what a person reads."""
 
     reason: str

@@ -28,6 +28,10 @@ _RENAMED = {
 }
 
 
+#: What else plugins are asked, by answers and by pages.
+_QUESTIONS = ("describe", "entitlements", "why_before")
+
+
 class NoArgs(msgspec.Struct):
     """For plugins without arguments."""
 
@@ -85,4 +89,4 @@ class Plugin:
 
 def _looks_like_hook(attribute: str) -> bool:
     """Whether a public method's name is so near to a hook's that it must be a slip."""
-    return bool(did_you_mean(attribute, HOOKS)) and attribute not in ("args", "hooks", "describe")
+    return attribute not in _QUESTIONS and not hasattr(Plugin, attribute) and bool(did_you_mean(attribute, HOOKS))

@@ -8,8 +8,9 @@ With one that does not say so every cycle looks at everything anew; what a class
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.scheduler.framework.decisions import Decisions
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 MEMORY = "decisions"  #: its key in the cluster's memory
 
 
-class Remembered(NamedTuple):
+class Remembered(Struct, frozen=True):
     """The decisions of the last cycle, and until when they hold."""
 
     policy: Policy

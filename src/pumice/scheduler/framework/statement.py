@@ -11,7 +11,9 @@ them standing for the rest of the session without deciding them (a reservation);
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from pumice.scheduler.framework.decisions import Bind, Evict
 from pumice.scheduler.model import status
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
 
 
-class LastTry(NamedTuple):
+class LastTry(Struct, frozen=True):
     """A place that a task had until its statement was undone. `evicted`: made by evictions, undone as well."""
 
     status: int

@@ -5,9 +5,10 @@ The live loop passes measurements and HTTP extenders; files and simulations pass
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pumice.scheduler.model.nodes import Nodes
@@ -16,7 +17,7 @@ from pumice.scheduler.model.resources import Mask
 FRESH_S = 300.0
 
 
-class Usage(NamedTuple):
+class Usage(Struct, frozen=True):
     """Measured use of a node, in percent."""
 
     cpu: float

@@ -7,9 +7,9 @@ nothing left. A pod that the API server has counted already (`disruptedPods`) is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.core import PodDisruptionBudget
 from pumice.api.selectors import Requirement, Selector, matches
@@ -20,7 +20,7 @@ from pumice.scheduler.model.task import Task
 OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether it needs values
 
 
-class _Budget(NamedTuple):
+class _Budget(Struct, frozen=True):
     selector: Selector
     allowed: int
     disrupted: frozenset[str]

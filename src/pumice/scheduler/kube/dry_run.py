@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
@@ -201,7 +202,7 @@ class PreemptionDryRun:
 # changed are walked again. `PreemptionDryRun` does the same one node at a time for rules of any kind.
 
 
-class Walk(NamedTuple):
+class Walk(Struct, frozen=True):
     """The outcome on some rows."""
 
     has_lower: Mask  #: somebody could go

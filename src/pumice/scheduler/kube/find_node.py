@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
@@ -93,7 +94,7 @@ def _zone(labels: dict[str, str]) -> tuple[str, str]:
 ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
 
 
-class FitError(NamedTuple):
+class FitError(Struct, frozen=True):
     """Why no node will do. `curable`: nodes whose reason evictions might remove."""
 
     evaluation: Evaluation

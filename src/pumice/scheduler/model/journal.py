@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
+
+from msgspec import Struct
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 
-class Operation(NamedTuple):
+class Operation(Struct, frozen=True):
     """What was done to a task, and what it was before."""
 
     task: Task

@@ -8,9 +8,8 @@ the node full.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pumice.scheduler.model import status
@@ -21,7 +20,7 @@ EXACT = 2**51  #: integers up to twice as much, and their differences, are exact
 FILL = EXACT // MOST_OF_ONE  #: so many immense amounts are EXACT
 
 
-class Sums(NamedTuple):
+class Sums(Struct, frozen=True):
     """As the columns of the same names in `Nodes`."""
 
     used: Vector

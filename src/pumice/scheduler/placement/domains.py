@@ -9,7 +9,8 @@ job come before all others.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -30,7 +31,7 @@ Choice = tuple[SubJob, HyperNode]
 Move = tuple[Task, int, bool]  #: task, row, and whether it waits there for room
 
 
-class DomainTrial(NamedTuple):
+class DomainTrial(Struct, frozen=True):
     """A job placed in one HyperNode."""
 
     score: float

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from pumice.api import annotations as key
 from pumice.api.quantity import integer
 from pumice.api.times import duration
@@ -238,7 +240,7 @@ def events_of(policy: Object) -> list[str]:
 SYNC = "SyncJob"
 
 
-class PolicyChoice(NamedTuple):
+class PolicyChoice(Struct, frozen=True):
     action: str
     delay_s: float | None = None  #: None: at once
 

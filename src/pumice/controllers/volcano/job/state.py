@@ -7,7 +7,8 @@ status on, given its fresh counts. `Aborted`, `Completed`, `Terminated` and `Fai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
@@ -34,7 +35,7 @@ Enter = Callable[[Object, Object], None]  #: (job, draft of its status with fres
 COUNTED = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}  #: pod phase to status field
 
 
-class JobPlan(NamedTuple):
+class JobPlan(Struct, frozen=True):
     """What to do with the pods, and then with the status."""
 
     enter: Enter

@@ -7,7 +7,8 @@ cannot run. What keeps a job from starting is said in its status.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
@@ -165,7 +166,7 @@ def end_on_purpose(pods: Iterable[Object]) -> list[Write]:
     return [*(patch(pod, mark) for pod in gone), *end(gone)]
 
 
-class Setting(NamedTuple):
+class Setting(Struct, frozen=True):
     """A job and what there is of it."""
 
     job: Object

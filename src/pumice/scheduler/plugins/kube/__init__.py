@@ -7,7 +7,9 @@ upstream divides integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from pumice.api.problems import Args
 from pumice.scheduler.engine.rules import Filter, Scorer
@@ -15,7 +17,7 @@ from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
 from pumice.scheduler.model.cluster import Cluster
 
 
-class KubePlugin(NamedTuple):
+class KubePlugin(Struct, frozen=True):
     """A plugin as one value: where it runs, its default weight, its arguments and its rules by them, and what may help a pod it refused."""
 
     name: str

@@ -5,9 +5,10 @@ An image counts its size times the share of nodes that have it, so that rare ima
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.pod import PodSpec
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
@@ -21,7 +22,7 @@ MEBIBYTE = 1024.0 * 1024
 LEAST, MOST_PER_IMAGE = 23 * MEBIBYTE, 1000 * MEBIBYTE
 
 
-class Stored(NamedTuple):
+class Stored(Struct, frozen=True):
     size_bytes: int
     rows: Rows
 

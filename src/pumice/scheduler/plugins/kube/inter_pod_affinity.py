@@ -7,9 +7,10 @@ domains. A term of a standing pod matters to a newcomer that it means, so a pod 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
@@ -29,7 +30,7 @@ ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
 EXISTING = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
 
 
-class _Asked(NamedTuple):
+class _Asked(Struct, frozen=True):
     task: Task  #: stands for all that have the same labels where terms look
     terms: PodTerms
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
@@ -79,7 +80,7 @@ def preferred_of(spec: PodSpec) -> list[PreferredSchedulingTerm]:
     return (spec.affinity.node_affinity.preferred if spec.affinity and spec.affinity.node_affinity else None) or []
 
 
-class _Wanted(NamedTuple):
+class _Wanted(Struct, frozen=True):
     spec: PodSpec
     names: frozenset[str] | None  #: the only nodes that can do, by metadata.name; None for any
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.annotations import HOSTNAME, ZONE_LABEL
 from pumice.api.meta import LabelSelector
@@ -40,7 +41,7 @@ SYSTEM_DEFAULTS = (
 )
 
 
-class Spread(NamedTuple):
+class Spread(Struct, frozen=True):
     """One constraint, its selector complete."""
 
     constraint: TopologySpreadConstraint
@@ -145,7 +146,7 @@ MISSING = Reason("node(s) didn't match pod topology spread constraints (missing 
 SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 
 
-class _Domains(NamedTuple):
+class _Domains(Struct, frozen=True):
     """A constraint, and which domain each row counts in."""
 
     spread: Spread

@@ -7,10 +7,9 @@ least chooses first. All rows choose at once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -30,7 +29,7 @@ from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 # What a pod's volume claims are and how they stand: bound, to be bound when the pod gets its node, or in the way of any node.
 
 
-class ClaimUse(NamedTuple):
+class ClaimUse(Struct, frozen=True):
     """A claim as a pod names it."""
 
     key: str  #: "namespace/name"
@@ -133,7 +132,7 @@ def capacity_of(volume: PersistentVolume) -> int:
     return capacity["storage"].whole if "storage" in capacity else 0
 
 
-class Matching(NamedTuple):
+class Matching(Struct, frozen=True):
     """Pairs of a volume and a row that can reach it, from the smallest volume. Volumes are numbered as the cluster lists them."""
 
     volumes: Ids

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.scheduler.engine.view import View
@@ -20,7 +21,7 @@ CONFLICT = Reason("node(s) had no available disk")
 IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 
 
-class _Wanted(NamedTuple):
+class _Wanted(Struct, frozen=True):
     disks: list[ExclusiveDisk]
     exclusive: list[str]  #: claims
 

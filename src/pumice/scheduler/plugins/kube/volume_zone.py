@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim
@@ -78,7 +79,7 @@ class VolumeZone(Filter):
         for key in ZONE_KEYS:
             labelled |= table.codes(key)[0] != ABSENT
         for requirement in wanted:
-            newer = requirement._replace(key=CURRENT.get(requirement.key, requirement.key))
+            newer = replace(requirement, key=CURRENT.get(requirement.key, requirement.key))
             own = table.codes(requirement.key)[0] != ABSENT
             elsewhere |= ~np.where(own, table.satisfying(requirement), table.satisfying(newer))
         return [Refused(nodes.of(labelled & elsewhere), REFUSAL)]  # type: ignore[arg-type]

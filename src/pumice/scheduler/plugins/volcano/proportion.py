@@ -7,9 +7,9 @@ asks for or is capped at, never less than it is guaranteed.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
@@ -48,7 +48,7 @@ class Share:
         return self._share[1]
 
 
-class QueueBounds(NamedTuple):
+class QueueBounds(Struct, frozen=True):
     """What queues with jobs are given whatever they ask for, a row for each. The same from session to session until a queue or a node is
     another one."""
 

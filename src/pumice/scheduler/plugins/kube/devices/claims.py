@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.api.annotations import EXTENDED_CLAIM
 from pumice.api.devices import ResourceClaim
@@ -21,7 +22,7 @@ MOST_USERS = 256
 IN_USE = Reason("resourceclaim in use", final=True)
 
 
-class ClaimsOfPod(NamedTuple):
+class ClaimsOfPod(Struct, frozen=True):
     """Claims by "namespace/name"."""
 
     allocated: dict[str, ResourceClaim]

@@ -7,7 +7,8 @@ written when the pod is bound.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from pumice.api.devices import DeviceRequest, DeviceRequests, ExactRequest, ResourceClaim, ResourceClaimSpec
 from pumice.api.meta import Metadata
@@ -18,7 +19,7 @@ AFTER_CLASS = "deviceclass.resource.kubernetes.io/"
 SPECIAL = "<extended-resources>"  #: no name that a claim could have
 
 
-class Mapped(NamedTuple):
+class Mapped(Struct, frozen=True):
     """Which request of the claim serves a resource of a container."""
 
     container: str
@@ -26,7 +27,7 @@ class Mapped(NamedTuple):
     request: str
 
 
-class Served(NamedTuple):
+class Served(Struct, frozen=True):
     claim: ResourceClaim
     mappings: tuple[Mapped, ...]
 

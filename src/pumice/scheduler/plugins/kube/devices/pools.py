@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.api.devices import AllocatedDevice, Counter, Device, DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -30,7 +31,7 @@ DeviceKey = tuple[str, str, str]  #: driver, pool, device
 Counters = Mapping[tuple[str, str], int]  #: by set and name, in milli-units
 
 
-class Offered(NamedTuple):
+class Offered(Struct, frozen=True):
     """A device as its slice tells of it, with all its taints."""
 
     key: DeviceKey
@@ -54,7 +55,7 @@ class Offered(NamedTuple):
         return _counted((each.counter_set, each.counters) for each in self.device.consumes_counters or ())
 
 
-class DevicePool(NamedTuple):
+class DevicePool(Struct, frozen=True):
     """What of a pool a row can reach. One that is being changed, or is faulty, offers nothing."""
 
     name: str
@@ -65,7 +66,7 @@ class DevicePool(NamedTuple):
     invalid: bool = False
 
 
-class _Piece(NamedTuple):
+class _Piece(Struct, frozen=True):
     slice: ResourceSlice
     rows: Mask | None  #: None for one that is a node's own
     offered: tuple[Offered, ...]

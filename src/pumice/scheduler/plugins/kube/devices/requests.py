@@ -7,7 +7,9 @@ by `facts.py`, loaded only where there are devices.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from pumice.api.devices import (
     Device,
@@ -29,7 +31,7 @@ from pumice.scheduler.engine.rules import Reason
 ALL = 0  #: as a count: every device that suits
 
 
-class RequestedDevices(NamedTuple):
+class RequestedDevices(Struct, frozen=True):
     """Some devices of one kind."""
 
     claim: str  #: "namespace/name"
@@ -52,7 +54,7 @@ class RequestedDevices(NamedTuple):
         return self.name.rpartition("/")[2]
 
 
-class ClaimedDevices(NamedTuple):
+class ClaimedDevices(Struct, frozen=True):
     """All that a pod's claims ask for. Per request its alternatives; constraints with the claim that they are of."""
 
     requests: tuple[tuple[RequestedDevices, ...], ...]
@@ -170,7 +172,7 @@ class Failed(Exception):
     """A claim that cannot be judged on a node: the pod's attempt ends with this text."""
 
 
-class Selector(NamedTuple):
+class Selector(Struct, frozen=True):
     whose: str  #: "class NAME" or "claim NAMESPACE/NAME"
     number: int
     expression: str

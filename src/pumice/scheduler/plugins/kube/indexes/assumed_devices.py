@@ -8,9 +8,9 @@ thought to be on a node has no devices there, and who is only thought away keeps
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from pumice.api.devices import ResourceClaim
@@ -37,7 +37,7 @@ Verdicts = NDArray[np.int8]
 NOBODY: tuple[str, int, list[Allotted]] = ("", -1, [])
 
 
-class Allotted(NamedTuple):
+class Allotted(Struct, frozen=True):
     """What a claim will get. `special`: the claim itself, if it is of the scheduler's making."""
 
     claim: str  #: "namespace/name"

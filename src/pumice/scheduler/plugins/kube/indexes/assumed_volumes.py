@@ -8,9 +8,9 @@ the pod. Pods that came with their node decide nothing. Trials change nothing he
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pumice.api.core import PersistentVolumeClaim
 from pumice.scheduler.model import status
@@ -38,7 +38,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
 UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods that were placed here, and may yet be placed elsewhere
 
 
-class Assumed(NamedTuple):
+class Assumed(Struct, frozen=True):
     """What a claim will get."""
 
     claim: str  #: "namespace/name"

@@ -6,7 +6,9 @@ A group is counted once when it is first asked for, from the pods that carry a l
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.model import status
@@ -26,7 +28,7 @@ Thing = TypeVar("Thing", bound=Hashable)
 Label = tuple[str, str]
 
 
-class PodScope(NamedTuple):
+class PodScope(Struct, frozen=True):
     """Pods of some namespaces (None: of all) whose labels satisfy a selector."""
 
     selector: Selector
@@ -93,7 +95,7 @@ class LabelIndex(Generic[Thing]):
 MOST = 1024  #: groups kept; the one that was not asked for the longest time goes first
 
 
-class CountedPods(NamedTuple):
+class CountedPods(Struct, frozen=True):
     """Pods that are in all of some scopes. `living`: those on their way out do not count."""
 
     scopes: tuple[PodScope, ...]

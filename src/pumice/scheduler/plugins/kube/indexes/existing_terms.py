@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from itertools import islice
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from pumice.api.meta import LabelSelector
 from pumice.api.pod import PodAffinity, PodAffinityTerm
@@ -26,14 +27,14 @@ from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 FEW = 256  #: templates of pods that are gone that are not worth a recount
 
 
-class ExistingTerm(NamedTuple):
+class ExistingTerm(Struct, frozen=True):
     """Pods meant, and the label that says how near to them."""
 
     scope: PodScope
     key: str
 
 
-class PodTerms(NamedTuple):
+class PodTerms(Struct, frozen=True):
     """All terms of a pod. Weights of what it would rather not be near are negative."""
 
     affinity: tuple[ExistingTerm, ...]
@@ -49,7 +50,7 @@ class TermRole(Enum):
     PREFERS = "preferred, either way"
 
 
-class TermEffect(NamedTuple):
+class TermEffect(Struct, frozen=True):
     """A term that standing pods hold."""
 
     role: TermRole
