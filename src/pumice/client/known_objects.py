@@ -44,12 +44,22 @@ class OutOfOrder(Exception):
     """Events came so that something may have been missed; list again."""
 
 
+class KnownObject(msgspec.Struct, frozen=True, gc=False):
+    """Identity and version of an object as it was told last; there is one for each object of a cluster."""
+
+    uid: str
+    version: int
+
+
+UNKNOWN = KnownObject("", 0)
+
+
 class KnownObjects(Generic[T]):
     """The identities of one resource's objects, as told."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[str, int]] = {}  #: (namespace, name) -> (uid, resource version)
-        self._listed: set[tuple[str, str]] | None = None  #: names met in the list under way
+        self._known: dict[str, KnownObject] = {}  #: by "namespace/name"
+        self._listed: set[str] | None = None  #: keys met in the list under way
         self._newest = 0  #: no list may be older
         self.position = 0  #: the resource version from which to watch on; 0: list first
 
@@ -58,7 +68,7 @@ class KnownObjects(Generic[T]):
 
     def version(self, namespace: str, name: str) -> int:
         """Of an object as it was told last; 0 if it is not known."""
-        return self._known.get((namespace, name), ("", 0))[1]
+        return self._known.get(f"{namespace}/{name}", UNKNOWN).version
 
     def list_begins(self) -> None:
         self._listed = set()
@@ -73,7 +83,7 @@ class KnownObjects(Generic[T]):
         """All objects were listed, as of `resource_version`. What was not met is gone, unless it was heard of since."""
         listed, self._listed = self._listed or (), None
         self.position = _number(resource_version)
-        gone = [key for key, (_, version) in self._known.items() if key not in listed and version <= self.position]
+        gone = [key for key, told in self._known.items() if key not in listed and told.version <= self.position]
         return [self._drop(key) for key in gone]
 
     def kept(self, metadata: Metadata) -> None:
@@ -96,7 +106,7 @@ class KnownObjects(Generic[T]):
         if self._listed is not None:
             self._listed.add(key)
         elif version <= self.position and key not in self._known:
-            raise OutOfOrder(f"{key[1]} at {version} came after {self.position}")
+            raise OutOfOrder(f"{metadata.name} at {version} came after {self.position}")
         else:
             self.position = max(self.position, version)
         return self._newer(key, version, item, metadata)
@@ -106,35 +116,39 @@ class KnownObjects(Generic[T]):
         key, version = _key(metadata), _number(metadata.resource_version)
         self.position = max(self.position, version)
         known = self._known.get(key)
-        return [self._drop(key)] if known and version >= known[1] else []
+        return [self._drop(key)] if known and version >= known.version else []
 
     def heard(self, metadata: Metadata) -> bool:
         """The consumer has an object from the answer to a call, and is to hear of its end. False: it ended already."""
         key, version = _key(metadata), _number(metadata.resource_version)
-        uid, newest = self._known.get(key, ("", self.position))
-        if version > newest:
-            self._known[key] = (metadata.uid or "", version)
-        return version > newest or uid == metadata.uid
+        known = self._known.get(key) or KnownObject("", self.position)
+        if version > known.version:
+            self._known[key] = KnownObject(metadata.uid or "", version)
+        return version > known.version or known.uid == metadata.uid
 
-    def _newer(self, key: tuple[str, str], version: int, item: T, metadata: Metadata) -> list[Change[T]]:
+    def _newer(self, key: str, version: int, item: T, metadata: Metadata) -> list[Change[T]]:
         uid = metadata.uid or ""
         known = self._known.get(key)
-        if known and version <= known[1]:
+        if known and version <= known.version:
             return []
-        self._known[key] = (uid, version)
+        self._known[key] = KnownObject(uid, version)
         if known is None:
             return [Added(item)]
-        if known[0] != uid:
-            return [Deleted(*key, known[0]), Added(item)]
+        if known.uid != uid:
+            return [_deleted(key, known), Added(item)]
         return [Modified(item)]
 
-    def _drop(self, key: tuple[str, str]) -> Deleted:
-        uid, _ = self._known.pop(key)
-        return Deleted(*key, uid)
+    def _drop(self, key: str) -> Deleted:
+        return _deleted(key, self._known.pop(key))
 
 
-def _key(metadata: Metadata) -> tuple[str, str]:
-    return metadata.namespace or "", metadata.name
+def _deleted(key: str, told: KnownObject) -> Deleted:
+    namespace, _, name = key.partition("/")
+    return Deleted(namespace, name, told.uid)
+
+
+def _key(metadata: Metadata) -> str:
+    return f"{metadata.namespace or ''}/{metadata.name}"
 
 
 def _number(resource_version: str | None) -> int:
