@@ -60,7 +60,7 @@ def test_a_cycle_over_jobs_loads_no_network_no_other_controllers_and_no_loop_of_
     command = [sys.executable, "-c", CYCLE, "cycle", "-f", str(job)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "train" in ran.stdout
-    libraries = {"asyncio", "ssl", "socket", "hashlib", "zoneinfo", "dataclasses"}
+    libraries = {"asyncio", "ssl", "socket", "hashlib", "zoneinfo", "dataclasses", "logging", "random"}
     own = {"client", "http", "scheduler.kube", "scheduler.actions.schedule", "controllers.registry", "controllers.kubernetes"}
     assert not (libraries | {f"pumice.{name}" for name in own}).intersection(ran.stderr.split())
 
