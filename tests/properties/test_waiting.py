@@ -98,7 +98,7 @@ def said(decisions: Decisions) -> dict[str, Any]:
         "nominations": sorted((task.key, node) for task, node in decisions.nominations.items()),
         "groups": [(group.job.uid, group.phase, group.condition) for group in decisions.groups],
         "waiting": [(each.task.key, each.reason, each.message) for each in decisions.waiting],
-        "events": [(event.job.uid, *event[1:]) for event in decisions.events],
+        "events": [(each.job.uid, each.type, each.reason, each.message) for each in decisions.events],
     }
 
 
