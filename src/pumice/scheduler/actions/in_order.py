@@ -168,7 +168,8 @@ class Line:
     def _has_no_room(self, job: Job) -> bool:
         """Whether there was none for pods like its own, for no longer, and nobody has started since."""
         task = next(iter(job.pending.values()))
-        if self._length(job) < self._no_room.get(self._kind(job, task), inf):
+        shortest = self._no_room.get(self._kind(job, task))
+        if shortest is None or self._length(job) < shortest:
             return False
         return all(other.template is task.template for other in job.pending.values())
 
