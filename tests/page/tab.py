@@ -56,7 +56,7 @@ class Tab:
             self._complain(f"asks {url}")
 
     def _complain(self, text: str) -> None:
-        if self.tolerated is None or not self.expected.search(text):
+        if self.tolerated is None or not self.tolerated.search(text):
             self.complaints.append(text)
 
     def screenshots(self, name: str = "") -> None:
