@@ -11,6 +11,7 @@ from functools import partial
 from math import inf
 
 from pumice.answers.past_forecasts import TOGETHER, past_forecasts
+from pumice.live.scheduler.fault_log import FaultLog
 from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
@@ -27,7 +28,7 @@ class Forecasts:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._faults: set[str] = set()  #: that were told
+        self._faults = FaultLog(log)
 
     async def run(self) -> None:
         while True:
@@ -35,9 +36,7 @@ class Forecasts:
             try:
                 await self._forecast()
             except Exception as error:
-                if (fault := f"{type(error).__name__}: {error}") not in self._faults:
-                    self._faults.add(fault)
-                    log.exception("it could not be forecast when jobs start")
+                self._faults.exception(error, "it could not be forecast when jobs start")
 
     async def _forecast(self) -> None:
         clock, look = self._scheduler.clock, self._scheduler.look

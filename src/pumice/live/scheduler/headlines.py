@@ -14,6 +14,7 @@ from pumice.answers.fits import fits
 from pumice.answers.why import why
 from pumice.client.events import EventRecord
 from pumice.live.scheduler.effects import about_group
+from pumice.live.scheduler.fault_log import FaultLog
 from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job, is_shadow
@@ -30,7 +31,7 @@ class Headlines:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._faults: set[str] = set()  #: that were told
+        self._faults = FaultLog(log)
         self._because: dict[str, tuple[float, str]] = {}  #: by job that waits: when it was asked about, and what was found
 
     async def run(self) -> None:
@@ -56,9 +57,7 @@ class Headlines:
             return self._asked(cluster, job, now)
         except Exception as error:
             self._because[job.uid] = now, ""
-            if (fault := f"{type(error).__name__}: {error}") not in self._faults:
-                self._faults.add(fault)
-                log.exception("why PodGroup %s waits could not be found out", job.uid)
+            self._faults.exception(error, "why PodGroup %s waits could not be found out", job.uid)
             return []
 
     def _asked(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:

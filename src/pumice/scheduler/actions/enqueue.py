@@ -41,7 +41,7 @@ class Enqueue(Action):
         doors.part()
 
 
-class Refused(NamedTuple):
+class RefusedAdmission(NamedTuple):
     """How a job was refused."""
 
     changes: int  #: of the session, until then
@@ -56,7 +56,7 @@ class Doors:
         self._session = session
         self._groups = [alike for alike in session.alike if alike.first.is_pending and len(alike.members) > 1]
         self._of = {member.uid: alike for alike in self._groups for member in alike.members}
-        self._refused: dict[Alike, Refused] = {}
+        self._refused: dict[Alike, RefusedAdmission] = {}
 
     def let_in(self, job: Job) -> bool:
         """Whether the job may come in. One that may not is told why."""
@@ -72,7 +72,7 @@ class Doors:
         if job.uid not in session.not_admitted:
             session.refuse_admission(job, "a plugin does not let it in, and does not say why")
         if alike is not None:
-            self._refused[alike] = Refused(session.changes, session.not_admitted[job.uid], session.decisions.events[told:])
+            self._refused[alike] = RefusedAdmission(session.changes, session.not_admitted[job.uid], session.decisions.events[told:])
         return False
 
     def part(self) -> None:
