@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -17,12 +18,18 @@ from msgspec import Struct
 from pumice.answers.life_table import LifeTable
 from pumice.scheduler.model.cluster import Cluster
 
+T = TypeVar("T")
 MEMORY = "past forecasts"  #: their key in the cluster's memory
 KEPT = 500
 TOGETHER = 8  #: of those made at one instant count, as they share much of their fate
 SHORTEST_S = 60.0  #: an expected time that is shorter counts as this against what came
 MOST = 8.0  #: nothing is told more times as late, or as early, as rollouts say
 NINE_OF_TEN = 0.9 - 1e-9
+
+
+def some_of(items: Sequence[T]) -> Sequence[T]:
+    """No more than count of one instant, from all over."""
+    return items[:: -(-len(items) // TOGETHER) or 1]
 
 
 class PastForecast(Struct):
@@ -53,7 +60,7 @@ class PastForecasts:
     def made(self, at: float, starts: Mapping[str, Sequence[float]]) -> None:
         """Forecasts of one instant, each its rollouts in order. Some are kept of those whose end is in sight."""
         ends = [(job, found[-1]) for job, found in starts.items() if found[-1] < inf]
-        for job, latest_s in ends[:: -(-len(ends) // TOGETHER) or 1]:
+        for job, latest_s in some_of(ends):
             self.keep(PastForecast(job, at, latest_s))
 
     def keep(self, forecast: PastForecast) -> None:

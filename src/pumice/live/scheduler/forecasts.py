@@ -7,10 +7,11 @@ fault of ours in it is told once.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from math import inf
 
-from pumice.answers.past_forecasts import TOGETHER, past_forecasts
+from pumice.answers.past_forecasts import past_forecasts, some_of
 from pumice.live.scheduler.fault_log import FaultLog
 from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
@@ -56,7 +57,7 @@ class Forecasts:
         await look(partial(_keep, began, {job: sorted(each.get(job, inf) - began for each in rollouts) for job in wanted}))
 
 
-def _who_is_asked_about(cluster: Cluster) -> list[str]:
+def _who_is_asked_about(cluster: Cluster) -> Sequence[str]:
     """Some of those that wait as a whole and were not asked about before. What became of the others is seen."""
     known = past_forecasts(cluster)
     for each in [each for each in known if each.started is None]:
@@ -69,8 +70,7 @@ def _who_is_asked_about(cluster: Cluster) -> list[str]:
         return []
     asked = {each.job for each in known}
     waiting = [uid for uid, job in {**cluster.waiting, **cluster.not_enqueued}.items() if job.group is not None and _started(job) is None]
-    fresh = [uid for uid in waiting if uid not in asked]
-    return fresh[:: -(-len(fresh) // TOGETHER) or 1]
+    return some_of([uid for uid in waiting if uid not in asked])
 
 
 def _started(job: Job) -> float | None:
