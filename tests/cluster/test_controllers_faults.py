@@ -19,10 +19,10 @@ from realcluster import RealCluster
 from replicas import Process
 from stage import absent, until_true
 
+from pumice.api.json_objects import terminating, uid_of
 from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, PODS, QUEUES, SECRETS, SERVICE_ACCOUNTS, SERVICES, ObjectRef
 from pumice.client.client import Client
 from pumice.client.transport import KubeError
-from pumice.controllers.objects import terminating, uid_of
 
 pytestmark = pytest.mark.cluster
 JOBS, PODS_EACH = 6, 4

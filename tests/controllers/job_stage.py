@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pumice.controllers import kinds
-from pumice.controllers.objects import Object
+from pumice.api import kinds
+from pumice.api.json_objects import Object
 from tests.controllers.stage import Stage, queue
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import yaml
 
-from pumice.api.json_objects import copied, merged
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Object, copied, key_of, merged, name_of
 from pumice.controllers.controller import Controller, Create, Delete, ObjectChange
 from pumice.controllers.in_memory import InMemoryLoop, Memory
-from pumice.controllers.objects import Object, key_of, name_of
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 

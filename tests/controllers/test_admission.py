@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied, merged
+from pumice.api.json_objects import Object, copied, merged
 from pumice.controllers.admission import CREATE, DELETE, UPDATE, Settings, mutate, validate
 from pumice.controllers.admission.job import meaning
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.objects import Object
 from tests.controllers.stage import plain_pod, queue, table, task, vcjob
 
 GROUPS = {

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import Object, copied
 from pumice.controllers.admission import CREATE, UPDATE, Problem, mutate, validate
-from pumice.controllers.objects import Object
 from tests.controllers.stage import plain_pod, queue, task, vcjob
 from tests.controllers.test_admission import GROUPS, cluster
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers import kinds
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, owners_of, uid_of
+from pumice.api import kinds
+from pumice.api.json_objects import Object, controlled_by, controller_of, name_of, owners_of, uid_of
+from pumice.api.kinds import kind_of
 from tests.controllers.playing import alive, node, play, start, template, workload
 from tests.controllers.stage import Stage
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api import kinds
+from pumice.api.json_objects import Object, name_of
 from pumice.api.times import instant
-from pumice.controllers import kinds
-from pumice.controllers.objects import Object, name_of
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.cronjob import CronJobs, ScheduleError, missed, parse_schedule
 from tests.controllers.stage import Stage, fixed_key_pair, table, vcjob

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from pumice.api import kinds
+from pumice.api.json_objects import Object, name_of
 from pumice.api.times import rfc3339
-from pumice.controllers import kinds
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
-from pumice.controllers.objects import Object, name_of
 from pumice.controllers.volcano.job_ttl import JobTtl
 from tests.controllers.collected import Collected
 from tests.controllers.stage import NOON, Stage, plain_pod, pod_spec, vcjob

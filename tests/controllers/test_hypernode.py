@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.controllers import kinds
-from pumice.controllers.objects import Object, labels_of, name_of
+from pumice.api import kinds
+from pumice.api.json_objects import Object, labels_of, name_of
 from pumice.controllers.volcano.hypernode import HyperNodeCounts, HyperNodeDiscovery, by_labels
 from tests.controllers.stage import Stage
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pumice.api import annotations as key
-from pumice.controllers import kinds
-from pumice.controllers.objects import annotations_of, labels_of
+from pumice.api import kinds
+from pumice.api.json_objects import annotations_of, labels_of
 from tests.controllers.job_stage import play, running, status
 from tests.controllers.stage import Stage, queue, task, vcjob
 

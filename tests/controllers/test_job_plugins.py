@@ -6,8 +6,8 @@ import base64
 import json
 from typing import Any
 
-from pumice.controllers import kinds
-from pumice.controllers.objects import Object, labels_of
+from pumice.api import kinds
+from pumice.api.json_objects import Object, labels_of
 from pumice.controllers.volcano.job.plugins.plugin import flags
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from tests.controllers.stage import Stage, queue, task, vcjob

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api import annotations as key
-from pumice.controllers import kinds
-from pumice.controllers.objects import annotations_of, labels_of, name_of, status_of, terminating
+from pumice.api import kinds
+from pumice.api.json_objects import annotations_of, labels_of, name_of, status_of, terminating
 from tests.controllers.stage import Stage, queue, task, vcjob
 
 EVENTS = ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "*")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import merged
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import annotations_of, controller_of, merged
 from pumice.controllers.controller import Create, Delete, Emit, GivesUp, Patch
-from pumice.controllers.objects import annotations_of, controller_of
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.event import JobEvent
 from tests.controllers.job_stage import phase, play, running, status

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pumice.api import annotations as key
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Object, status_of, terminating
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.objects import Object, status_of, terminating
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, PolicyChoice, choose, from_pod
 from pumice.controllers.volcano.job.sync_job import build, min_resources

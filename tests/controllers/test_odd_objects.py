@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api import annotations as key
-from pumice.controllers import kinds
-from pumice.controllers.objects import Object
+from pumice.api import kinds
+from pumice.api.json_objects import Object
 from pumice.controllers.registry import volcano_controllers
 from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, queue, vcjob
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pumice.api import annotations as key
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Object, annotations_of
 from pumice.controllers.controller import Create, Patch
-from pumice.controllers.objects import Object, annotations_of
 from pumice.controllers.volcano.podgroup import GroupSubject, PodGroups
 from tests.controllers.stage import Stage, plain_pod, pod_spec
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pumice.api import annotations as key
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object
 from pumice.controllers.controller import Delete, Emit, Patch
-from pumice.controllers.objects import Key, Object
 from pumice.controllers.volcano.queue import Queues, next_state
 from tests.controllers.stage import Stage, queue, table
 

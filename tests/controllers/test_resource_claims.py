@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import kinds
 from pumice.api.annotations import POD_CLAIM
-from pumice.controllers import kinds
+from pumice.api.json_objects import Object
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
-from pumice.controllers.objects import Object
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage, plain_pod
 

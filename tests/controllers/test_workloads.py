@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, terminating
 from pumice.controllers.kubernetes.deployment import Size, grown, limits, shrunk
 from pumice.controllers.kubernetes.pods import ready
-from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, terminating
 from tests.controllers.playing import alive, node, play, start, template, workload
 from tests.controllers.stage import Stage
 

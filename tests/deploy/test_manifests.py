@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.api.json_objects import key_of
 from pumice.api.quantity import quantity
 from pumice.cli.main import cli
-from pumice.controllers.objects import key_of
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hypernode import CONFIG_MAP, FILE, topologies_in
 from pumice.controllers.volcano.job.plugins import SshKeyPair

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api import kinds
+from pumice.api.json_objects import Key, field, name_of, owners_of
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.pods import bind, evict
@@ -21,9 +23,7 @@ from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControllerLoop
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.store_lister import StoreLister, StoreWrites
-from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
-from pumice.controllers.objects import Key, field, name_of, owners_of
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}
 

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from pumice.api import kinds
 from pumice.api.kinds import NAMESPACES
 from pumice.client.transport import ApiError, ListScope, Page
-from pumice.controllers import kinds
 from pumice.controllers.admission import Settings
 from pumice.http.messages import Request
 from pumice.live.lifecycle import synced

@@ -1,10 +1,108 @@
-"""Objects as plain JSON: copying, merging and comparing them. What is given is never changed."""
+"""Objects as plain JSON: reading, copying, merging and comparing them, and names for made ones. Absent and null fields mean the same.
+
+What is given is never changed. An object that a lister hands out is shared: read it; `copied` gives one's own.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pumice.api.times import instant
 
 Object = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """Names an object among those of its kind. `namespace` is empty for kinds of the whole cluster."""
+
+    namespace: str
+    name: str
+
+
+def name_of(subject: Object) -> str:
+    return str(subject["metadata"]["name"])
+
+
+def namespace_of(subject: Object) -> str:
+    return subject["metadata"].get("namespace") or ""
+
+
+def key_of(subject: Object) -> Key:
+    return Key(namespace_of(subject), name_of(subject))
+
+
+def uid_of(subject: Object) -> str:
+    return subject["metadata"].get("uid") or ""
+
+
+def labels_of(subject: Object) -> Mapping[str, str]:
+    return subject["metadata"].get("labels") or {}
+
+
+def annotations_of(subject: Object) -> Mapping[str, str]:
+    return subject["metadata"].get("annotations") or {}
+
+
+def finalizers_of(subject: Object) -> list[str]:
+    return subject["metadata"].get("finalizers") or []
+
+
+def spec_of(subject: Object) -> Object:
+    return subject.get("spec") or {}
+
+
+def status_of(subject: Object) -> Object:
+    return subject.get("status") or {}
+
+
+def terminating(subject: Object) -> bool:
+    return bool(subject["metadata"].get("deletionTimestamp"))
+
+
+def created_at(subject: Object) -> float:
+    """Seconds since 1970; 0 if the object was never stored."""
+    stamp = subject["metadata"].get("creationTimestamp")
+    return instant(stamp) if stamp else 0.0
+
+
+def owners_of(subject: Object) -> list[Object]:
+    return subject["metadata"].get("ownerReferences") or []
+
+
+def controller_of(subject: Object) -> Object | None:
+    """The owner reference that controls the object."""
+    for owner in owners_of(subject):
+        if owner.get("controller"):
+            return owner
+    return None
+
+
+def controlled_by(owner: Object) -> Object:
+    """An owner reference that makes `owner` the controller."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def condition(subject: Object, type_: str) -> Object | None:
+    """The entry of `status.conditions` of this type."""
+    return next((entry for entry in status_of(subject).get("conditions") or [] if entry.get("type") == type_), None)
+
+
+def field(subject: Object, path: str) -> Any:
+    """The value at a dotted path such as "spec.nodeName", or None."""
+    value: Any = subject
+    for step in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value
 
 
 def copied(value: Any) -> Any:
@@ -38,3 +136,23 @@ def difference(old: Object, new: Object) -> Object:
         elif before != after:
             found[key] = copied(after)
     return found
+
+
+# Names for made objects: as unlike as random ones, yet the same for the same cause.
+#
+# A controller that decides twice on the same objects asks for the same name twice, and the second creation finds the first: no
+# bookkeeping of what was sent already is needed.
+
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  #: as Kubernetes draws them: no vowels, nothing that looks like another
+
+
+def suffix(*cause: object, length: int = 5) -> str:
+    """A few characters that stand for a cause."""
+    import hashlib  # OpenSSL is not for those whose names are given
+
+    number = int.from_bytes(hashlib.sha256("\0".join(map(str, cause)).encode()).digest()[:16], "big")
+    letters = []
+    for _ in range(length):
+        number, digit = divmod(number, len(ALPHABET))
+        letters.append(ALPHABET[digit])
+    return "".join(letters)

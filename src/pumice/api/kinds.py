@@ -1,7 +1,7 @@
 """The table of kinds: what each is called, in which API version we speak of it, and where its objects live on an API server.
 
 Who knows more of a kind says so beside its own work and derives the rest from here: how it is read (`api.structs`), how the API server
-keeps and shows it (`apiserver.builtin_kinds`), how controllers call it (`controllers.kinds`), who watches it (`live`).
+keeps and shows it (`apiserver.builtin_kinds`), who watches it (`live`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import msgspec
+
+from pumice.api.json_objects import Object
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -140,7 +142,64 @@ NEVER_STORED = frozenset(
 )  #: what is posted is answered, and that is all
 KINDS = tuple(kind for kind in vars().values() if isinstance(kind, Kind))
 CLUSTER_WIDE = frozenset(kind.kind for kind in KINDS if not kind.namespaced)  #: kinds without namespace
+_BY_NAME = {kind.name: kind for kind in KINDS}
+CLUSTER_SCOPED = frozenset(name for name, kind in _BY_NAME.items() if not kind.namespaced)  #: names of the same
+
+# Names: "Kind", or "Kind.group" outside the core group. A cluster holds each object once, whatever version it is asked in; so controllers
+# name a kind without its version.
+
+POD = PODS.name
+NODE = NODES.name
+NAMESPACE = NAMESPACES.name
+SERVICE = SERVICES.name
+SECRET = SECRETS.name
+SERVICE_ACCOUNT = SERVICE_ACCOUNTS.name
+CONFIG_MAP = CONFIG_MAPS.name
+CLAIM = VOLUME_CLAIMS.name
+VOLUME = VOLUMES.name
+STORAGE_CLASS = STORAGE_CLASSES.name
+RESOURCE_QUOTA = RESOURCE_QUOTAS.name
+REPLICATION_CONTROLLER = REPLICATION_CONTROLLERS.name
+DEPLOYMENT = DEPLOYMENTS.name
+REPLICA_SET = REPLICA_SETS.name
+STATEFUL_SET = STATEFUL_SETS.name
+DAEMON_SET = DAEMON_SETS.name
+CONTROLLER_REVISION = CONTROLLER_REVISIONS.name
+BATCH_JOB = BATCH_JOBS.name
+BATCH_CRON_JOB = BATCH_CRON_JOBS.name
+NETWORK_POLICY = NETWORK_POLICIES.name
+DISRUPTION_BUDGET = DISRUPTION_BUDGETS.name
+PRIORITY_CLASS = PRIORITY_CLASSES.name
+LEASE = LEASES.name
+DEVICE_CLAIM = RESOURCE_CLAIMS.name
+DEVICE_CLAIM_TEMPLATE = RESOURCE_CLAIM_TEMPLATES.name
+
+QUEUE = QUEUES.name
+POD_GROUP = POD_GROUPS.name
+JOB = JOBS.name
+CRON_JOB = CRON_JOBS.name
+COMMAND = COMMANDS.name
+JOB_TEMPLATE = JOB_TEMPLATES.name
+JOB_FLOW = JOB_FLOWS.name
+HYPER_NODE = HYPER_NODES.name
 
 
 def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
+
+
+def kind_of(subject: Object) -> str:
+    """The kind of an object, or of what an owner reference points to."""
+    return kind_name(subject["apiVersion"], subject["kind"])
+
+
+def kind_name(api_version: str, kind: str) -> str:
+    """As `Kind.name` says it."""
+    group, slash, _ = api_version.rpartition("/")
+    return f"{kind}.{group}" if slash else kind
+
+
+def new(kind: str, namespace: str, name: str, **fields: object) -> Object:
+    """A new object."""
+    metadata = {"name": name} if kind in CLUSTER_SCOPED else {"name": name, "namespace": namespace}
+    return {"apiVersion": _BY_NAME[kind].api_version, "kind": _BY_NAME[kind].kind, "metadata": metadata, **fields}

@@ -8,11 +8,10 @@ Objects are JSON, and kinds are called by their resources, as quotas call them: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
+from pumice.api.json_objects import Object
 from pumice.api.quantity import format_bytes, format_milli, quantity
 
-Object = dict[str, Any]
 Usage = dict[str, int]  #: thousandths by quota name
 
 PAIRED = ("cpu", "memory", "ephemeral-storage")

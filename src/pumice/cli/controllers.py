@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.json_objects import Key
 from pumice.api.kinds import ObjectRef
 from pumice.cli.replica_flags import (
     ELECTION,
@@ -22,7 +23,6 @@ from pumice.cli.replica_flags import (
     term_of,
     until_told,
 )
-from pumice.controllers.objects import Key
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, HyperNodeTree, by_labels
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.live.controllers.process import ControllerReplica, ControllerSettings

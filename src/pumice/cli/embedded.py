@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Object, controller_of
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
@@ -20,7 +21,6 @@ from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.pod_status import log_of
 from pumice.controllers.admission import CREATE
-from pumice.controllers.objects import Object, controller_of
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.fit_questions import FitQuestions

@@ -13,13 +13,13 @@ import msgspec
 
 from pumice.api import yaml
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Object
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cli.inputs import read_file
 from pumice.cli.up import NODES
 from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
-from pumice.controllers.objects import Object
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config.configurations import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT

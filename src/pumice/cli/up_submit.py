@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import click
 
 from pumice.api.errors import did_you_mean
+from pumice.api.json_objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
 from pumice.cli.up_options import Given
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
-from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
 from pumice.text_table import columns
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05

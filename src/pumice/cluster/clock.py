@@ -15,9 +15,9 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from pumice.api.json_objects import field
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Store
 from pumice.cluster.apiserver.watch import WatchEvent
-from pumice.controllers.objects import field
 
 
 class Alarm:

@@ -20,6 +20,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
+from pumice.api.json_objects import Object, field
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
@@ -34,7 +35,6 @@ from pumice.cluster.volcano_admission import default_queues, volcano_rules
 from pumice.controllers.admission import Settings
 from pumice.controllers.controller import Controller
 from pumice.controllers.kubernetes.service_account import RootCertificates
-from pumice.controllers.objects import Object, field
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from pumice.api.json_objects import Key, Object, name_of, namespace_of, uid_of
+from pumice.api.kinds import kind_of
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.controllers.controller import Create, Delete, Emit, ObjectChange, Patch, Write
-from pumice.controllers.kinds import kind_of
 from pumice.controllers.lister import IndexKey, KeyIndex
-from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
 
 
 class StoreLister:

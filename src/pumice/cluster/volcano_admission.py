@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api import kinds
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Store
 from pumice.cluster.apiserver.admission import Mutate, Validate
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.store_lister import StoreLister
-from pumice.controllers import admission, kinds
+from pumice.controllers import admission
 
 RESOURCES = {
     kinds.POD: ("pods", "pod"),

@@ -12,17 +12,18 @@ from functools import partial
 
 import msgspec
 
+from pumice.api import kinds
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Object, controller_of, namespace_of
+from pumice.api.kinds import kind_of
 from pumice.api.manifests import Manifest
 from pumice.api.meta import LabelSelector, Wire
 from pumice.api.quota import why_refused
 from pumice.api.selectors import matches
 from pumice.api.structs import API_VERSIONS, KINDS, convert, encode
-from pumice.controllers import admission, kinds
+from pumice.controllers import admission
 from pumice.controllers.controller import Controller, Create
 from pumice.controllers.in_memory import InMemoryLoop, Memory
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, controller_of, namespace_of
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 
 NO_KEYS = SshKeyPair("", "")

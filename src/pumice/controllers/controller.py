@@ -13,10 +13,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from pumice.api.json_objects import difference
-from pumice.controllers.kinds import kind_of
+from pumice.api.json_objects import Key, Object, controller_of, difference, key_of, name_of, namespace_of, status_of, uid_of
+from pumice.api.kinds import kind_of
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, controller_of, key_of, name_of, namespace_of, status_of, uid_of
 
 # What a reconciler wants done, as values. Somebody else sends them to an API server or applies them to a store.
 #

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pumice.api.json_objects import copied, merged
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object, controller_of, copied, field, key_of, merged, owners_of, terminating, uid_of
+from pumice.api.kinds import kind_of
 from pumice.api.times import rfc3339
-from pumice.controllers import kinds
 from pumice.controllers.controller import Controller, Create, Delete, Emit, ObjectChange, Patch, Write
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Key, Object, controller_of, field, key_of, owners_of, terminating, uid_of
 from pumice.controllers.work_queue import KeyQueue
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from pumice.controllers import kinds
-from pumice.controllers.objects import Key, Object, controller_of, field, owners_of
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object, controller_of, field, owners_of
 
 INDEXED = {
     kinds.POD: ("spec.nodeName",),

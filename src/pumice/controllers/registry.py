@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api import kinds
 from pumice.api.meta import SCHEDULER_NAME
-from pumice.controllers import kinds
 from pumice.controllers.controller import Controller
 from pumice.controllers.kubernetes.batch_job import BatchJobs
 from pumice.controllers.kubernetes.daemonset import DaemonSets

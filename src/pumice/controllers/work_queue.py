@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
+from pumice.api.kinds import kind_of
 from pumice.controllers.controller import EVERY, Controller, GivesUp, KeysOf, ObjectChange
-from pumice.controllers.kinds import kind_of
 from pumice.controllers.lister import Lister
 
 

@@ -13,16 +13,15 @@ from typing import Any
 
 import msgspec
 
-from pumice.api import kinds as r
+from pumice.api import kinds
 from pumice.api.annotations import JOB_NAME
+from pumice.api.json_objects import Key, Object, key_of, labels_of, uid_of
 from pumice.api.kinds import Kind
 from pumice.client import known_objects
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, Transport
-from pumice.controllers import kinds
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.lister import IndexKey, KeyIndex
-from pumice.controllers.objects import Key, Object, key_of, labels_of, uid_of
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
 
@@ -154,27 +153,27 @@ def _version(subject: Object) -> int:
 RESOURCES: dict[str, Kind] = {
     each.name: each
     for each in (
-        r.PODS,
-        r.NODES,
-        r.NAMESPACES,
-        r.SERVICES,
-        r.SECRETS,
-        r.CONFIG_MAPS,
-        r.VOLUME_CLAIMS,
-        r.NETWORK_POLICIES,
-        r.PRIORITY_CLASSES,
-        r.REPLICA_SETS,
-        r.STATEFUL_SETS,
-        r.DAEMON_SETS,
-        r.BATCH_JOBS,
-        r.QUEUES,
-        r.POD_GROUPS,
-        r.JOBS,
-        r.CRON_JOBS,
-        r.COMMANDS,
-        r.JOB_TEMPLATES,
-        r.JOB_FLOWS,
-        r.HYPER_NODES,
+        kinds.PODS,
+        kinds.NODES,
+        kinds.NAMESPACES,
+        kinds.SERVICES,
+        kinds.SECRETS,
+        kinds.CONFIG_MAPS,
+        kinds.VOLUME_CLAIMS,
+        kinds.NETWORK_POLICIES,
+        kinds.PRIORITY_CLASSES,
+        kinds.REPLICA_SETS,
+        kinds.STATEFUL_SETS,
+        kinds.DAEMON_SETS,
+        kinds.BATCH_JOBS,
+        kinds.QUEUES,
+        kinds.POD_GROUPS,
+        kinds.JOBS,
+        kinds.CRON_JOBS,
+        kinds.COMMANDS,
+        kinds.JOB_TEMPLATES,
+        kinds.JOB_FLOWS,
+        kinds.HYPER_NODES,
     )
 }
 

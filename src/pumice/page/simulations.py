@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, RUN_TIME
+from pumice.api.json_objects import Object
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
@@ -28,7 +29,6 @@ SHOWN = ("wait", "turnaround", "utilisation", "evictions", "makespan", "jobs")
 AS_THEY_ARE = ("Node", "Queue", "PriorityClass", "PodGroup")
 # A report brings scripts and styles of its own, whose hash it names. It is shown as a stranger: nothing of the page is in its reach.
 AS_A_STRANGER = (("Content-Security-Policy", "sandbox allow-scripts"), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
-Object = dict[str, Any]
 
 
 class RunRequest(msgspec.Struct):

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object, finalizers_of, key_of, labels_of, name_of, spec_of, status_of, uid_of
 from pumice.api.quantity import quantity
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
@@ -34,8 +36,6 @@ from pumice.cluster.nodes.pod_life import (
 from pumice.cluster.nodes.pod_status import ended, rejected, usage
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_lister import StoreLister, StoreWrites
-from pumice.controllers import kinds
-from pumice.controllers.objects import Key, Object, finalizers_of, key_of, labels_of, name_of, spec_of, status_of, uid_of
 
 # What metrics-server would tell: PodMetrics of the pods that run, NodeMetrics as their sums.
 #

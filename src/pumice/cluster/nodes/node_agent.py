@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from pumice.api.annotations import HOSTNAME, KUBELET, NODE_POOL
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, uid_of
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
-from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, uid_of
 
 # IP addresses out of one range, each given to one holder at a time.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from pumice.api.json_objects import Object, spec_of, status_of, terminating
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_usage
 from pumice.api.times import instant
 from pumice.cluster.nodes import pod_status
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.controllers.kubernetes.daemonset import fits
-from pumice.controllers.objects import Object, spec_of, status_of, terminating
 
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: before containers start again

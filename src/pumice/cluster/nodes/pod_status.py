@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
+from pumice.api.json_objects import Object, annotations_of, field, spec_of, status_of, uid_of
 from pumice.api.times import rfc3339
-from pumice.controllers.objects import Object, annotations_of, field, spec_of, status_of, uid_of
 
 READY = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 

@@ -21,8 +21,8 @@ import msgspec
 import yaml
 
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Object, annotations_of, labels_of, spec_of, uid_of
 from pumice.api.times import duration
-from pumice.controllers.objects import Object, annotations_of, labels_of, spec_of, uid_of
 
 # How long a pod would run if its containers only sleep: most examples of jobs do, so that they end here as they would elsewhere.
 #

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pumice.api import kinds
 from pumice.api.errors import did_you_mean
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import Object, copied, name_of, spec_of
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
-from pumice.controllers import kinds
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain
 from pumice.controllers.admission.task import LONGEST_NAME, policy_problems, task_problems
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Object, name_of, spec_of
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.volcano.job.plugins.plugin import flags, is_port

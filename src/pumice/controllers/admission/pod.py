@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import Object, annotations_of, copied, namespace_of, spec_of
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Object, annotations_of, namespace_of, spec_of
 
 BUDGETS = (key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 

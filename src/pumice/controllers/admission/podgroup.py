@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
+from pumice.api import kinds
+from pumice.api.json_objects import Object, annotations_of, copied, namespace_of, spec_of, status_of
 from pumice.api.meta import DEFAULT_QUEUE
-from pumice.controllers import kinds
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Object, annotations_of, namespace_of, spec_of, status_of
 from pumice.controllers.volcano.queue import OPEN
 
 

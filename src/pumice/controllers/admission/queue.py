@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
+from pumice.api import kinds
+from pumice.api.json_objects import Object, annotations_of, copied, name_of, spec_of, status_of
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
-from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of
 from pumice.controllers.volcano.queue import CLOSED, OPEN
 
 AMOUNTS: dict[str, Callable[[Object], Any]] = {

@@ -9,11 +9,11 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from pumice.api.errors import did_you_mean
+from pumice.api.json_objects import Object, name_of, spec_of
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
 from pumice.controllers.admission.podgroup import topology
 from pumice.controllers.admission.problem import A_LABEL, Problem, amounts, is_label, loop, one_of, readable
-from pumice.controllers.objects import Object, name_of, spec_of
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.event import ANY, events_of
 

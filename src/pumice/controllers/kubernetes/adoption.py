@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from pumice.api import kinds
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
-from pumice.api.json_objects import copied
-from pumice.api.selectors import Selector, label_selector, matches
-from pumice.controllers import kinds
-from pumice.controllers.controller import Create, KeysOf, ObjectChange, Patch, Write, delete, its_controller, patch
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api.json_objects import (
     Key,
     Object,
     controlled_by,
     controller_of,
+    copied,
     finalizers_of,
     key_of,
     labels_of,
@@ -29,6 +26,9 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.api.selectors import Selector, label_selector, matches
+from pumice.controllers.controller import Create, KeysOf, ObjectChange, Patch, Write, delete, its_controller, patch
+from pumice.controllers.lister import Lister
 
 Test = Callable[[Object], bool]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from itertools import islice
 
+from pumice.api import kinds
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import Key, Object, condition, copied, name_of, spec_of, status_of, terminating, uid_of
 from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
-from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Emit, KeysOf, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.job_status import (
@@ -34,7 +34,6 @@ from pumice.controllers.kubernetes.job_status import (
 from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, replaces_failed_only, strays
 from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, condition, name_of, spec_of, status_of, terminating, uid_of
 
 # The pods that a Job makes.
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from pumice.api import kinds
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
+from pumice.api.json_objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
 from pumice.api.selectors import matches, requirements
-from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, KeysOf, ObjectChange, Result, Write, all_of, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
 from pumice.controllers.kubernetes.pods import ENDED, active, available, created, ended, from_template, phase, ready, revision_of, share
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
 
 # Whether a node suits a pod's selectors, and whether tolerations cover taints: what controllers need of scheduling's rules.
 

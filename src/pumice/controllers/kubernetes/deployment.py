@@ -9,11 +9,27 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pumice.api import kinds
 from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, TEMPLATE_HASH
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import (
+    Key,
+    Object,
+    annotations_of,
+    condition,
+    controlled_by,
+    controller_of,
+    copied,
+    created_at,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+)
+from pumice.api.kinds import kind_of
 from pumice.api.quantity import integer
 from pumice.api.times import instant, rfc3339
-from pumice.controllers import kinds
 from pumice.controllers.controller import (
     NOTHING,
     Create,
@@ -28,7 +44,6 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
-from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.pods import (
     active,
@@ -44,21 +59,6 @@ from pumice.controllers.kubernetes.pods import (
     share,
 )
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
-    Key,
-    Object,
-    annotations_of,
-    condition,
-    controlled_by,
-    controller_of,
-    created_at,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-)
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api.selectors import label_selector, matches
-from pumice.api.times import instant, rfc3339
-from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api import kinds
+from pumice.api.json_objects import (
     Key,
     Object,
     condition,
@@ -28,6 +22,12 @@ from pumice.controllers.objects import (
     status_of,
     terminating,
 )
+from pumice.api.kinds import kind_of
+from pumice.api.selectors import label_selector, matches
+from pumice.api.times import instant, rfc3339
+from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
+from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
+from pumice.controllers.lister import Lister
 
 FORGOTTEN_AFTER_S = 120.0  #: an eviction whose pod did not go by then is off
 SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)

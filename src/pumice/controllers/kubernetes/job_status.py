@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
+from pumice.api.json_objects import Object, annotations_of, condition, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.quantity import index_set, integer
 from pumice.api.times import instant, rfc3339
 from pumice.controllers.controller import Emit, Write
 from pumice.controllers.kubernetes.job_tracking import Count, count, is_over
 from pumice.controllers.kubernetes.pods import ENDED, active, ended, phase
-from pumice.controllers.objects import Object, annotations_of, condition, name_of, namespace_of, spec_of, status_of, terminating
 
 # What a Job's own rules say: which failures of pods count, and when it has succeeded before all its pods have.
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pumice.api import kinds
 from pumice.api.annotations import JOB_TRACKING
-from pumice.controllers import kinds
-from pumice.controllers.controller import ObjectChange, Write, patch
-from pumice.controllers.kubernetes.pods import ENDED, phase
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api.json_objects import (
     Key,
     Object,
     controller_of,
@@ -26,6 +23,9 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.controllers.controller import ObjectChange, Write, patch
+from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.lister import Lister
 
 
 class Count(NamedTuple):

@@ -7,19 +7,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from pumice.api import kinds
 from pumice.api.annotations import DELETION_COST
-from pumice.api.json_objects import copied
-from pumice.api.quantity import integer
-from pumice.api.times import instant
-from pumice.controllers import kinds
-from pumice.controllers.controller import Create, Emit, Write, delete
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api.json_objects import (
     Object,
     annotations_of,
     condition,
     controlled_by,
     controller_of,
+    copied,
     created_at,
     name_of,
     namespace_of,
@@ -29,6 +25,10 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.api.quantity import integer
+from pumice.api.times import instant
+from pumice.controllers.controller import Create, Emit, Write, delete
+from pumice.controllers.lister import Lister
 
 ENDED = ("Succeeded", "Failed")
 STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}

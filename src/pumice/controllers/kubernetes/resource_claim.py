@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
+from pumice.api import kinds
 from pumice.api.annotations import POD_CLAIM
-from pumice.api.json_objects import copied
-from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, delete, result, status_change
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.kubernetes.pods import ENDED, phase
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api.json_objects import (
     Object,
     controlled_by,
     controller_of,
+    copied,
     key_of,
     name_of,
     namespace_of,
@@ -29,6 +25,10 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.api.kinds import kind_of
+from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, delete, result, status_change
+from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.lister import Lister
 
 
 class ClaimSubject(NamedTuple):

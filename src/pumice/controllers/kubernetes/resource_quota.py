@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
+from pumice.api.kinds import kind_of
 from pumice.api.quota import used, written
-from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
-from pumice.controllers.kinds import kind_of
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
 
 COUNTED = {
     kinds.POD: "pods",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Key, name_of, namespace_of, terminating
 from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, itself, patch, result
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, name_of, namespace_of, terminating
 
 DEFAULT = "default"
 

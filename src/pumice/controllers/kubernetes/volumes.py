@@ -10,10 +10,24 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
+from pumice.api import kinds
 from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVISIONED_BY, SELECTED_NODE
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import (
+    Key,
+    Object,
+    annotations_of,
+    copied,
+    created_at,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
 from pumice.api.quantity import quantity
-from pumice.controllers import kinds
 from pumice.controllers.controller import (
     NOTHING,
     Create,
@@ -29,20 +43,6 @@ from pumice.controllers.controller import (
     status_change,
 )
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
-    Key,
-    Object,
-    annotations_of,
-    created_at,
-    key_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

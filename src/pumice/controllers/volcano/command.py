@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object, name_of, namespace_of, terminating, uid_of
+from pumice.api.kinds import kind_name, kind_of
 from pumice.controllers.controller import Emit, ObjectChange
-from pumice.controllers.kinds import joined, kind_of
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, name_of, namespace_of, terminating, uid_of
 
 
 def target_of(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
@@ -44,4 +44,4 @@ def taken(command: Object, subject: Object, reason: str) -> Emit:
 
 
 def _kind(target: Object) -> str:
-    return joined(target.get("apiVersion") or "", target.get("kind") or "")
+    return kind_name(target.get("apiVersion") or "", target.get("kind") or "")

@@ -11,10 +11,26 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from msgspec import Struct
 
+from pumice.api import kinds
 from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import (
+    Key,
+    Object,
+    condition,
+    controlled_by,
+    controller_of,
+    copied,
+    created_at,
+    field,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.api.kinds import kind_of
 from pumice.api.times import duration, instant, rfc3339
-from pumice.controllers import kinds
 from pumice.controllers.controller import (
     NOTHING,
     Create,
@@ -28,23 +44,7 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
-from pumice.controllers.kinds import kind_of
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
-    Key,
-    Object,
-    condition,
-    controlled_by,
-    controller_of,
-    created_at,
-    field,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pumice.api import yaml
+from pumice.api import kinds, yaml
 from pumice.api.annotations import NETWORK_PROFILE, NETWORK_SOURCE
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, suffix, terminating
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import Selector, label_selector, matches
-from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, change, delete, itself, result, status_change
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, suffix, terminating
 
 
 class HyperNodeCounts:

@@ -9,10 +9,26 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, NamedTuple
 
 from pumice.api import annotations as key_names
+from pumice.api import kinds
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import (
+    Key,
+    Object,
+    annotations_of,
+    controlled_by,
+    copied,
+    created_at,
+    field,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
 from pumice.api.times import instant
-from pumice.controllers import kinds
 from pumice.controllers.controller import (
     NOTHING,
     Create,
@@ -26,22 +42,6 @@ from pumice.controllers.controller import (
     status_change,
 )
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
-    Key,
-    Object,
-    annotations_of,
-    controlled_by,
-    created_at,
-    field,
-    key_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job import state
 from pumice.controllers.volcano.job.state import COMPLETED

@@ -13,20 +13,14 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
-from pumice.api.meta import SCHEDULER_NAME
-from pumice.api.quantity import integer
-from pumice.api.quota import pod_usage, times, written
-from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, change, delete, patch, result
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api import kinds
+from pumice.api.json_objects import (
     Key,
     Object,
     annotations_of,
     controlled_by,
     controller_of,
+    copied,
     key_of,
     labels_of,
     namespace_of,
@@ -36,6 +30,12 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.api.kinds import kind_of
+from pumice.api.meta import SCHEDULER_NAME
+from pumice.api.quantity import integer
+from pumice.api.quota import pod_usage, times, written
+from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, change, delete, patch, result
+from pumice.controllers.lister import Lister
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)

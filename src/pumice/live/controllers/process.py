@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pumice import __version__
+from pumice.api import kinds
+from pumice.api.json_objects import name_of, spec_of, status_of
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Access
 from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
-from pumice.controllers import kinds
 from pumice.controllers.controller import Controller
-from pumice.controllers.objects import name_of, spec_of, status_of
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES

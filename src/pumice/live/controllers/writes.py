@@ -13,15 +13,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 
-from pumice.api.json_objects import merged
-from pumice.api.kinds import Kind, ObjectRef
+from pumice.api.json_objects import Object, key_of, merged, name_of, namespace_of, terminating, uid_of
+from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
 from pumice.client.retry import Backoff, is_refusal
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
 from pumice.controllers.controller import Create, Delete, Emit, Patch, Write
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
 from pumice.live.lifecycle import Clock
 from pumice.live.object_cache import LABELLED, RESOURCES, ObjectCache, decode, whole
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pumice.api.json_objects import key_of, uid_of
 from pumice.client.transport import ApiError, KubeError, ListScope, Transport
 from pumice.controllers import admission
-from pumice.controllers.objects import key_of, uid_of
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
 from pumice.http.pool import fetch

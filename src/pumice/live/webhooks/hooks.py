@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
+from pumice.api import kinds
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind, ObjectRef
 from pumice.client.transport import ApiError, Transport, as_dict
-from pumice.controllers import admission, kinds
+from pumice.controllers import admission
 from pumice.live.object_cache import RESOURCES
 
 TIMEOUT_S = 10

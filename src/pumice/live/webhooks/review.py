@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
+from pumice.api import kinds
+from pumice.api.json_objects import Object, controller_of
+from pumice.api.kinds import kind_of
 from pumice.client.transport import decode
-from pumice.controllers import admission, kinds
-from pumice.controllers.kinds import kind_of
+from pumice.controllers import admission
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Object, controller_of
 
 # The JSON patch (RFC 6902) that makes one JSON value of another: what a mutating webhook answers.
 

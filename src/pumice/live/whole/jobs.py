@@ -12,9 +12,9 @@ from math import inf
 from typing import NamedTuple
 
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Object, spec_of, status_of, terminating, uid_of
 from pumice.cluster.apiserver import DeleteOptions, Store
 from pumice.cluster.apiserver.watch import WatchEvent
-from pumice.controllers.objects import Object, spec_of, status_of, terminating, uid_of
 from pumice.live.whole.objects import document, group_document, pod_document
 from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions, Evict

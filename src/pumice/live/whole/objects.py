@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.json_objects import Object
 from pumice.api.meta import Wire
 from pumice.api.structs import API_VERSIONS, encode
 from pumice.api.volcano import PodGroup
@@ -17,7 +17,6 @@ from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.simulate.objects import class_name, group_of, object_name
 from pumice.simulate.work import Role, Work
 
-Object = dict[str, Any]
 RUN_SECONDS, EXIT_CODE = "pumice.io/run-seconds", "pumice.io/exit-code"
 KILLED = "137"
 SHARED = ("cpu", "memory", "ephemeral-storage", "pods")  #: resources of which a limit may be above the request

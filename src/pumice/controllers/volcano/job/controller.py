@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.controllers import kinds
+from pumice.api import kinds
+from pumice.api.json_objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, result
 from pumice.controllers.lister import Lister
-from pumice.controllers.objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, spec, state
 from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands

@@ -13,13 +13,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from pumice.api import annotations as key
-from pumice.api.quantity import integer
-from pumice.api.times import duration
-from pumice.controllers import kinds
-from pumice.controllers.controller import ObjectChange
-from pumice.controllers.kinds import kind_of
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api import kinds
+from pumice.api.json_objects import (
     Object,
     annotations_of,
     condition,
@@ -33,6 +28,11 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.api.kinds import kind_of
+from pumice.api.quantity import integer
+from pumice.api.times import duration
+from pumice.controllers.controller import ObjectChange
+from pumice.controllers.lister import Lister
 from pumice.controllers.volcano.job import spec
 
 ANY = "*"

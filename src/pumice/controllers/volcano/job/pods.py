@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
-from pumice.api.meta import SCHEDULER_NAME
-from pumice.controllers import kinds
-from pumice.controllers.controller import Create, Write, patch
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api import kinds
+from pumice.api.json_objects import (
     Object,
     annotations_of,
     controlled_by,
+    copied,
     labels_of,
     name_of,
     namespace_of,
@@ -26,6 +23,9 @@ from pumice.controllers.objects import (
     suffix,
     uid_of,
 )
+from pumice.api.meta import SCHEDULER_NAME
+from pumice.controllers.controller import Create, Write, patch
+from pumice.controllers.lister import Lister
 from pumice.controllers.volcano.job import spec
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)

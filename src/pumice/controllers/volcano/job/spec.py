@@ -5,8 +5,8 @@ Everything here answers a question about the Job as its user wrote it; nothing l
 
 from __future__ import annotations
 
+from pumice.api.json_objects import Object, name_of, spec_of, status_of
 from pumice.api.meta import DEFAULT_QUEUE
-from pumice.controllers.objects import Object, name_of, spec_of, status_of
 
 MAX_RETRY = 3
 MOST_REPLICAS = 100_000  #: of a task

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
+from pumice.api.json_objects import Object, annotations_of, copied, created_at, status_of, terminating
 from pumice.api.times import rfc3339
 from pumice.controllers.controller import Emit, Write, status_change
-from pumice.controllers.objects import Object, annotations_of, created_at, status_of, terminating
 from pumice.controllers.volcano.job import spec
 
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"

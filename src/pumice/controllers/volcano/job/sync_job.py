@@ -11,15 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from pumice.api import annotations as key
-from pumice.api.json_objects import copied
-from pumice.api.quota import Usage, add, pod_usage, times, written
-from pumice.controllers import kinds
-from pumice.controllers.controller import Create, Write, change, delete, patch
-from pumice.controllers.lister import Lister
-from pumice.controllers.objects import (
+from pumice.api import kinds
+from pumice.api.json_objects import (
     Object,
     annotations_of,
     controlled_by,
+    copied,
     labels_of,
     name_of,
     namespace_of,
@@ -28,6 +25,9 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
+from pumice.api.quota import Usage, add, pod_usage, times, written
+from pumice.controllers.controller import Create, Write, change, delete, patch
+from pumice.controllers.lister import Lister
 from pumice.controllers.volcano.job import spec, state
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
 from pumice.controllers.volcano.job.plugins import JobPlugin
