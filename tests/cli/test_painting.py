@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.cli.report.tables import painted
+from pumice.cli.tables import painted
 
 FIRST = str(Path(__file__).parents[2] / "examples/first.yaml")
 

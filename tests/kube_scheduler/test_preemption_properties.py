@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.cluster.cycles import advance
+from pumice.cluster.offline import advance
 from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.framework.cycle import cycle

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from pumice.cluster.cycles import run_cycles
+from pumice.cluster.offline import run_cycles
 from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from pumice.cluster.cycles import advance
+from pumice.cluster.offline import advance
 from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pumice.cluster.cycles import advance
+from pumice.cluster.offline import advance
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import ESTIMATE, USER
-from pumice.cluster.cycles import advance
+from pumice.cluster.offline import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

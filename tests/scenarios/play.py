@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pumice.cluster.cycles import advance
+from pumice.cluster.offline import advance
 from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.cluster.cycles import run_cycles
+from pumice.cluster.offline import run_cycles
 from pumice.extensions import plugins
 from pumice.scheduler.config.configurations import config_text, read_configurations
 from pumice.scheduler.framework.policy import Policy

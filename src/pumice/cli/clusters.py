@@ -13,7 +13,7 @@ import click
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, places
 from pumice.cli.remote import Remote
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
 from pumice.cluster.apiserver.tls import write_private
 from pumice.text_table import columns

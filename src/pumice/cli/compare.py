@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pumice.cli.report.tables import complain, print_table
+from pumice.cli.tables import complain, print_table
 from pumice.simulate.assertion import assertion_of
 from pumice.simulate.compare import ComparedRun, table
 from pumice.simulate.compare import compare as play

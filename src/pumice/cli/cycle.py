@@ -10,8 +10,8 @@ import msgspec
 
 from pumice.api.errors import InputError, raise_all
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.report.tables import print_table, tables
-from pumice.cluster.cycles import run_cycles, together
+from pumice.cli.tables import print_table, tables
+from pumice.cluster.offline import run_cycles, together
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.containment import Failure
 

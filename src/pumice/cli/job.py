@@ -12,6 +12,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.apply import Manifest, manifests
+from pumice.cli.describe import described
 from pumice.cli.remote import (
     Remote,
     everywhere_option,
@@ -23,8 +24,7 @@ from pumice.cli.remote import (
     print_all,
     remote_options,
 )
-from pumice.cli.report.describe import described
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import wide_columns

@@ -12,7 +12,7 @@ import click
 
 from pumice import __version__, memory
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.report.tables import complain
+from pumice.cli.tables import complain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

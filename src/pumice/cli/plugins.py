@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.extensions import actions
 from pumice.extensions import plugins as known
 from pumice.scheduler.config.arguments import REST

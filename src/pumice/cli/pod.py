@@ -11,7 +11,7 @@ from pumice.api.annotations import JOB_NAME, JOB_QUEUE, QUEUE_NAME
 from pumice.api.kinds import PODS
 from pumice.api.times import age
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.client.transport import ListScope
 from pumice.text_table import columns
 

@@ -15,7 +15,7 @@ from pumice.answers.subject import KINDS, SHORT
 from pumice.answers.text import page
 from pumice.api.times import rfc3339
 from pumice.cli.inputs import recorded_policy, warn
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.cluster.recording.entries import Cycle
 from pumice.cluster.recording.files import files_of
 from pumice.cluster.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes

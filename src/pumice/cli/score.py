@@ -10,7 +10,7 @@ from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.text_table import columns
 

@@ -13,7 +13,7 @@ import click
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.inputs import warn
-from pumice.cli.report.tables import print_table
+from pumice.cli.tables import print_table
 from pumice.cluster.recording.files import entries, files_of
 from pumice.cluster.recording.usage import FIELDS, Ledger, UsageAccount, UsageAmounts
 from pumice.text_table import columns

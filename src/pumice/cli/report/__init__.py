@@ -1,1 +1,0 @@
-"""What people read: tables and pages made from results."""
