@@ -15,7 +15,7 @@ from pumice.client.client import Client, ClientLimits
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import RunningClock
 from pumice.cluster.control_plane import ControlPlane
-from pumice.cluster.nodes.pod_status import log_of
+from pumice.cluster.nodes.pod_life import log_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

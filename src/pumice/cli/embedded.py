@@ -19,7 +19,7 @@ from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, Admis
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
-from pumice.cluster.nodes.pod_status import log_of
+from pumice.cluster.nodes.pod_life import log_of
 from pumice.controllers.admission import CREATE
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.black_box import black_box

@@ -27,13 +27,15 @@ from pumice.cluster.nodes.pod_life import (
     RUNNING,
     Milli,
     Place,
+    ended,
     next_of,
     phase_of,
+    rejected,
     rejection,
     requests_of,
     status_after,
+    usage,
 )
-from pumice.cluster.nodes.pod_status import ended, rejected, usage
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_lister import StoreLister, StoreWrites
 
