@@ -19,10 +19,10 @@ from pumice.client.pods import bind, evict
 from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.transport import ApiError, ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, Server, Store
+from pumice.cluster.bridges import StoreLister, StoreWrites
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControllerLoop
 from pumice.cluster.in_process import InProcess
-from pumice.cluster.store_lister import StoreLister, StoreWrites
 from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}

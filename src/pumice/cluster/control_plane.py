@@ -25,13 +25,12 @@ from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.bridges import StoreLister, StoreWrites, default_queues, volcano_rules
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
-from pumice.cluster.store_lister import StoreLister, StoreWrites
-from pumice.cluster.volcano_admission import default_queues, volcano_rules
 from pumice.controllers.admission import Settings
 from pumice.controllers.controller import Controller
 from pumice.controllers.kubernetes.service_account import RootCertificates

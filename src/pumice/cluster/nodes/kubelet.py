@@ -18,6 +18,7 @@ from pumice.api.quantity import quantity
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
 from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.bridges import StoreLister, StoreWrites
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
 from pumice.cluster.nodes.pod_life import (
@@ -37,7 +38,6 @@ from pumice.cluster.nodes.pod_life import (
     usage,
 )
 from pumice.cluster.nodes.stage import PodStage, Stages
-from pumice.cluster.store_lister import StoreLister, StoreWrites
 
 # What metrics-server would tell: PodMetrics of the pods that run, NodeMetrics as their sums.
 #

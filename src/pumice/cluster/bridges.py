@@ -1,4 +1,5 @@
-"""The store as controllers see it: their `Lister`, read straight from the store, and the changes they have not heard of yet.
+"""Bridges from the embedded store to what is written for any cluster: the `Lister` that controllers read, their writes, and Volcano's
+admission rules.
 
 Objects are not copied. The questions that the store has no answer for are answered by a `KeyIndex` that follows every write. Changes wait
 in `take` until the controllers have time for them; `wake` says that some do.
@@ -8,11 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, name_of, namespace_of, uid_of
 from pumice.api.kinds import kind_of
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
-from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
+from pumice.cluster.apiserver import (
+    AdmissionAttributes,
+    AdmissionLister,
+    AdmissionRefusal,
+    AdmissionRule,
+    DeleteOptions,
+    PatchRequest,
+    StatusError,
+    Store,
+    WriteOptions,
+)
+from pumice.cluster.apiserver.admission import Mutate, Validate
 from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.controllers import admission
 from pumice.controllers.controller import Create, Delete, Emit, ObjectChange, Patch, Write
 from pumice.controllers.lister import IndexKey, KeyIndex
 
@@ -162,3 +177,54 @@ class StoreWrites:
 
     def _storage(self, kind: str) -> str:
         return self._lister.storage_of(kind) or kind
+
+
+# Volcano's webhooks without HTTP: its admission rules as rules of the embedded API server. A refusal reads as one of a webhook does, and
+# has its code: 400, no reason. What the rules look up, they find in the store.
+
+RESOURCES = {
+    kinds.POD: ("pods", "pod"),
+    kinds.QUEUE: ("queues.scheduling.volcano.sh", "queue"),
+    kinds.POD_GROUP: ("podgroups.scheduling.volcano.sh", "podgroup"),
+    kinds.JOB: ("jobs.batch.volcano.sh", "job"),
+    kinds.HYPER_NODE: ("hypernodes.topology.volcano.sh", "hypernode"),
+    kinds.JOB_FLOW: ("jobflows.flow.volcano.sh", "jobflow"),
+    kinds.CRON_JOB: ("cronjobs.batch.volcano.sh", "cronjob"),
+}  #: by kind: the resource, and the word in the name of its webhook
+
+
+def volcano_rules(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> Iterable[AdmissionRule]:
+    """For `Store.admission.add`. Mutations of all kinds come before validations, as the server does it."""
+    for kind, rules in admission.RULES.items():
+        resource, word = RESOURCES[kind]
+        if rules.mutate is not None:
+            yield AdmissionRule((resource,), (admission.CREATE,), mutate=_mutation(lister, settings))
+        if rules.validate is not None:
+            yield AdmissionRule((resource,), tuple(sorted(rules.operations)), validate=_validation(lister, settings, word))
+
+
+def _mutation(lister: StoreLister, settings: admission.Settings) -> Mutate:
+    def mutate(review: AdmissionAttributes, _: AdmissionLister) -> Object:
+        return admission.mutate(review.operation, review.obj, lister, settings)
+
+    return mutate
+
+
+def _validation(lister: StoreLister, settings: admission.Settings, word: str) -> Validate:
+    def validate(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
+        new = None if review.operation == admission.DELETE else review.obj
+        problems = admission.validate(review.operation, new, review.old, lister, settings)
+        if not problems:
+            return None
+        found = "; ".join(map(str, problems))
+        return AdmissionRefusal(f'admission webhook "validate{word}.volcano.sh" denied the request: {found}', 400, "")
+
+    return validate
+
+
+def default_queues(store: Store) -> None:
+    """The queues that Volcano makes when it starts."""
+    for name, spec in ((ROOT_QUEUE, {"weight": 1, "reclaimable": False}), (DEFAULT_QUEUE, {"weight": 1, "reclaimable": True})):
+        if store.find("queues.scheduling.volcano.sh", "", name) is None:
+            queue: Object = {"metadata": {"name": name}, "spec": spec}
+            store.create("queues.scheduling.volcano.sh", queue)
