@@ -15,8 +15,8 @@ from pumice.client.transport import ApiError, ListScope, Page
 from pumice.controllers.admission import Settings
 from pumice.http.messages import Request
 from pumice.live.lifecycle import synced
-from pumice.live.webhooks.answers import AdmissionAnswers
 from pumice.live.webhooks.hooks import HOOKS
+from pumice.live.webhooks.review import AdmissionAnswers
 from tests.live.memory import MemoryServer
 from tests.live.virtual import run as virtual
 from tests.webhooks.calling import review

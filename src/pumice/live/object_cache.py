@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
-
-import msgspec
 
 from pumice.api import kinds
 from pumice.api.annotations import JOB_NAME
@@ -19,13 +16,11 @@ from pumice.api.json_objects import Key, Object, key_of, labels_of, uid_of
 from pumice.api.kinds import Kind
 from pumice.client import known_objects
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
-from pumice.client.transport import ListScope, Transport
+from pumice.client.transport import ListScope, Transport, as_dict
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.lister import IndexKey, KeyIndex
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
-
-decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ObjectCache:
@@ -207,7 +202,7 @@ def followed(
     def reflector(name: str, scope: ListScope) -> Reflector[Object]:
         kind = scope.resource.name
         deliver = cache.delivery(kind, scope.resource)
-        made = Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
+        made = Reflector(transport, scope, as_dict, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
         if not scope.field_selector:
             cache.follow(kind, lambda subject: not is_shown(subject, scope) or made.heard(dict_metadata(subject)))
         return made

@@ -19,12 +19,12 @@ from pumice.api.kinds import ObjectRef
 from pumice.client.events import EventRecorder
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.retry import is_refusal
-from pumice.client.transport import ApiError, Fenced, KubeError, Transport
+from pumice.client.transport import ApiError, Fenced, KubeError, Transport, as_dict
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.live.controllers.writes import ObjectWrites
 from pumice.live.lifecycle import Clock, LostLead, WallClock, synced
-from pumice.live.object_cache import REQUIRED, RESOURCES, ObjectCache, decode, followed, scopes, single_scopes, whole
+from pumice.live.object_cache import REQUIRED, RESOURCES, ObjectCache, followed, scopes, single_scopes, whole
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ class Controllers:
             if error.code not in (403, 404):
                 raise
             return
-        self.cache.answered(kind, whole(decode(answer), RESOURCES[kind]))
+        self.cache.answered(kind, whole(as_dict(answer), RESOURCES[kind]))
 
 
 def _place(work: QueuedKey) -> Hashable:

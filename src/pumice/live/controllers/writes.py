@@ -18,10 +18,10 @@ from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
 from pumice.client.retry import Backoff, is_refusal
-from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
+from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport, as_dict
 from pumice.controllers.controller import Create, Delete, Emit, Patch, Write
 from pumice.live.lifecycle import Clock
-from pumice.live.object_cache import LABELLED, RESOURCES, ObjectCache, decode, whole
+from pumice.live.object_cache import LABELLED, RESOURCES, ObjectCache, whole
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class ObjectWrites:
             if error.reason != "AlreadyExists":
                 raise
             answer = await self._transport.get(resource, ObjectRef(name_of(subject), namespace_of(subject)))
-        self._cache.answered(kind, whole(decode(answer), resource))
+        self._cache.answered(kind, whole(as_dict(answer), resource))
 
     async def _patch(self, write: Patch) -> None:
         known = self._cache.get(write.kind, write.namespace, write.name)
@@ -92,7 +92,7 @@ class ObjectWrites:
             if error.code != 404:
                 raise
             return  # its end will be told
-        self._cache.answered(write.kind, whole(decode(answer), resource))
+        self._cache.answered(write.kind, whole(as_dict(answer), resource))
 
     async def _changed(self, resource: Kind, ref: ObjectRef, write: Patch, known: Object) -> bytes:
         place, wholly = (resource, write.subresource), merged(known, write.patch)

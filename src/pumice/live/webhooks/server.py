@@ -20,9 +20,9 @@ from pumice.controllers import admission
 from pumice.http.listener import Listener
 from pumice.live.health import probes
 from pumice.live.lifecycle import Clock, WallClock, first, synced, told_to_end
-from pumice.live.webhooks.answers import AdmissionAnswers
 from pumice.live.webhooks.certificates import CertificateSource, ClusterSecret, Files, ServedCertificates
 from pumice.live.webhooks.hooks import Caller, Webhook, register
+from pumice.live.webhooks.review import AdmissionAnswers
 
 log = logging.getLogger(__name__)
 
