@@ -16,7 +16,6 @@ from pumice.api.json_objects import Key, Object, condition, copied, name_of, spe
 from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
 from pumice.controllers.controller import NOTHING, Create, Emit, KeysOf, Result, Write, delete, itself, result, status_change
-from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.job_status import (
     FIRST,
     Attempts,
@@ -32,7 +31,17 @@ from pumice.controllers.kubernetes.job_status import (
     verdict,
 )
 from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, replaces_failed_only, strays
-from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
+from pumice.controllers.kubernetes.pods import (
+    BURST,
+    claim,
+    created,
+    dispensable_first,
+    ended,
+    free_names,
+    from_template,
+    its_claimants,
+    ready,
+)
 from pumice.controllers.lister import Lister
 
 # The pods that a Job makes.

@@ -44,15 +44,16 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
-from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.pods import (
     active,
     available,
+    claim,
     created,
     dispensable_first,
     ended,
     free_names,
     from_template,
+    its_claimants,
     pods_of,
     ready,
     revision_of,

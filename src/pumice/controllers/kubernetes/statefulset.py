@@ -15,8 +15,19 @@ from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL
 from pumice.api.json_objects import Key, Object, copied, labels_of, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.quantity import integer
 from pumice.controllers.controller import NOTHING, Create, Result, Write, delete, itself, result, status_change
-from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
-from pumice.controllers.kubernetes.pods import BURST, ENDED, available, from_template, of_set, phase, ready, revision_of
+from pumice.controllers.kubernetes.pods import (
+    BURST,
+    ENDED,
+    available,
+    claim,
+    from_template,
+    its_claimants,
+    keep_revision,
+    of_set,
+    phase,
+    ready,
+    revision_of,
+)
 from pumice.controllers.lister import Lister
 
 

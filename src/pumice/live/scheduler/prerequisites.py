@@ -14,8 +14,7 @@ from pumice.api.kinds import ObjectRef
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
-from pumice.scheduler.plugins.kube.devices.claims import reach, special_key
-from pumice.scheduler.plugins.kube.devices.extended_resources import Mapped
+from pumice.scheduler.plugins.kube.devices.claims import Mapped, reach, special_key
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import Allotted, AssumedDevices
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes

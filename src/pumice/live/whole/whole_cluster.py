@@ -23,10 +23,9 @@ from pumice.cluster.clock import VirtualClock, VirtualLoop
 from pumice.cluster.control_plane import ControlPlane
 from pumice.live.scheduler.loop import CycleObserver
 from pumice.live.scheduler.options import Options
-from pumice.live.whole.faults import FaultyTransport, SkewedClock
 from pumice.live.whole.jobs import WholeJobs
 from pumice.live.whole.objects import document, stages
-from pumice.live.whole.scheduler import InstantScheduler
+from pumice.live.whole.scheduler import FaultyTransport, InstantScheduler, SkewedClock
 from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model.cluster import Cluster

@@ -20,7 +20,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MEMORY, PODS
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.devices.extended_resources import classes_by_resource
+from pumice.scheduler.plugins.kube.devices.claims import classes_by_resource
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
 STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own

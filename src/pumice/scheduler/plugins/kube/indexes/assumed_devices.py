@@ -21,8 +21,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, uses
-from pumice.scheduler.plugins.kube.devices.claims import special_key, written_specials
-from pumice.scheduler.plugins.kube.devices.extended_resources import Served, claim_for, classes_by_resource
+from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.pools import DevicePools, InUse, uses_of
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 
