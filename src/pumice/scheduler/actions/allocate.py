@@ -85,11 +85,12 @@ class Allocate(Action):
         job = sheet.job
         with session.statement() as statement:
             choices: list[Choice] = []
+            is_ready = False
             if isinstance(sheet, PendingTasks):
-                placing.place(queue, sheet, statement)
+                is_ready = placing.place(queue, sheet, statement)
             elif not (choices := domains.place(queue, sheet, statement)):
                 return False
-            if session.job_ready(job):
+            if is_ready or session.job_ready(job):
                 statement.commit()
                 for part, domain in choices:
                     session.topology.settle(job, part, domain)

@@ -10,8 +10,9 @@ That is for sessions in which nobody looks on, and whose actions and plugins rea
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -162,6 +163,28 @@ def _is_plain(job: Job) -> bool:
 Noted = tuple[list[list[Any]], set[str]]
 
 
+class ByKey:
+    """Jobs by key. Most are there from the start and sorted once: in a heap each that is taken moves many."""
+
+    def __init__(self, entries: Iterable[tuple[Key, Alike]]) -> None:
+        self._first = sorted(entries, key=itemgetter(0), reverse=True)  #: the next one last
+        self._late: list[tuple[Key, Alike]] = []  #: a heap of those that came later
+
+    def __bool__(self) -> bool:
+        return bool(self._first or self._late)
+
+    def __iter__(self) -> Iterator[tuple[Key, Alike]]:
+        return chain(self._first, self._late)
+
+    def push(self, entry: tuple[Key, Alike]) -> None:
+        heappush(self._late, entry)
+
+    def pop(self) -> tuple[Key, Alike]:
+        if self._late and (not self._first or self._late[0] < self._first[-1]):
+            return heappop(self._late)
+        return self._first.pop()
+
+
 class Turns:
     """Jobs in order. Of those that are alike, the others have no turn while everything is as it was when the first had his."""
 
@@ -169,8 +192,7 @@ class Turns:
         self._session = session
         self._key = key
         self.groups = list(groups)
-        self._waiting = [(key(alike.first), alike) for alike in self.groups]
-        heapify(self._waiting)
+        self._waiting = ByKey([(key(alike.first), alike) for alike in self.groups])
         self._tried: list[tuple[Alike, Noted]] = []  #: and what was noted before
         self._last: Key = ()
         self._changes = session.changes
@@ -180,13 +202,13 @@ class Turns:
         return bool(self._waiting or self._tried)
 
     def push(self, job: Job) -> None:
-        heappush(self._waiting, (self._key(job), Alike.alone(job)))
+        self._waiting.push((self._key(job), Alike.alone(job)))
 
     def pop(self) -> Job | None:
         self.part()
         if not self._waiting:
             return None
-        self._last, alike = heappop(self._waiting)
+        self._last, alike = self._waiting.pop()
         if len(alike.members) > 1:
             self._tried.append((alike, _noted(self._session, alike.first)))
         return alike.first
@@ -214,7 +236,7 @@ class Turns:
                 _note(session, rest.first, noted)
                 session.alike.append(rest)
                 self.groups.append(rest)
-                heappush(self._waiting, (self._key(rest.first), rest))
+                self._waiting.push((self._key(rest.first), rest))
         self._tried.clear()
 
 

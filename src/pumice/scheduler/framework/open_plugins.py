@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pumice.scheduler.engine.rules import Filter, Rule, Scorer
 from pumice.scheduler.framework.containment import Broken, BrokenScorer, Failure, Guard, is_ours
-from pumice.scheduler.framework.hooks import HOOKS
+from pumice.scheduler.framework.hooks import HOOKS, all_agree, anyone
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.rules import filters_of, scorers_of
@@ -124,7 +124,9 @@ class OpenPlugins:
     def _question(self, hook: str) -> Method:
         _, fold, by_tier = HOOKS[hook]
         assert fold is not None
-        return partial(fold, (self.tiers if by_tier else self.flat)[hook])
+        methods = (self.tiers if by_tier else self.flat)[hook]
+        only_one_decides = fold in (all_agree, anyone) and len(methods) == 1
+        return methods[0] if only_one_decides else partial(fold, methods)  # type: ignore[return-value]
 
     def in_order(self, *hooks: str) -> list[tuple[str, Method]]:
         """The methods of several hooks, plugin by plugin."""

@@ -28,8 +28,8 @@ def asked_for(request: Vector) -> Mask:
 
 def within(request: Vector, held: Vector, limit: Vector) -> bool:
     """Whether the limit is kept with the request on top of what is held."""
-    asked = request.nonzero()[0].tolist()
-    return all(held[column] + request[column] <= limit[column] for column in asked if column != PODS)
+    asked = enumerate(request.tolist())
+    return all(held[column] + amount <= limit[column] for column, amount in asked if amount and column != PODS)
 
 
 def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:

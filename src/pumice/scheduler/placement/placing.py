@@ -44,8 +44,9 @@ class Placing:
 
     def place(
         self, queue: Queue, sheet: PendingTasks, statement: Statement, part: SubJob | None = None, within: Mask | None = None
-    ) -> None:
-        """Place tasks from the sheet until the job (or the part of it) is ready, or it makes no sense to go on."""
+    ) -> bool:
+        """Place tasks from the sheet until the job (or the part of it) is ready, or it makes no sense to go on. Whether the last one made
+        it ready."""
         session, job = self.session, sheet.job
         uid = job.uid if part is None else part.uid
         while sheet:
@@ -64,9 +65,10 @@ class Placing:
                 if task.role:
                     session.failed_roles.setdefault(uid, set()).add(task.role)
                 if not self._worth_continuing(job, part):
-                    return
+                    return False
             elif session.job_ready(job) if part is None else session.sub_job_ready(job, part):
-                return
+                return True
+        return False
 
     def place_nominated(self, queue: Queue, task: Task, statement: Statement, within: Mask) -> bool:
         """Place a task on the node it is nominated for; whether that was possible, within the domain."""
