@@ -14,7 +14,7 @@ import numpy as np
 
 from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, refusal_bits
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
-from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
+from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, all_of, any_of, touched
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
@@ -108,7 +108,9 @@ class Evaluation:
                 self.scorers.append((scorer, state))
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
         self._other_scorers = [pair for pair in self.scorers if pair[0].reach is not Reach.NODE or pair[0].normalizes]
-        self._by_amounts = FeasibleRows(self.cluster, [pair for pair in self.filters if pair[0].reads_amounts], self._asking)
+        self._feasible = [common.feasible]  #: what the filters say, those apart that read amounts
+        if by_amounts := [pair for pair in self.filters if pair[0].reads_amounts]:
+            self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking))
         self._position = self._scored = self._measured = -1
         self._was_scored = False
         self._explained: tuple[int, Any] = (-1, None)
@@ -119,9 +121,9 @@ class Evaluation:
         """Take the log's changes in."""
         position = self.cluster.log.position
         if self._position != position:
-            self._common.feasible.refresh()
-            self._by_amounts.refresh()
-            self.admitted = self._common.feasible.admitted & self._by_amounts.admitted  #: rows that no filter refuses
+            for part in self._feasible:
+                part.refresh()
+            self.admitted: Mask = reduce(np.logical_and, [part.admitted for part in self._feasible])  #: rows that no filter refuses
             self._position = position
 
     def room(self, view: View) -> tuple[Mask, Mask]:
@@ -191,13 +193,13 @@ class Evaluation:
     @property
     def resolvable(self) -> Mask:
         """Rows that evictions might open: refused for no reason that is final."""
-        return ~(self._common.feasible.final | self._by_amounts.final)
+        return ~reduce(np.logical_or, [part.final for part in self._feasible])
 
     @property
     def failing(self) -> Rows:
         """Rows of which some filter could say nothing."""
-        common, own = self._common.feasible, self._by_amounts
-        return np.flatnonzero(common.failing | own.failing) if common.failed or own.failed else np.zeros(0, np.intp)
+        failing = [part.failing for part in self._feasible if part.failed]
+        return np.flatnonzero(reduce(np.logical_or, failing)) if failing else np.zeros(0, np.intp)
 
     def totals(self, candidates: Mask) -> Scores:
         """The score of every row; rows that are no candidates get NOTHING, as all do if a scorer fails, which rejects the task."""
@@ -211,7 +213,7 @@ class Evaluation:
         self.rejected, self.rejected_by = failed.reason, ""
 
     def _totals(self, candidates: Mask) -> Scores:
-        total, everywhere = self._scores_now(), np.count_nonzero(candidates) == len(candidates)
+        total, everywhere = self._scores_now(), all_of(candidates)
         if not everywhere:
             total = np.where(candidates, total, NOTHING)
         for rule, state in self._other_scorers:
@@ -231,7 +233,7 @@ class Evaluation:
         if rule.relative:
             return self._asking.score(rule, state, View(self.table, np.flatnonzero(candidates)))
         raw = self._raw(rule, state)
-        return raw.copy() if candidates.all() else raw[candidates]
+        return raw.copy() if all_of(candidates) else raw[candidates]
 
     def _raw(self, rule: Scorer, state: Any) -> Scores:
         if rule.reach is Reach.STATIC:
@@ -247,7 +249,7 @@ class Evaluation:
 
     def best(self, candidates: Mask) -> int:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
-        if not np.count_nonzero(candidates):
+        if not any_of(candidates):
             return -1
         row = int((self.totals(candidates) if self.scorers else candidates).argmax())
         return row if self.rejected is None else -1

@@ -14,6 +14,7 @@ import numpy as np
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.engine.view import any_of
 from pumice.scheduler.framework.decisions import FitErrors, everywhere, explain
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -118,7 +119,7 @@ class Placing:
         idle = feasible & evaluation.fits_idle
         if self._clears:
             idle &= self.session.may_bind(task, evaluation, self._clearing)
-        if not idle.any():
+        if not any_of(idle):
             return self.session.best_node(task, evaluation, feasible)
         is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN
         if is_run and evaluation.steady_among(idle) and not self.session.has_best_node:
