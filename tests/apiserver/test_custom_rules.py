@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
 from pumice.api.cel.kinds import DYN
-from pumice.api.cel.program import Program
 from pumice.api.cel.tree import CelError
 from pumice.api.cel.values import Optional
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store

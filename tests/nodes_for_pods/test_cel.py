@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from pumice.api.cel import Program, condition
 from pumice.api.cel.check import Environment
+from pumice.api.cel.functions import EACH_EXPRESSION, Purse
 from pumice.api.cel.kinds import ANY, DYN
-from pumice.api.cel.program import Program, condition
-from pumice.api.cel.run import EACH_EXPRESSION, Purse
 from pumice.api.cel.tree import CompileError, CostError, EvaluationError
 from pumice.api.cel.values import equal
 from pumice.api.devices import Device

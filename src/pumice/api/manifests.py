@@ -16,9 +16,9 @@ from msgspec import Struct, field
 from pumice.api import yaml
 from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError, raise_all
-from pumice.api.explain import describe, explain, subject_of
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
+from pumice.api.problems import describe, explain, subject_of
 from pumice.api.structs import KINDS, WORKLOADS, convert, decoder
 from pumice.api.times import instant
 

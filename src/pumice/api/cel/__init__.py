@@ -1,6 +1,103 @@
 """CEL, the Common Expression Language, as Kubernetes 1.36 has it in device selectors and in the rules of custom kinds.
 
-`program` is what others use: it compiles an expression for an environment and evaluates it. Behind it `syntax` reads text into a `tree`,
+What others use is here: an expression, compiled once and evaluated for many sets of names. Behind it `syntax` reads text into a `tree`,
 `check` says whether its kinds agree, `evaluate` makes steps of what is not constant; `functions` is the table that the modules of `library`
-enter their functions into; `run` bounds what an evaluation costs.
+enter their functions into, and bounds what an evaluation costs.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
+from pumice.api.cel.check import Environment, check
+from pumice.api.cel.evaluate import steps
+from pumice.api.cel.functions import FUNCTIONS, METHODS, Activation, Purse
+from pumice.api.cel.kinds import BOOL, CelType
+from pumice.api.cel.library.operators import is_key
+from pumice.api.cel.library.text import pattern_of
+from pumice.api.cel.syntax import parse
+from pumice.api.cel.tree import Call, CompileError, Construct, EvaluationError, Items, Literal, Node, names_in
+
+# What can be known without any names is known beforehand: lists and maps as written, conversions of what is written, patterns.
+
+CONVERSIONS = {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"}
+_PATTERNS = {"matches", "find", "findAll"}
+
+
+def folded(node: Any) -> Any:
+    """Raises CompileError for what can never have a value."""
+    if isinstance(node, Literal) or not isinstance(node, tuple):
+        return node
+    parts = [folded(part) for part in node]
+    if not hasattr(node, "_fields"):
+        return tuple(parts)
+    found = type(node)(*parts)
+    match found:
+        case Items(items, optional) if not optional and all(isinstance(item, Literal) for item in items):
+            return Literal([item.value for item in items if isinstance(item, Literal)])
+        case Construct(entries, optional) if not optional and all(isinstance(each, Literal) for entry in entries for each in entry):
+            return _record(found)
+        case Call(name, (Literal(), *_)) if name in CONVERSIONS and not found.is_method:
+            return _converted(found)
+        case Call(name, (_, Literal(str(pattern)), *_)) if name in _PATTERNS:
+            _compiled(name, pattern)
+        case Call("format", (Literal(str()), Literal()), True):
+            _value(found)
+    return found
+
+
+def _record(node: Construct) -> Node:
+    pairs = [(key.value, value.value) for key, value in node.entries if isinstance(key, Literal) and isinstance(value, Literal)]
+    return Literal(dict(pairs)) if all(is_key(key) for key, _ in pairs) else node
+
+
+def _converted(node: Call) -> Node:
+    return Literal(_value(node))
+
+
+def _value(node: Call) -> Any:
+    values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
+    try:
+        overload = (METHODS if node.is_method else FUNCTIONS)[node.name].overload_for(values)
+        return overload.run(Purse(), *values) if overload.is_paid_by_itself else overload.run(*values)
+    except EvaluationError as error:
+        raise CompileError(f"invalid {node.name} argument: {error}") from None
+
+
+def _compiled(name: str, pattern: str) -> None:
+    try:
+        pattern_of(pattern)
+    except EvaluationError as error:
+        raise CompileError(f"invalid {name} argument: {error}") from None
+
+
+class Program:
+    """Making one raises CompileError."""
+
+    def __init__(self, text: str, environment: Environment) -> None:
+        tree = parse(text)
+        self.text = text
+        self.kind: CelType = check(tree, environment)
+        self.names = names_in(tree)  #: that it mentions
+        self._step = steps(folded(tree))
+
+    def value(self, names: Mapping[str, Any], purse: Purse | None = None) -> Any:
+        """Raises EvaluationError."""
+        return self._step(Activation(names, purse or Purse()))
+
+    def holds(self, names: Mapping[str, Any], purse: Purse | None = None) -> bool:
+        """Raises EvaluationError, also for a value that is neither true nor false."""
+        found = self.value(names, purse)
+        if not isinstance(found, bool):
+            raise EvaluationError("the expression is neither true nor false")
+        return found
+
+
+def condition(text: str, environment: Environment, unknown: CelType) -> Program:
+    """A program that is true or false, as far as that can be told before there is a value. Raises CompileError."""
+    program = Program(text, environment)
+    if program.kind not in (BOOL, unknown):
+        raise CompileError(f"must evaluate to {BOOL} or the unknown type, not {program.kind}")
+    return program

@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from pumice.api.cel.check import type_named
-from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
+from pumice.api.cel.functions import FUNCTIONS, LIST, METHODS, NO_OVERLOAD, Activation, Step
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
-from pumice.api.cel.run import LIST, Activation, Step
 from pumice.api.cel.tree import (
     BindMacro,
     Call,

@@ -1,18 +1,19 @@
 """The table of functions, methods and operators: what each takes and gives, how it is done and what it costs.
 
 A signature is written as `charAt(string, int) string`; of a method the first is its object. One that stands for several kinds is written
-once, with the kinds beside it. The checker goes by signatures, an evaluation by the kinds of the values that it meets.
+once, with the kinds beside it. The checker goes by signatures, an evaluation by the kinds of the values that it meets. Costs are counted as
+Kubernetes counts them, out of a purse that each evaluation has; what grows is paid for before it is made.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
 from pumice.api.cel.kinds import CelType, kind
-from pumice.api.cel.tree import EvaluationError
+from pumice.api.cel.tree import CostError, EvaluationError
 from pumice.api.cel.values import kind_of, size_of
 
 Run = Callable[..., Any]
@@ -98,3 +99,36 @@ def by_twice_its_size(text: Any, *_: Any) -> int:
 
 def free(*_: Any) -> int:
     return 0
+
+
+# One evaluation, as its steps see it, and what it may still spend.
+
+EACH_EXPRESSION = 1_000_000  #: of one evaluation, at most
+LIST = 10  #: what making a list costs
+PASSED_OVER = 3  #: what an error costs that does not count in the end; upstream it costs nothing, here more than a value
+
+
+class Purse:
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = EACH_EXPRESSION) -> None:
+        self.left = left
+
+    def pay(self, cost: int) -> None:
+        """Raises CostError."""
+        self.left -= cost
+        if self.left < 0:
+            raise CostError
+
+
+class Activation:
+    """One evaluation: what names stand for now, and what may still be spent."""
+
+    __slots__ = ("names", "purse")
+
+    def __init__(self, names: Mapping[str, Any], purse: Purse) -> None:
+        self.names = dict(names)
+        self.purse = purse
+
+
+Step = Callable[[Activation], Any]

@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
+from pumice.api.cel.functions import EACH_EXPRESSION, Purse
 from pumice.api.cel.kinds import BOOL, DYN, STRING, CelType, kind, list_of, map_of, optional_of
 from pumice.api.cel.library.times import instant, span
-from pumice.api.cel.program import Program
-from pumice.api.cel.run import EACH_EXPRESSION, Purse
 from pumice.api.cel.syntax import RESERVED, WORDS
 from pumice.api.cel.tree import CelError, CompileError, CostError, EvaluationError
 from pumice.api.cel.values import Optional

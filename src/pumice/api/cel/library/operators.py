@@ -6,9 +6,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.api.cel.functions import NO_OVERLOAD, function, method, tenth
+from pumice.api.cel.functions import NO_OVERLOAD, Purse, function, method, tenth
 from pumice.api.cel.library.numbers import whole
-from pumice.api.cel.run import Purse
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Optional, Span, Uint, Url, Version, equal, size_of
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from pumice.api.cel import Program, condition
 from pumice.api.cel.check import Environment
+from pumice.api.cel.functions import EACH_EXPRESSION, Purse
 from pumice.api.cel.kinds import ANY, BOOL, STRING, kind
 from pumice.api.cel.library.quantities import amount, version
-from pumice.api.cel.program import Program, condition
-from pumice.api.cel.run import EACH_EXPRESSION, Purse
 from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector

@@ -24,7 +24,7 @@ from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices, tai
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:
-    from pumice.api.cel.run import Purse
+    from pumice.api.cel.functions import Purse
     from pumice.scheduler.plugins.kube.devices.facts import Facts
 
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
