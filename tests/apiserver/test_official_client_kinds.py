@@ -17,8 +17,7 @@ with warnings.catch_warnings():
     from kubernetes import client, config
 
 from pumice.cluster.apiserver import schema
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.stage import read_stages

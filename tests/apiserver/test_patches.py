@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.json_objects import merged
+from pumice.api.selectors import parse_field_selector
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.managed_fields import from_fields, to_fields
 from pumice.cluster.apiserver.patch import strategic_merge
 from pumice.cluster.apiserver.schema import object_shape
-from pumice.cluster.apiserver.selectors import parse_field_selector
 from tests.apiserver.made import pod, store
 
 VALUES = st.recursive(
@@ -165,10 +165,8 @@ def test_any_patch_of_a_pod_is_done_or_refused_with_a_reason(patch_type: str, bo
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_field_selector_or_refused(text: str) -> None:
-    try:
+    with contextlib.suppress(ValueError):
         parse_field_selector(text, ("status.phase",))
-    except StatusError as refusal:
-        assert refusal.code == 400
 
 
 # Server-side apply

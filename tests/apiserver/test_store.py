@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api.selectors import parse_selector
+from pumice.api.selectors import parse_field_selector, parse_selector
 from pumice.cluster.apiserver import (
     AdmissionAttributes,
     AdmissionLister,
@@ -20,7 +20,6 @@ from pumice.cluster.apiserver import (
     export_cluster,
     import_cluster,
 )
-from pumice.cluster.apiserver.selectors import parse_field_selector
 from pumice.cluster.apiserver.server import AT_ONCE, EventExpiry
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
 

@@ -1,7 +1,7 @@
 """The table of kinds: what each is called, in which API version we speak of it, and where its objects live on an API server.
 
 Who knows more of a kind says so beside its own work and derives the rest from here: how it is read (`api.structs`), how the API server
-keeps and shows it (`apiserver.builtin_kinds`), who watches it (`live`).
+keeps and shows it (`apiserver.kinds`), who watches it (`live`).
 """
 
 from __future__ import annotations

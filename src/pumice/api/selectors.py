@@ -1,4 +1,4 @@
-"""Label selectors, in both spellings: objects (`matchLabels`, `matchExpressions`) and strings (`a=b,c in (d, e),!f`).
+"""Selectors of labels, in both spellings: objects (`matchLabels`, `matchExpressions`) and strings (`a=b,c in (d, e),!f`); and of fields.
 
 A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is the empty tuple; a selector that is absent
 (None in the API) matches nothing and is told apart by its caller.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -73,6 +73,26 @@ def requirements(stated: Iterable[Mapping[str, Any]] | None) -> Selector:
     return tuple(Requirement(each.get("key") or "", each.get("operator") or "", tuple(each.get("values") or ())) for each in stated or ())
 
 
+def matches_selector(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    found = label_selector(selector)
+    return found is not None and matches(found, labels)
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """As `kubectl get -l` would take it; also for the plain maps of services and replication controllers."""
+    if not ({"matchLabels", "matchExpressions"} & set(selector)):
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for term in selector.get("matchExpressions") or ():
+        values = ",".join(term.get("values") or ())
+        parts.append(
+            {"In": f"{term['key']} in ({values})", "NotIn": f"{term['key']} notin ({values})", "Exists": term["key"]}.get(
+                term["operator"], f"!{term['key']}"
+            )
+        )
+    return ",".join(parts)
+
+
 _TERM = re.compile(
     r"\s*(?:(?P<not>!)\s*(?P<absent>[^\s,=!()]+)"
     r"|(?P<key>[^\s,=!()<>]+)\s*(?:(?P<equal>==?|!=)\s*(?P<value>[^\s,=!()]*)|(?P<compare>[<>])\s*(?P<bound>-?\d+)"
@@ -104,3 +124,56 @@ def _requirement(match: re.Match[str]) -> Requirement:
         values = tuple(value.strip() for value in match["values"].split(","))
         return Requirement(key, "In" if match["set"] == "in" else "NotIn", values)
     return Requirement(key, "Exists")
+
+
+# Field selectors: `status.phase!=Failed,spec.nodeName=n`, on the fields that a kind declares selectable.
+
+_FIELD_TERM = re.compile(r"((?:[^=!\\,]|\\.)++)(==|=|!=)((?:[^\\,=]|\\.)*+)\Z")
+
+
+class FieldTerm(NamedTuple):
+    """One condition: the field at `path` equals `value`, or not."""
+
+    path: tuple[str, ...]
+    equal: bool
+    value: str
+
+    def holds(self, obj: Mapping[str, Any]) -> bool:
+        return (field_text(obj, self.path) == self.value) is self.equal
+
+
+FieldSelector = tuple[FieldTerm, ...]
+
+
+def field_text(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    """A field as selectors compare it: absent is the empty string, booleans are words."""
+    value: object = obj
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if value is None:
+        return "false" if path[-1] in ("unschedulable", "hostNetwork") else ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if path == ("source",) and isinstance(value, dict):
+        return str(value.get("component", ""))
+    return str(value)
+
+
+def parse_field_selector(text: str, selectable: tuple[str, ...]) -> FieldSelector:
+    """Raises ValueError for what is not a selector and for a field that cannot be selected by."""
+    terms = []
+    for part in re.split(r"(?<!\\),", text):
+        if not part.strip():
+            continue
+        match = _FIELD_TERM.match(part.strip())
+        if match is None:
+            raise ValueError(f"invalid field selector \"{text}\": can't understand '{part}'")
+        name, operator, value = match[1].rstrip(), match[2], match[3]
+        if name not in ("metadata.name", "metadata.namespace") and name not in selectable:
+            raise ValueError(f'field label not supported: "{name}"')
+        terms.append(FieldTerm(tuple(name.split(".")), operator != "!=", re.sub(r"\\(.)", r"\1", value)))
+    return tuple(terms)
+
+
+def fields_match(selector: FieldSelector, obj: Mapping[str, Any]) -> bool:
+    return all(term.holds(obj) for term in selector)

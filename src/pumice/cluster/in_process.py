@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import Kind, ObjectRef
-from pumice.api.selectors import parse_selector
 from pumice.client.transport import ApiError, ListScope, Page, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Store, WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.patch import CONTENT_TYPES
+from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import parse_field_selector
 from pumice.cluster.apiserver.status import StatusError, no_such_path
 from pumice.cluster.apiserver.store import seen
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
@@ -46,14 +45,14 @@ class InProcess:
     async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         with _answering():
             kind = self._kind(scope.resource)
-            page = self._store.list(kind, scope.namespace, *_selectors(scope, kind))
+            page = self._store.list(kind, scope.namespace, *selectors_of(scope.label_selector, scope.field_selector, kind))
         yield Page([msgspec.Raw(_encode(obj)) for obj in page.items], str(page.version))
 
     async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         woken = asyncio.Event()
         with _answering():
             kind = self._kind(scope.resource)
-            chosen = _selectors(scope, kind)
+            chosen = selectors_of(scope.label_selector, scope.field_selector, kind)
             watch = self._store.watch(kind, scope.namespace, *chosen, since=int(resource_version), wake=woken.set)
         try:
             while True:
@@ -131,11 +130,6 @@ def _lines(kind: ServedKind, watch: Watch) -> list[bytes]:
     if not events and watch.cut_off:
         raise ApiError(410, "Expired", "the watch was too slow")
     return [_event(kind, seen_as, event) for seen_as, event in events]
-
-
-def _selectors(scope: ListScope, kind: ServedKind) -> tuple[Any, Any]:
-    labels = parse_selector(scope.label_selector) if scope.label_selector else ()
-    return labels, parse_field_selector(scope.field_selector, kind.fields) if scope.field_selector else ()
 
 
 def _event(kind: ServedKind, seen_as: str, event: WatchEvent) -> bytes:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pumice.api.selectors import selector_text
 from pumice.api.times import age, instant, span
-from pumice.cluster.apiserver.kinds import Column
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import selector_text
-from pumice.cluster.apiserver.table import AGE, NODE_COLUMNS, POD_COLUMNS
+from pumice.cluster.apiserver.table import AGE, NODE_COLUMNS, POD_COLUMNS, Column
 
 Cell = Callable[[Object, float], Any]
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
-from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind
+from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, builtin_kinds
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import root_shape
 from pumice.cluster.apiserver.table import custom_columns

@@ -1,37 +1,38 @@
 """Kinds as data: what is served under which path, with which shape, subresources, columns and selectable fields.
 
-A `KindTable` holds the built-in kinds and those of CustomResourceDefinitions, which come and go. Objects of all versions of a kind
-live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a version that looks different has a pair of conversions.
+A `KindTable` holds the kinds that every cluster has, one row each, and those of CustomResourceDefinitions, which come and go. Objects of all
+versions of a kind live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a version that looks different has a pair of
+conversions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec.structs import force_setattr
+from msgspec.structs import asdict, force_setattr
 
 from pumice.api import kinds
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.schema import ANY, Object, Shape
+from pumice.cluster.apiserver.columns import columns_of
+from pumice.cluster.apiserver.schema import (
+    ANY,
+    Object,
+    Shape,
+    from_autoscaler_v2,
+    from_core_event,
+    object_shape,
+    to_autoscaler_v2,
+    to_core_event,
+)
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.crd_rules import RuleTree
+    from pumice.cluster.apiserver.table import Column
+
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of `kubectl get`. `cell` gives its value from an object and the present instant in seconds."""
-
-    name: str
-    cell: Callable[[Object, float], Any]
-    type: str = "string"
-    format: str = ""
-    description: str = ""
-    priority: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,11 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
 class KindTable:
     """All kinds that are served, by path and by name. The first version added of a kind is the one meant when none is named."""
 
-    def __init__(self, kinds: Iterator[ServedKind] | list[ServedKind]) -> None:
+    def __init__(self, served: Iterator[ServedKind] | list[ServedKind]) -> None:
         self._by_path: dict[tuple[str, str, str], ServedKind] = {}
         self._by_resource: dict[str, ServedKind] = {}
         self.revision = 0  #: grows with every change; caches of discovery and OpenAPI follow it
-        for kind in kinds:
+        for kind in served:
             self.add(kind)
 
     def add(self, kind: ServedKind) -> None:
@@ -123,3 +124,120 @@ class KindTable:
 
     def __iter__(self) -> Iterator[ServedKind]:
         return iter(list(self._by_path.values()))
+
+
+# The kinds every cluster has: what differs from the ordinary in how the server keeps and shows them.
+
+_POD_FIELDS = (
+    "spec.nodeName spec.schedulerName spec.restartPolicy spec.serviceAccountName spec.hostNetwork "
+    "status.phase status.podIP status.nominatedNodeName"
+)
+_EVENT_FIELDS = (
+    "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion "
+    "involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"
+)
+_REPLICAS = Scale(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+
+#: kind, short names, options
+_ROWS: list[tuple[kinds.Kind, str, dict[str, str]]] = [
+    (
+        kinds.PODS,
+        "po",
+        {"in": "all", "fields": _POD_FIELDS, "sub": "binding eviction log ephemeralcontainers resize exec attach portforward"},
+    ),
+    (kinds.NODES, "no", {"fields": "spec.unschedulable"}),
+    (kinds.NAMESPACES, "ns", {"fields": "status.phase", "sub": "finalize"}),
+    (kinds.EVENTS, "ev", {"status": "no", "fields": _EVENT_FIELDS}),
+    (kinds.CONFIG_MAPS, "cm", {"status": "no"}),
+    (kinds.SECRETS, "", {"status": "no", "fields": "type"}),
+    (kinds.SERVICES, "svc", {"in": "all", "fields": "spec.clusterIP spec.type"}),
+    (kinds.ENDPOINTS, "ep", {"status": "no", "singular": "endpoints"}),
+    (kinds.SERVICE_ACCOUNTS, "sa", {"status": "no", "sub": "token"}),
+    (kinds.VOLUMES, "pv", {}),
+    (kinds.VOLUME_CLAIMS, "pvc", {}),
+    (kinds.RESOURCE_QUOTAS, "quota", {}),
+    (kinds.LIMIT_RANGES, "limits", {"status": "no"}),
+    (kinds.REPLICATION_CONTROLLERS, "rc", {"in": "all", "scale": "yes", "fields": "status.replicas"}),
+    (kinds.POD_TEMPLATES, "", {"status": "no"}),
+    (kinds.POD_BINDINGS, "", {"status": "no", "verbs": "create"}),
+    (kinds.DEPLOYMENTS, "deploy", {"in": "all", "scale": "yes"}),
+    (kinds.REPLICA_SETS, "rs", {"in": "all", "scale": "yes", "fields": "status.replicas"}),
+    (kinds.STATEFUL_SETS, "sts", {"in": "all", "scale": "yes"}),
+    (kinds.DAEMON_SETS, "ds", {"in": "all"}),
+    (kinds.CONTROLLER_REVISIONS, "", {"status": "no"}),
+    (kinds.BATCH_JOBS, "", {"in": "all", "fields": "status.successful"}),
+    (kinds.BATCH_CRON_JOBS, "cj", {"in": "all"}),
+    (kinds.DISRUPTION_BUDGETS, "pdb", {}),
+    (kinds.PRIORITY_CLASSES, "pc", {"status": "no"}),
+    (kinds.STORAGE_CLASSES, "sc", {"status": "no"}),
+    (kinds.CSI_NODES, "", {"status": "no"}),
+    (kinds.CSI_DRIVERS, "", {"status": "no"}),
+    (kinds.CSI_CAPACITIES, "", {"status": "no"}),
+    (kinds.VOLUME_ATTACHMENTS, "", {}),
+    (kinds.LEASES, "", {"status": "no"}),
+    (kinds.NEW_EVENTS, "ev", {"status": "no", "storage": "events"}),
+    (kinds.ROLES, "", {"status": "no"}),
+    (kinds.ROLE_BINDINGS, "", {"status": "no"}),
+    (kinds.CLUSTER_ROLES, "", {"status": "no"}),
+    (kinds.CLUSTER_ROLE_BINDINGS, "", {"status": "no"}),
+    (kinds.AUTOSCALERS, "hpa", {"in": "all"}),
+    (kinds.OLD_AUTOSCALERS, "hpa", {"in": "all"}),
+    (kinds.INGRESSES, "ing", {}),
+    (kinds.INGRESS_CLASSES, "", {"status": "no"}),
+    (kinds.NETWORK_POLICIES, "netpol", {"status": "no"}),
+    (kinds.ENDPOINT_SLICES, "", {"status": "no"}),
+    (kinds.RESOURCE_CLAIMS, "", {}),
+    (kinds.RESOURCE_CLAIM_TEMPLATES, "", {"status": "no"}),
+    (kinds.RESOURCE_SLICES, "", {"status": "no", "fields": "spec.nodeName spec.driver"}),
+    (kinds.DEVICE_CLASSES, "", {"status": "no"}),
+    (kinds.DEVICE_TAINT_RULES, "", {}),
+    (kinds.DEFINITIONS, "crd crds", {"in": "api-extensions"}),
+    (kinds.NODE_METRICS, "", {"status": "no"}),
+    (kinds.POD_METRICS, "", {"status": "no"}),
+    (kinds.SELF_SUBJECT_ACCESS_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.SUBJECT_ACCESS_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.LOCAL_SUBJECT_ACCESS_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.SELF_SUBJECT_RULES_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.SELF_SUBJECT_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.TOKEN_REVIEWS, "", {"status": "no", "verbs": "create"}),
+]
+
+#: versions that look different from what is stored, and how
+_FORMS = {
+    kinds.NEW_EVENTS: (to_core_event, from_core_event),
+    kinds.OLD_AUTOSCALERS: (to_autoscaler_v2, from_autoscaler_v2),
+}
+
+#: kinds whose delete is answered with the object
+_SHOWN_WHEN_DELETED = (
+    {"Pod", "PodTemplate", "Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"}
+    | {"StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"}
+    | {"ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
+)
+
+#: kinds that a PUT creates if they are not there
+_CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
+
+def builtin_kinds() -> Iterator[ServedKind]:
+    for kind, short, options in _ROWS:
+        to_stored, from_stored = _FORMS.get(kind, (None, None))
+        yield ServedKind(
+            **asdict(kind),
+            singular=options.get("singular", ""),
+            short_names=tuple(short.split()),
+            categories=tuple(options.get("in", "").split()),
+            subresources=tuple(options.get("sub", "").split()),
+            has_status=options.get("status") != "no",
+            scale=_REPLICAS if "scale" in options else None,
+            verbs=tuple(options["verbs"].split()) if "verbs" in options else ALL_VERBS,
+            shape=object_shape(f"{(kind.group.split('.')[0] or 'core')}.{kind.version}.{kind.kind}"),
+            columns=columns_of(kind.resource),
+            fields=tuple(options.get("fields", "").split()),
+            storage=options.get("storage", ""),
+            to_stored=to_stored,
+            from_stored=from_stored,
+            reviewed_only=kind in kinds.NEVER_STORED,
+            created_by_update=kind.kind in _CREATED_BY_UPDATE,
+            shown_when_deleted=kind.kind in _SHOWN_WHEN_DELETED,
+        )

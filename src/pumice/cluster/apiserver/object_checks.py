@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from pumice.api.quantity import quantity
+from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.pod_spec import spec_causes
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import matches_selector
 
 # What makes the API server refuse values that several kinds have: label selectors, and numbers that may be percentages.
 

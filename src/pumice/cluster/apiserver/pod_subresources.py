@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pumice.api.annotations import REGION_LABEL, ZONE_LABEL
+from pumice.api.selectors import matches_selector
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.deletion import DeleteOptions
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import matches_selector
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pumice.api.selectors import Selector, parse_selector
+from pumice.api.selectors import FieldSelector, FieldTerm, Selector, parse_field_selector, parse_selector
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import FieldSelector, parse_field_selector
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import ListPage, Store
 from pumice.cluster.apiserver.table import partial, table
@@ -122,7 +121,7 @@ class ReadHandler:
             raise status.too_many_requests(f"{user} has {MOST_WATCHES} watches already; end some, or watch more in one", 1)
         labels, fields = _selectors(request, target)
         if target.name:
-            fields = (*fields, *parse_field_selector(f"metadata.name={target.name}", ()))
+            fields = (*fields, FieldTerm(("metadata", "name"), True, target.name))
         version, initial_events = _version(request), request.flag("sendInitialEvents")
         if initial_events and request.query.get("resourceVersionMatch") != "NotOlderThan":
             text = "Forbidden: resourceVersionMatch is required to be NotOlderThan when sendInitialEvents is set"
@@ -194,14 +193,19 @@ def form_of(request: Request) -> tuple[str, str]:
 
 
 def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelector]:
-    query = request.query
-    labels: Selector = ()
-    if query.get("labelSelector"):
-        try:
-            labels = parse_selector(query["labelSelector"])
-        except ValueError as error:
-            raise status.bad_request(f"unable to parse requirement: {error}") from None
-    fields = parse_field_selector(query["fieldSelector"], target.kind.fields) if query.get("fieldSelector") else ()
+    return selectors_of(request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""), target.kind)
+
+
+def selectors_of(label_selector: str, field_selector: str, kind: ServedKind) -> tuple[Selector, FieldSelector]:
+    """Raises StatusError 400."""
+    try:
+        labels = parse_selector(label_selector)
+    except ValueError as error:
+        raise status.bad_request(f"unable to parse requirement: {error}") from None
+    try:
+        fields = parse_field_selector(field_selector, kind.fields)
+    except ValueError as error:
+        raise status.bad_request(str(error)) from None
     if len(labels) + len(fields) > MOST_CONDITIONS or sum(len(each.values) for each in labels) > MOST_VALUES:
         raise status.bad_request(f"a selector may have at most {MOST_CONDITIONS} conditions and {MOST_VALUES} values")
     return labels, fields

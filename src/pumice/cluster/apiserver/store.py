@@ -12,20 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pumice.api.selectors import Selector
+from pumice.api.selectors import FieldSelector, Selector
 from pumice.cluster.apiserver import deletion, pod_subresources, status, strategies
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
-from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.decoding import schema_causes, shaped
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind, builtin_kinds
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import FieldSelector
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.watch import Key, Watch, WatchFilter

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pumice.api.selectors import selector_text
 from pumice.cluster.apiserver import deletion, requests, status, tokens
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
@@ -14,7 +15,6 @@ from pumice.cluster.apiserver.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import selector_text
 from pumice.cluster.apiserver.store import Store
 from pumice.http.messages import Request, Response
 

@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pumice.api.annotations import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS
 from pumice.api.times import age
-from pumice.cluster.apiserver.kinds import Column, ServedKind
 from pumice.cluster.apiserver.schema import Object
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.kinds import ServedKind
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of `kubectl get`. `cell` gives its value from an object and the present instant in seconds."""
+
+    name: str
+    cell: Callable[[Object, float], Any]
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
 
 _NAME = Column("Name", lambda obj, now: obj["metadata"]["name"], format="name", description="Name must be unique within a namespace.")
 _IS_DEFAULT = (DEFAULT_STORAGE_CLASS, DEFAULT_INGRESS_CLASS)

@@ -12,9 +12,8 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
-from pumice.api.selectors import Selector, matches
+from pumice.api.selectors import FieldSelector, Selector, fields_match, matches
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.selectors import FieldSelector, fields_match
 
 Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 
