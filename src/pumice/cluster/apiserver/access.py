@@ -1,4 +1,4 @@
-"""Who asks, and may they? Bearer tokens, impersonation by those who may, and RBAC."""
+"""Who asks, and may they? Bearer tokens, impersonation by those who may, and RBAC; and reviews, which ask the same."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from urllib.parse import unquote
 
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo
-from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed
+from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed, rules_of
 from pumice.cluster.apiserver.requests import Target
+from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
-from pumice.cluster.apiserver.tokens import Tokens, account_groups
+from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens, account_groups
 from pumice.http.messages import Request
 
 # Acting as another: user, uid, groups and extra of the headers, each of which the one who asks must be allowed to take on.
@@ -123,3 +125,74 @@ class AccessControl:
             return
         if not allowed(self._store, user, Attributes("get", path=path)):
             raise status.StatusError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})
+
+    def review(self, user: UserInfo, kind: ServedKind, body: Object, namespace: str) -> Object:
+        """What a review asks about access; it is answered and not stored."""
+        spec = body.get("spec") or {}
+        if not isinstance(spec, dict):
+            raise status.bad_request("spec: not an object")
+        head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": spec}
+        match kind.kind:
+            case "SelfSubjectReview":
+                return head | {"status": {"userInfo": _user_info(user)}}
+            case "SelfSubjectAccessReview":
+                return head | {"status": _verdict(self._store, user, spec)}
+            case "SubjectAccessReview" | "LocalSubjectAccessReview":
+                asked = UserInfo(str(spec.get("user") or ""), tuple(spec.get("groups") or ()))
+                _check_asked(kind, spec, namespace)
+                return head | {"status": _verdict(self._store, asked, spec)}
+            case "TokenReview":
+                return head | {"status": self._token_status(spec)}
+            case _:
+                return head | {"status": _rules(self._store, user, str(spec.get("namespace") or ""))}
+
+    def _token_status(self, spec: Object) -> Object:
+        """Whose token it is, if it is meant for one of those who are asked for; for this server, if nobody is."""
+        holder = self.tokens.holder(str(spec.get("token") or ""), self._store.now(), self._store)
+        if holder is None:
+            return {"authenticated": False, "error": "invalid bearer token"}
+        asked = spec.get("audiences") or [AUDIENCE]
+        audiences = [audience for audience in asked if audience in holder.audiences]
+        if not audiences:
+            return {"authenticated": False, "error": "the token is not meant for any of these audiences"}
+        return {"authenticated": True, "user": _user_info(holder.user), "audiences": audiences}
+
+
+def _user_info(user: UserInfo) -> Object:
+    info: Object = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    return info | ({"extra": {name: list(values) for name, values in user.extra}} if user.extra else {})
+
+
+def _check_asked(kind: ServedKind, spec: Object, namespace: str) -> None:
+    """A review of somebody's access names him, and one in a namespace asks about that namespace."""
+    if not spec.get("user") and not spec.get("groups"):
+        raise kind.invalid("", [("spec.user", 'Invalid value: "": at least one of user or group must be specified')])
+    where = (spec.get("resourceAttributes") or {}).get("namespace")
+    if kind.kind == "LocalSubjectAccessReview" and where != namespace:
+        text = f'Invalid value: "{where or ""}": must match metadata.namespace'
+        raise kind.invalid("", [("spec.resourceAttributes.namespace", text)])
+
+
+def _verdict(store: Store, user: UserInfo, spec: Object) -> Object:
+    wanted, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
+    if not isinstance(wanted, dict) or not isinstance(path, dict):
+        raise status.bad_request("spec: not an access review")
+    if path:
+        act = Attributes(str(path.get("verb", "")), path=str(path.get("path", "")))
+    else:
+        fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+        act = Attributes(*(str(wanted.get(field) or "") for field in fields))
+    return {"allowed": True} if allowed(store, user, act) else {"allowed": False, "reason": "no RBAC rule allows it"}
+
+
+def _rules(store: Store, user: UserInfo, namespace: str) -> Object:
+    rules = list(rules_of(store, user, namespace))
+    if ADMINISTRATORS in user.groups:
+        rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+    return {
+        "resourceRules": [rule for rule in rules if rule.get("resources")],
+        "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
+        "incomplete": False,
+    }

@@ -1,4 +1,4 @@
-"""Deleting: at once, or after a grace period, or once all finalizers are gone.
+"""Deleting: at once, or after a grace period, or once all finalizers are gone. And evicting.
 
 A pod on a node gets its grace period and is removed by the kubelet's second delete, with none; a namespace is removed when it was
 emptied; anything with finalizers when the last one is taken off. Until then the object carries a deletionTimestamp.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pumice.api.selectors import matches_selector
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
@@ -139,3 +140,63 @@ def _mark(kind: ServedKind, obj: Object, grace_s: int, now: float) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
     elif kind.storage == CRDS:
         obj["status"] = terminating(obj, metadata["deletionTimestamp"])
+
+
+# Eviction: a delete that asks the pod's disruption budgets first, and takes from them what it uses.
+#
+# What a budget still allows stands in its status, where its controller keeps it; between two runs of that controller the evictions granted
+# are counted down here and noted in `disruptedPods`, as the API server does.
+
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def evict(store: Store, namespace: str, name: str, wish: DeleteOptions, options: WriteOptions) -> Object:
+    pod = store.get("pods", name, namespace)
+    phase = (pod.get("status") or {}).get("phase")
+    if phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp"):
+        budgets = [budget for budget in store.all("poddisruptionbudgets.policy", namespace) if _covers(budget, pod)]
+        if len(budgets) > 1:
+            raise status.StatusError(
+                500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            )
+        if budgets and not _spares_unready(budgets[0], pod):
+            _spend(store, budgets[0], pod, options)
+    store.delete("pods", name, namespace, wish, options)
+    return pod
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    selector = budget["spec"].get("selector")
+    return selector is not None and matches_selector(selector, pod["metadata"].get("labels") or {})
+
+
+def _is_ready(pod: Object) -> bool:
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in (pod.get("status") or {}).get("conditions") or ())
+
+
+def _spares_unready(budget: Object, pod: Object) -> bool:
+    """Whether the budget lets go of a pod that is not ready without being asked."""
+    if _is_ready(pod):
+        return False
+    now = budget.get("status") or {}
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    return bool(now.get("currentHealthy", 0) >= now.get("desiredHealthy", 0) > 0)
+
+
+def _spend(store: Store, budget: Object, pod: Object, options: WriteOptions) -> None:
+    name, now = budget["metadata"]["name"], budget.get("status") or {}
+    if now.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):
+        cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {name} is still being processed by the server."}
+        raise status.too_many_requests(_REFUSED, 10, [cause])
+    if now.get("disruptionsAllowed", 0) <= 0:
+        needed, healthy = now.get("desiredHealthy", 0), now.get("currentHealthy", 0)
+        text = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+        raise status.too_many_requests(_REFUSED, 0, [{"reason": "DisruptionBudget", "message": text}])
+    spent = now | {
+        "disruptionsAllowed": now["disruptionsAllowed"] - 1,
+        "disruptedPods": {**(now.get("disruptedPods") or {}), pod["metadata"]["name"]: rfc3339(store.now())},
+    }
+    changed = budget | {"metadata": dict(budget["metadata"]), "status": spent}
+    if not options.dry_run:
+        store.ledger.put("poddisruptionbudgets.policy", (budget["metadata"]["namespace"], name), changed)

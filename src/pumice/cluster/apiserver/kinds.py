@@ -1,8 +1,8 @@
 """Kinds as data: what is served under which path, with which shape, subresources, columns and selectable fields.
 
-A `KindTable` holds the kinds that every cluster has, one row each, and those of CustomResourceDefinitions, which come and go. Objects of all
-versions of a kind live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a version that looks different has a pair of
-conversions.
+A `KindTable` holds the kinds that every cluster has, one row each, and those of CustomResourceDefinitions, which come and go. Objects of
+all versions of a kind live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a version that looks different has a pair
+of conversions.
 """
 
 from __future__ import annotations

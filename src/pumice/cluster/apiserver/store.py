@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pumice.api.selectors import FieldSelector, Selector
-from pumice.cluster.apiserver import deletion, pod_subresources, status, strategies
+from pumice.cluster.apiserver import deletion, pod_updates, status, strategies
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
@@ -266,11 +266,11 @@ class Store:
         options: WriteOptions = _DEFAULT,
     ) -> Object:
         """Give a pod its node. Raises StatusError 409 if it has one."""
-        return pod_subresources.bind(self, namespace, name, node, uid, annotations, options)
+        return pod_updates.bind(self, namespace, name, node, uid, annotations, options)
 
     def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
         """Delete a pod if its disruption budgets allow. Raises StatusError 429 if not."""
-        return pod_subresources.evict(self, namespace, name, wish, options)
+        return deletion.evict(self, namespace, name, wish, options)
 
     # Steps of a write
 
