@@ -17,7 +17,7 @@ from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequireme
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
 from pumice.scheduler.actions.schedule import ScheduleLoop
-from pumice.scheduler.config.configurations import KUBE_DEFAULT, schedulers_of
+from pumice.scheduler.config import KUBE_DEFAULT, schedulers_of
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

@@ -19,7 +19,7 @@ from bench.naive import scanning
 from pumice.api.annotations import BIND_COMPLETED
 from pumice.api.structs import STRUCTS, convert
 from pumice.scheduler.actions.schedule import ScheduleLoop
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 

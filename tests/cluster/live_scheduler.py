@@ -17,7 +17,7 @@ from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import make_queues
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 
 PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")

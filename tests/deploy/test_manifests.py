@@ -153,7 +153,7 @@ def test_nobody_reaches_a_port_that_is_not_served(part: str) -> None:
 
 def test_the_configurations_are_understood() -> None:
     from pumice.extensions import plugins
-    from pumice.scheduler.config.configurations import config_text, read_configurations
+    from pumice.scheduler.config import config_text, read_configurations
 
     text = one("scheduler", "ConfigMap")["data"]["volcano-scheduler.conf"]
     _, warnings = read_configurations([config_text(text, "ConfigMap")], plugins(None), strict=True)

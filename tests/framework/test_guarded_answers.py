@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.containment import Failure, Guard
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.hooks import Vote

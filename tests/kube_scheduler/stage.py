@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import yaml
 from pumice.cluster.offline import advance, complete
-from pumice.scheduler.config.configurations import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
+from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods

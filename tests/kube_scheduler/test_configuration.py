@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.scheduler.config.configurations import KUBE_DEFAULT
+from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs

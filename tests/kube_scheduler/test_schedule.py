@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View

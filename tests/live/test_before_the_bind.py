@@ -14,7 +14,7 @@ from pumice.client.transport import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import running, scheduling, server, until

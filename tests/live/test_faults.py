@@ -25,7 +25,7 @@ from pumice.extensions import plugins
 from pumice.live.lifecycle import LostLead
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.decisions import Decisions
 from tests.live.faults import CALLS, WRITES, Faults, Faulty, Plan, outages, plans, queues
 from tests.live.memory import MemoryServer

@@ -14,7 +14,7 @@ from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.sender import BIND_TRIES, EVICT_TRIES
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue

@@ -17,7 +17,7 @@ from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.sources import sources
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model import status

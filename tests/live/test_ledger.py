@@ -18,7 +18,7 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.requests import EvictPod, ReadPod
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

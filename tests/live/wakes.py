@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.cluster_events import EventKind
 from tests.live.crowds import Spec, pod
 from tests.live.memory import MemoryServer

@@ -6,7 +6,7 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.extensions import plugins
-from pumice.scheduler.config.configurations import config_text
+from pumice.scheduler.config import config_text
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.policy import Policy
 

@@ -14,7 +14,7 @@ from pumice.extensions import plugins
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 from tests.live.stories import running

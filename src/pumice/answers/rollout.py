@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from pumice.answers.sketch import Sketch
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import Rehearsal
 from pumice.scheduler.framework.decisions import Bind
 from pumice.scheduler.framework.policy import Policy

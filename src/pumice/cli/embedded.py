@@ -29,7 +29,7 @@ from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 

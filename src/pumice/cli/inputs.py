@@ -22,7 +22,7 @@ from pumice.api.times import instant
 from pumice.cluster import told_evictions
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
-from pumice.scheduler.config.configurations import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
+from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster

@@ -19,7 +19,7 @@ from pumice.live.lifecycle import WallClock, first, told_to_end
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 
 EVERY_S = 1.0  #: what came is written

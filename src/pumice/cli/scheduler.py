@@ -36,7 +36,7 @@ from pumice.live.lifecycle import set_up
 from pumice.live.scheduler.canary import CanaryShare, share_of
 from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, nothing_beside
-from pumice.scheduler.config.configurations import config_text, read_configurations, schedulers_of
+from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 

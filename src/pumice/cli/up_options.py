@@ -21,7 +21,7 @@ from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
 from pumice.extensions import actions, plugins
-from pumice.scheduler.config.configurations import KUBE_DEFAULT, config_text, read_configurations
+from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 

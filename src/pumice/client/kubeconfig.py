@@ -17,7 +17,7 @@ import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.yaml import Document, documents
-from pumice.client.exec_plugin import ExecSpec
+from pumice.client.access import ExecSpec
 
 
 class ClusterEntry(msgspec.Struct, rename="kebab"):

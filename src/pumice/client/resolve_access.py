@@ -17,8 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api.errors import InputError
-from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile
-from pumice.client.exec_plugin import VERSIONS, ExecPlugin
+from pumice.client.access import EXEC_VERSIONS, Access, Credentials, ExecPlugin, Fixed, Keys, TimeSource, TokenFile
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.tls import KeyFiles, KeyPair, Trust
 from pumice.http.head import basic
@@ -237,8 +236,8 @@ def _key_pair(entry: Entry, user: UserEntry) -> KeyPair | None:
 def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: TimeSource) -> ExecPlugin:
     spec = user.exec
     assert spec is not None
-    if spec.api_version not in VERSIONS:
-        raise entry.error(f'"{spec.api_version}" is not known; write {VERSIONS[0]}', "exec", "apiVersion")
+    if spec.api_version not in EXEC_VERSIONS:
+        raise entry.error(f'"{spec.api_version}" is not known; write {EXEC_VERSIONS[0]}', "exec", "apiVersion")
     if spec.interactive_mode not in ("Never", "IfAvailable", "Always"):
         raise entry.error(f'"{spec.interactive_mode}" is not known; write Never, IfAvailable or Always', "exec", "interactiveMode")
     info = _cluster_info(chosen.cluster) if spec.provide_cluster_info else None

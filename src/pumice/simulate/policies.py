@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.extensions import actions, plugins
-from pumice.scheduler.config.configurations import KUBE_DEFAULT, config_text, read_configurations
+from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 

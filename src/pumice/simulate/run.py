@@ -11,7 +11,7 @@ from pumice.api.errors import InputError
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Metadata
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate import columns, measures

@@ -16,7 +16,7 @@ from typing import Any
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict
 from pumice.scheduler.framework.job_status import phase_of

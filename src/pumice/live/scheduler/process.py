@@ -29,8 +29,7 @@ from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.cluster.recording.files import Bounds
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
-from pumice.live.health import insights, listeners, probes
-from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
+from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, probes, told_to_end, while_leading
 from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
 from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.fit_questions import PATH, FitQuestions

@@ -18,8 +18,7 @@ from pumice.client.tls import present
 from pumice.client.transport import KubeError
 from pumice.controllers import admission
 from pumice.http.listener import Listener
-from pumice.live.health import probes
-from pumice.live.lifecycle import Clock, WallClock, first, synced, told_to_end
+from pumice.live.lifecycle import Clock, WallClock, first, probes, synced, told_to_end
 from pumice.live.webhooks.certificates import CertificateSource, ClusterSecret, Files, ServedCertificates
 from pumice.live.webhooks.hooks import Caller, Webhook, register
 from pumice.live.webhooks.review import AdmissionAnswers

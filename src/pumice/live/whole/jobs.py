@@ -16,7 +16,7 @@ from pumice.api.json_objects import Object, spec_of, status_of, terminating, uid
 from pumice.cluster.apiserver import DeleteOptions, Store
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.live.whole.objects import document, group_document, pod_document
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.task import Task

@@ -26,7 +26,7 @@ from pumice.live.scheduler.options import Options
 from pumice.live.whole.jobs import WholeJobs
 from pumice.live.whole.objects import document, stages
 from pumice.live.whole.scheduler import FaultyTransport, InstantScheduler, SkewedClock
-from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed, random_of

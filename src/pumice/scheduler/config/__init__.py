@@ -1,1 +1,83 @@
-"""Configuration files, read into one `Policy`: Volcano's (and kube-batch's) and kube-scheduler's."""
+"""Configurations of either scheduler, or of both, into one Policy.
+
+A `volcano-scheduler.conf` gives Volcano's actions, a KubeSchedulerConfiguration the one action `schedule`. Given both, plain pods are
+served by profiles and PodGroups by Volcano's actions, in one session over the same nodes: `schedule` runs where the conf names it, else
+first. A conf that names `schedule` without profiles beside it gets kube-scheduler's default profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from pumice.api import yaml
+from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import SCHEDULE, Action, Policy
+from pumice.scheduler.registry import ACTIONS
+
+VOLCANO = "volcano"
+KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def config_text(text: str, where: str) -> ConfigText:
+    """A configuration of either kind, by what it says it is."""
+    for document in yaml.documents(text, where):
+        if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
+            return ConfigText("", where, 1, document.value, document)
+        break
+    return ConfigText(text, where)
+
+
+def read_configurations(
+    found: Sequence[ConfigText],
+    known: Mapping[str, type[Plugin]],
+    *,
+    strict: bool = False,
+    actions: Mapping[str, type[Action]] = ACTIONS,
+) -> tuple[Policy, list[str]]:
+    """The policy of the last of each kind, and what a person should know. Raises InputError."""
+    kube = next((text for text in reversed(found) if text.source is not None), None)
+    volcano = next((text for text in reversed(found) if text.source is None), None)
+    policy, notes = _read(volcano, kube, known, strict, actions)
+    return replace(policy, texts=tuple(_text(each) for each in (volcano, kube) if each is not None)), notes
+
+
+def _text(config: ConfigText) -> str:
+    return config.text or msgspec.json.encode(config.document).decode()
+
+
+def _read(
+    volcano: ConfigText | None,
+    kube: ConfigText | None,
+    known: Mapping[str, type[Plugin]],
+    strict: bool,
+    actions: Mapping[str, type[Action]],
+) -> tuple[Policy, list[str]]:
+    if volcano is None:
+        assert kube is not None, "there is a configuration"
+        return _kube(kube, known)
+    text, where, first_line = volcano.text, volcano.where, volcano.first_line
+    policy, notes = read_policy(text, known, where=where, first_line=first_line, strict=strict, actions=actions)
+    if kube is None and not policy.has_action(SCHEDULE):
+        return policy, notes
+    profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known)
+    order = policy.actions if policy.has_action(SCHEDULE) else (*profiles.actions, *policy.actions)
+    return replace(policy, actions=order, profiles=profiles.profiles), notes + more
+
+
+def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+    from pumice.scheduler.config.kube_conf import read_kube  # kube-scheduler's loop is for those who have profiles
+
+    assert text.source is not None
+    return read_kube(text.source, known)
+
+
+def schedulers_of(policy: Policy) -> tuple[str, ...]:
+    """The schedulerNames whose pods a policy places."""
+    names = tuple(policy.profiles.by_name) if policy.profiles is not None else ()
+    alone = policy.profiles is not None and all(action.name == SCHEDULE for action in policy.actions)
+    return names if alone else tuple(dict.fromkeys((VOLCANO, *names)))
