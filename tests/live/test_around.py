@@ -16,8 +16,9 @@ from aiohttp import web
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
 from pumice.cluster.offline import complete
+from pumice.http.head import is_loopback
 from pumice.http.listener import Listener
-from pumice.http.messages import Request, Response, is_loopback
+from pumice.http.messages import Request, Response
 from pumice.live.exposition import Counter, Gauge, Histogram, render
 from pumice.live.lifecycle import Json, Logfmt, insights, probes
 from pumice.live.scheduler import world
