@@ -11,24 +11,6 @@ from pumice.api.times import duration
 from pumice.api.yaml import Document
 from pumice.scheduler.framework.policy import ExtenderSpec
 
-POINTS = (
-    "preEnqueue",
-    "queueSort",
-    "preFilter",
-    "filter",
-    "postFilter",
-    "preScore",
-    "score",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
-    "placementGenerate",
-    "placementScore",
-    "podGroupPostFilter",
-)
-
 
 class PluginRef(Conf, frozen=True):
     name: str = ""

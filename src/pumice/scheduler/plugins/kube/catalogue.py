@@ -1,7 +1,8 @@
-"""The plugins of kube-scheduler that filter or score, in the order in which it asks them by default."""
+"""The plugins of kube-scheduler, in the order in which it asks them by default, and the extension points at which each runs."""
 
 from __future__ import annotations
 
+from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.plugins.kube import (
     KubePlugin,
     dynamic_resources,
@@ -21,6 +22,7 @@ from pumice.scheduler.plugins.kube import (
     volume_zone,
 )
 
+#: those that filter or score
 PLUGINS: tuple[KubePlugin, ...] = (
     node_unschedulable.PLUGIN,
     node_name.PLUGIN,
@@ -38,3 +40,27 @@ PLUGINS: tuple[KubePlugin, ...] = (
     node_resources_balanced_allocation.PLUGIN,
     image_locality.PLUGIN,
 )
+#: those that do neither here: part of the loop, or of feature gates that are off
+_OTHERS = (
+    KubePlugin("SchedulingGates", "preEnqueue"),
+    KubePlugin("PrioritySort", "queueSort"),
+    KubePlugin("DefaultPreemption", "preEnqueue postFilter podGroupPostFilter", args=DefaultPreemptionArgs),
+    KubePlugin("DefaultBinder", "bind"),
+    KubePlugin("NodeDeclaredFeatures", "preFilter filter"),
+    KubePlugin("GangScheduling", "preEnqueue permit"),
+)
+ALL = {each.name: each for each in (*PLUGINS, *_OTHERS)}
+ARGS = {each.name: each.args for each in ALL.values() if each.args is not None}
+_ORDER = (
+    *("SchedulingGates", "PrioritySort", *(each.name for each in PLUGINS[:-2])),
+    *("DefaultPreemption", *(each.name for each in PLUGINS[-2:]), "DefaultBinder", "NodeDeclaredFeatures"),
+)
+DEFAULTS: tuple[tuple[str, int], ...] = tuple((name, ALL[name].weight) for name in _ORDER)
+
+POINTS = (
+    *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind"),
+    *("postBind", "placementGenerate", "placementScore", "podGroupPostFilter"),
+)
+#: extension point, as the configuration writes it, to the plugins that have it
+EXTENDS = {point: frozenset(each.name for each in ALL.values() if point in each.points.split()) for point in POINTS}
+KNOWN = frozenset(name for names in EXTENDS.values() for name in names)
