@@ -12,6 +12,7 @@ from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, o
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import WIDTH
 from pumice.scheduler.model.task import Pairs, Task
 from tests.kube_scheduler.stage import NOW, cluster, machine, policy, profile, standing, waiting
 
@@ -136,8 +137,8 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ADDED, "big"), True),
         (FIT, waiting("p", 9), ClusterEvent(EventKind.NODE_ADDED, "big"), False),
         (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ADDED, "nowhere"), False),
-        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ALLOCATABLE, "big", before=np.zeros(16)), True),
-        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ALLOCATABLE, "big", before=np.full(16, 1e15)), False),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ALLOCATABLE, "big", before=np.zeros(WIDTH)), True),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ALLOCATABLE, "big", before=np.full(WIDTH, 1e15)), False),
         (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_LABELS, "big"), False),
         (FIT, waiting("p", 1), ClusterEvent(EventKind.POD_SHRUNK), True),
         (TAINT, waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "big"), True),
