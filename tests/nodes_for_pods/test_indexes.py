@@ -9,8 +9,9 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
-from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
-from pumice.scheduler.plugins.kube.indexes.volumes import Attachments, VolumeUses
+from pumice.scheduler.plugins.kube.node_ports import Ports
+from pumice.scheduler.plugins.kube.node_volume_limits import Attachments
+from pumice.scheduler.plugins.kube.volume_restrictions import VolumeUses
 from pumice.testing import PodBuilder, cluster, pod
 from tests.nodes_for_pods.asking import ZONE, zoned
 from tests.nodes_for_pods.storage import claim, volume

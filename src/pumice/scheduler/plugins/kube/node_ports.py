@@ -9,10 +9,13 @@ from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 
+ANY_ADDRESS = "0.0.0.0"
 REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
 
 
@@ -40,6 +43,37 @@ def _frees_port(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
         return True
     freed = {(protocol, port) for protocol, _, port in event.pod.template.host_ports}
     return any((protocol, port) in freed for protocol, _, port in task.template.host_ports)
+
+
+# Host ports in use, per row.
+
+
+class Ports(Index):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._uses: dict[tuple[str, int], dict[str, PodCounts]] = {}  #: protocol and port to address to who uses it where
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        for protocol, address, port in task.template.host_ports:
+            uses = self._uses.setdefault((protocol, port), {})
+            counts = uses.setdefault(address, PodCounts())
+            counts.add(row, sign)
+            if not counts:
+                del uses[address]
+                if not uses:
+                    del self._uses[protocol, port]
+
+    def agrees(self, recount: Ports) -> bool:
+        return self._uses == recount._uses
+
+    def taken(self, protocol: str, address: str, port: int, rows: int) -> Mask:
+        """Rows where the port is in use at an address that is the same, or where either address is any."""
+        uses = self._uses.get((protocol, port), {})
+        taken = PodCounts().present(rows)
+        for used, counts in uses.items():
+            if address in (used, ANY_ADDRESS) or used == ANY_ADDRESS:
+                taken |= counts.present(rows)
+        return taken
 
 
 PLUGIN = KubePlugin(

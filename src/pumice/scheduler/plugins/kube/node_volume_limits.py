@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pumice.api.core import PersistentVolume, VolumeAttachment
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
-from pumice.scheduler.plugins.kube.indexes.volumes import Attached, Attachments, attached_by
-from pumice.scheduler.plugins.kube.volume_matching import pod_key
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, class_name, class_of, has_claims, pod_key, uses, volume_of
 
 REFUSAL = Reason("node(s) exceed max volume count")
 
@@ -68,6 +69,86 @@ def _limits(cluster: Cluster, driver: str) -> Scores:
             ):
                 limits[cluster.nodes.rows[name]] = published.allocatable.count
     return limits
+
+
+# How many volumes of each CSI driver are attached per row: each volume once, however many pods mount it.
+#
+# Volumes count that standing pods mount, and those that VolumeAttachments name: they stay on a node for a while after their pods have gone.
+# Counted when it is first asked for, and again when volumes, claims or attachments have changed since.
+
+
+class Attached(NamedTuple):
+    driver: str
+    handle: str
+
+
+def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
+    """The volumes that the pod needs attached; a claim yet without volume will get one of its class's driver."""
+    found = set()
+    for use in uses(task):
+        claim = claim_of(cluster, use)
+        if claim is None:
+            continue
+        volume = volume_of(cluster, claim)
+        if volume is not None:
+            found |= _by_driver(volume)
+        elif (storage := class_of(cluster, claim)) is not None:
+            found.add(Attached(storage.provisioner, f"{class_name(claim)}-{use.key}"))
+    return found
+
+
+def _by_driver(volume: PersistentVolume) -> set[Attached]:
+    """The volume, if a CSI driver attaches it."""
+    csi = volume.spec.csi
+    return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else set()
+
+
+class Attachments(Index):
+    kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "VolumeAttachment")
+
+    def refresh(self) -> None:
+        if self._versions != self.versions():
+            self.recount()
+
+    def begin(self) -> None:
+        self._versions = self.versions()
+        self._needs: dict[str, set[Attached]] = {}  #: by pod uid, as they were counted
+        self._mounts: dict[Attached, PodCounts] = {}
+        self.per_driver: dict[str, PodCounts] = {}
+        for attachment in self.cluster.of("VolumeAttachment").values():
+            self._attached(attachment)
+
+    def _attached(self, attachment: VolumeAttachment) -> None:
+        row = self.cluster.nodes.rows.get(attachment.spec.node_name)
+        volume = self.cluster.of("PersistentVolume").get(attachment.spec.source.persistent_volume_name or "")
+        if row is not None and volume is not None:
+            for attached in _by_driver(volume):
+                self._mount(row, attached, 1)
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if not has_claims(task.template):
+            return
+        if sign > 0:
+            needs = self._needs[task.uid] = attached_by(self.cluster, task)
+        else:
+            needs = self._needs.pop(task.uid)
+        for attached in needs:
+            self._mount(row, attached, sign)
+
+    def _mount(self, row: int, attached: Attached, sign: int) -> None:
+        mounts = self._mounts.setdefault(attached, PodCounts())
+        before = row in mounts.by_row
+        mounts.add(row, sign)
+        if before != (row in mounts.by_row):
+            self.per_driver.setdefault(attached.driver, PodCounts()).add(row, sign)
+        if not mounts:
+            del self._mounts[attached]
+
+    def agrees(self, recount: Attachments) -> bool:
+        return self._mounts == recount._mounts
+
+    def mounts(self, attached: Attached) -> PodCounts:
+        return self._mounts.get(attached) or PodCounts()
 
 
 PLUGIN = KubePlugin(

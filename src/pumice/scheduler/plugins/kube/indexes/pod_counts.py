@@ -8,11 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from pumice.scheduler.engine.view import Scores
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
 from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
 
 FEW = 64  #: up to so many rows a loop over them is faster than an array of all
 
@@ -85,36 +82,3 @@ def shown_per_node(sums: Scores, codes: Codes) -> Scores:
     """For every row the value of its domain, 0 for one without."""
     spread: Scores = np.append(sums, 0.0).take(codes)
     return spread
-
-
-# Host ports in use, per row.
-
-ANY_ADDRESS = "0.0.0.0"
-
-
-class Ports(Index):
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster)
-        self._uses: dict[tuple[str, int], dict[str, PodCounts]] = {}  #: protocol and port to address to who uses it where
-
-    def change(self, row: int, task: Task, sign: int) -> None:
-        for protocol, address, port in task.template.host_ports:
-            uses = self._uses.setdefault((protocol, port), {})
-            counts = uses.setdefault(address, PodCounts())
-            counts.add(row, sign)
-            if not counts:
-                del uses[address]
-                if not uses:
-                    del self._uses[protocol, port]
-
-    def agrees(self, recount: Ports) -> bool:
-        return self._uses == recount._uses
-
-    def taken(self, protocol: str, address: str, port: int, rows: int) -> Mask:
-        """Rows where the port is in use at an address that is the same, or where either address is any."""
-        uses = self._uses.get((protocol, port), {})
-        taken = PodCounts().present(rows)
-        for used, counts in uses.items():
-            if address in (used, ANY_ADDRESS) or used == ANY_ADDRESS:
-                taken |= counts.present(rows)
-        return taken
