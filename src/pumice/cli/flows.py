@@ -12,8 +12,9 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.times import age
 from pumice.cli.apply import manifests
+from pumice.cli.objects import as_json, as_yaml, without_bookkeeping
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.tables import as_json, as_yaml, print_table, without_bookkeeping
+from pumice.cli.tables import print_table
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import columns

@@ -13,8 +13,9 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
+from pumice.cli.objects import ServerTable, as_json, as_yaml, without_bookkeeping
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.tables import ServerTable, as_json, as_yaml, print_table, without_bookkeeping
+from pumice.cli.tables import print_table
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, named
 from pumice.client.transport import ApiError, ListScope, NoAnswer, api_error, as_dict
