@@ -2,7 +2,7 @@
 
 How many times as long as their slowest rollout did jobs wait of late? P90 is what nine of ten of a forecast's own rollouts and of these
 ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have (`life_table.py`): of those asked about of
-late, the first to start are those that wait briefly.
+late, the first to start are those that wait briefly. The fewer independent ones are known the more than nine of ten are meant, up to all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from pumice.answers.life_table import LifeTable
 from pumice.scheduler.model.cluster import Cluster
@@ -24,7 +25,7 @@ KEPT = 500
 TOGETHER = 8  #: of those made at one instant count, as they share much of their fate
 SHORTEST_S = 60.0  #: an expected time that is shorter counts as this against what came
 MOST = 8.0  #: nothing is told more times as late, or as early, as rollouts say
-NINE_OF_TEN = 0.9 - 1e-9
+NINE_OF_TEN = 0.9
 
 
 def some_of(items: Sequence[T]) -> Sequence[T]:
@@ -84,9 +85,25 @@ class PastForecasts:
         own = [(0.0, start / (latest_s or 1.0), 1.0, 1.0) for start in starts]
         others = [(0.0, each.ratio(now), each.started is not None, 1.0) for each in self]
         ages, gone = LifeTable.of(np.array(own + others, float))
-        ratio = ages[min(bisect_left(gone, NINE_OF_TEN), len(ages) - 1)]
+        known = independent(np.array([each.at for each in self]), np.array([ratio for _, ratio, _, _ in others]))
+        share = NINE_OF_TEN * (1 + 1 / known) if known else NINE_OF_TEN
+        ratio = ages[min(bisect_left(gone, share - 1e-9), len(ages) - 1)]
         p90 = latest_s * min(max(ratio, 1 / MOST), MOST)
         return min(starts[len(starts) // 2], p90), p90
+
+
+def independent(instants: NDArray[np.float64], ratios: NDArray[np.float64]) -> float:
+    """As how many independent ones these count: the design effect of what those of one instant share, by an analysis of variance."""
+    _, group, sizes = np.unique(instants, return_inverse=True, return_counts=True)
+    count, groups = len(instants), len(sizes)
+    if groups in (0, 1, count):
+        return groups
+    means = np.bincount(group, ratios) / sizes
+    within = ((ratios - means[group]) ** 2).sum() / (count - groups)
+    between = (sizes * (means - ratios.mean()) ** 2).sum() / (groups - 1)
+    others = count / groups - 1
+    shared = max((between - within) / (between + others * within), 0.0) if between + within > 0 else 1.0
+    return float(count / (1 + others * shared))
 
 
 def past_forecasts(cluster: Cluster) -> PastForecasts:
