@@ -31,11 +31,10 @@ from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import JSON, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
-from pumice.page.expected import Expected
+from pumice.page.answers import Expected, PageAnswers
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
 from pumice.page.policy import told_policy
-from pumice.page.questions import PageAnswers
 from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
 from pumice.page.simulations import Simulations

@@ -1,0 +1,214 @@
+"""What the page is answered: to a question (a job's pods, why, what would help, when it starts, what lint finds), and unasked, when each
+job that waits is expected to start.
+
+Questions are answered one at a time, between two cycles, where cycles run, and leave no trace. What could take long is bounded: a search
+for what would help ends after a second with what it found, the rules of lint let cycles pass between them, and only small clusters are
+rolled forward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from pathlib import Path
+
+import msgspec
+
+from pumice.answers import why
+from pumice.answers.eta import eta
+from pumice.answers.lint.finding import Finding
+from pumice.answers.lint.lint import RULES, Rule, worst_first
+from pumice.answers.text import what_then
+from pumice.answers.whatif import whatif
+from pumice.api.errors import InputError
+from pumice.api.times import instant, rfc3339
+from pumice.http.listener import Handler
+from pumice.http.messages import JSON, Request, Response
+from pumice.live.scheduler.dump import dump
+from pumice.live.scheduler.loop import Scheduler
+from pumice.page.files import UNCACHED, packed
+from pumice.page.policy import written
+from pumice.page.recorder import Recorder
+from pumice.page.rows import LOOSE, Amounting, Moments, pod_rows
+from pumice.scheduler.framework.world import NOWHERE
+from pumice.scheduler.model.cluster import Cluster
+
+LONGEST_SEARCH_S = 1.0
+MOST_ROLLED = 500  #: pods and nodes of a cluster whose future is played here, which takes a second then
+_encode = msgspec.json.encode
+
+
+class PageAnswers:
+    """Answers to what a reader asks by a click."""
+
+    def __init__(self, scheduler: Scheduler, recorder: Recorder) -> None:
+        self._scheduler = scheduler
+        self._recorder = recorder
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def routes(self) -> dict[str, Handler]:
+        return {
+            "/api/job": self._job,
+            "/api/why": partial(self._about, self._why),
+            "/api/whatif": partial(self._about, self._whatif),
+            "/api/eta": partial(self._about, self._eta),
+            "/api/lint": self._lint,
+        }
+
+    async def _job(self, request: Request) -> Response:
+        pods = await self._scheduler.look(partial(self._pods, request.query.get("name", "")))
+        return packed(request, pods, gzip.compress(pods, 3), JSON, UNCACHED)
+
+    async def _about(self, answer: Callable[[str, Cluster], bytes], request: Request) -> Response:
+        async with self._one_at_a_time:
+            try:
+                found = await self._scheduler.look(partial(answer, request.query.get("subject", "")))
+            except InputError as error:
+                return Response.json({"error": str(error)}, 404, headers=UNCACHED)
+        return Response(found, content_type=JSON, headers=UNCACHED)
+
+    async def _lint(self, request: Request) -> Response:
+        findings: list[Finding] = []
+        async with self._one_at_a_time:
+            for rule in RULES:
+                findings += await self._scheduler.look(partial(self._judged, rule))
+        return Response.json(worst_first(findings), headers=UNCACHED)
+
+    # -- between two cycles
+
+    def _pods(self, key: str, cluster: Cluster) -> bytes:
+        if key.startswith(LOOSE):
+            task = cluster.tasks.get(key.removeprefix(LOOSE))
+            tasks = [task] if task is not None else []
+        else:
+            job = cluster.jobs.get(key)
+            tasks = list(job.tasks.values()) if job is not None else []
+        return _encode(pod_rows(iter(tasks), self._recorder.why, Amounting(cluster)))
+
+    def _why(self, subject: str, cluster: Cluster) -> bytes:
+        """With the remedy and evictions in words as well."""
+        answer = why(cluster, self._scheduler.policy, self._now(), subject)
+        remedy = [str(change) for change in answer.headline.remedy] if answer.headline is not None else []
+        evictions = [f"{each.pod} at {rfc3339(each.at)}, because of {each.words}" for each in answer.evictions]
+        return _encode({"line": answer.line, "remedy": remedy, "evictions": evictions, "answer": answer})
+
+    def _whatif(self, subject: str, cluster: Cluster) -> bytes:
+        until_s = time.monotonic() + LONGEST_SEARCH_S
+        found = whatif(cluster, self._scheduler.policy, self._now(), subject, goes_on=lambda: time.monotonic() < until_s)
+        options = [{"change": each.change, "then": what_then(each), "others": str(each.others)} for each in found.options]
+        return _encode({"options": options, "whole": found.whole})
+
+    def _eta(self, subject: str, cluster: Cluster) -> bytes:
+        if len(cluster.tasks) + len(cluster.nodes) > MOST_ROLLED:
+            return _encode({"error": "The cluster is too large to be played forward here; `pumice eta` does it beside the scheduler."})
+        return _encode(eta(cluster, self._scheduler.policy, self._now(), subject))
+
+    def _judged(self, rule: Rule, cluster: Cluster) -> list[Finding]:
+        return list(rule(cluster, self._scheduler.policy, self._now(), NOWHERE))
+
+    def _now(self) -> float:
+        return self._scheduler.clock.now()
+
+
+# When each job that waits is expected to start: one forecast for all of them, in a process of its own, for a small part of the time.
+#
+# Between two cycles the state is only written down; `pumice eta` plays it forward. A cluster that is too large, or a forecast that takes
+# too long, has none; then nothing is known, and nothing said.
+
+log = logging.getLogger(__name__)
+MOST_FORETOLD = 5000  #: pods and nodes; writing them down takes 0.1 s then
+LONGEST_S = 60.0
+PART, SAVED_S = 0.02, 10.0  #: of a core; seconds of it that may be saved up
+PERIOD_S, AGAIN_S = 2.0, 30.0  #: until newcomers are told, and until all are told anew
+
+
+class _Eta(msgspec.Struct, rename="camel"):
+    subject: str
+    p50_at: str | None = None
+    p90_at: str | None = None
+
+
+_etas = msgspec.json.Decoder(list[_Eta]).decode
+
+
+class Expected:
+    """Expected starts, forecast in a process of its own.
+
+    `tell` is given what is known now, by the keys of jobs; nothing is done while it is not wanted.
+    """
+
+    def __init__(self, scheduler: Scheduler, wanted: Callable[[], bool], tell: Callable[[dict[str, Moments]], None]) -> None:
+        self._scheduler = scheduler
+        self._wanted = wanted
+        self._tell = tell
+        self._waited: set[str] = set()  #: when the state was last written down
+        self._written_s = -inf
+
+    async def run(self) -> None:
+        left_s = SAVED_S
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            left_s = min(SAVED_S, left_s + PART * PERIOD_S)
+            if left_s > 0 and self._wanted():
+                before_s = _spent_s()
+                await self._foretell()
+                left_s -= _spent_s() - before_s
+
+    async def _foretell(self) -> None:
+        state = await self._scheduler.look(self._written)
+        if state is not None:
+            self._tell(await _foretold(state, self._scheduler.clock.now()) if state else {})
+
+    def _written(self, cluster: Cluster) -> bytes | None:
+        """None if those who wait were just told; empty if nobody waits, or if there is too much."""
+        waiting, now_s = cluster.waiting.keys() | cluster.not_enqueued.keys(), time.monotonic()
+        if waiting == self._waited and now_s < self._written_s + AGAIN_S:
+            return None
+        self._waited, self._written_s = waiting, now_s
+        is_small = len(cluster.tasks) + len(cluster.nodes) <= MOST_FORETOLD
+        return dump(cluster, written(self._scheduler.policy)) if waiting and is_small else b""
+
+
+def _spent_s() -> float:
+    """By processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+async def _foretold(state: bytes, now: float) -> dict[str, Moments]:
+    try:
+        told = await _played(state, now)
+    except OSError as error:  # TimeoutError among them
+        log.debug("no job is told when it starts: %r", error)
+        return {}
+    return {each.subject.removeprefix("podgroup/"): (_seconds(each.p50_at), _seconds(each.p90_at)) for each in _etas(told or b"[]")}
+
+
+async def _played(state: bytes, now: float) -> bytes:
+    """Raises OSError."""
+    with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
+        file = Path(folder) / "state.json"
+        file.write_bytes(state)
+        asked = ("eta", "-f", str(file), "--now", rfc3339(now), "-o", "json")
+        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pumice", *asked, stdout=pipe, stderr=nowhere)
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                return (await process.communicate())[0]
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def _seconds(at: str | None) -> float | None:
+    return instant(at) if at is not None else None
