@@ -41,7 +41,8 @@ def place_by_scanning(opened: Session, scorers: list[object]) -> list[int]:
     for task in list(opened.cluster.tasks.values()):
         evaluation = Evaluations(opened.cluster, [PodLimit()], scorers).of(task)
         evaluation.refresh()
-        row = evaluation.best(evaluation.admitted & evaluation.fits_idle)
+        candidates = evaluation.admitted & evaluation.fits_idle
+        row = int(evaluation.totals(candidates).argmax()) if candidates.any() else -1
         rows.append(row)
         if row >= 0:
             opened.cluster.move(task, status.ALLOCATED, row)

@@ -7,11 +7,12 @@ look further (`Reach.CLUSTER`) are asked whole, the others never. The result equ
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from pumice.scheduler.engine.bounds import BestByBounds
 from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, refusal_bits
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, all_of, any_of, touched
@@ -41,6 +42,10 @@ class StaticScores:
             self._found[rule] = self._asking.score(rule, state, View(self._table))
         return self._found[rule]
 
+    def is_level(self, rule: Scorer) -> bool:
+        """Whether `level` has found a number."""
+        return self._levels.get(rule) is not None
+
     def level(self, rule: Scorer, state: Any) -> float | None:
         """What the scorer adds to each node, if it is the same for all and stays so."""
         if rule not in self._levels:
@@ -53,7 +58,14 @@ class Common:
     """What the rules say of a task that do not look at how much it asks for. One for all kinds of task that differ in that alone."""
 
     def __init__(
-        self, task: Task, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking, kept: SharedScores
+        self,
+        task: Task,
+        cluster: Cluster,
+        filters: Sequence[Filter],
+        scorers: Sequence[Scorer],
+        asking: Asking,
+        kept: SharedScores,
+        bounds: Callable[[tuple[Scorer, ...]], BestByBounds],
     ) -> None:
         self.cluster, self.asking, self.kept = cluster, asking, kept
         #: with their states, but those that read amounts
@@ -64,6 +76,22 @@ class Common:
         known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
         self.feasible = FeasibleRows(cluster, known, asking)
         self.static_scores = StaticScores(cluster.nodes, asking)
+        self._make_bounds = bounds
+        self._by_bounds: BestByBounds | None = None
+
+    @property
+    def by_bounds(self) -> BestByBounds | None:
+        """What finds the best node without scores; None while other scorers are not known to say the same of all nodes."""
+        if self._by_bounds is None and self.asking is PLAINLY:
+            others = [rule for rule, _ in self.scorers if not at_each_node(rule)]
+            if all(map(self.static_scores.is_level, others)):
+                self._by_bounds = self._make_bounds(tuple(rule for rule, _ in self.scorers if at_each_node(rule)))
+        return self._by_bounds
+
+
+def at_each_node(rule: Scorer) -> bool:
+    """Whether it looks at each node by itself, and at what stands there."""
+    return rule.reach is Reach.NODE and not rule.normalizes
 
 
 def prepared(rule: Scorer, task: Task) -> Any:
@@ -106,8 +134,8 @@ class Evaluation:
                 self._fail(state)
             elif state is not None:
                 self.scorers.append((scorer, state))
-        self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
-        self._other_scorers = [pair for pair in self.scorers if pair[0].reach is not Reach.NODE or pair[0].normalizes]
+        self._node_scorers = [pair for pair in self.scorers if at_each_node(pair[0])]
+        self._other_scorers = [pair for pair in self.scorers if not at_each_node(pair[0])]
         self._feasible = [common.feasible]  #: what the filters say, those apart that read amounts
         if by_amounts := [pair for pair in self.filters if pair[0].reads_amounts]:
             self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking))
@@ -251,8 +279,19 @@ class Evaluation:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
         if not any_of(candidates):
             return -1
-        row = int((self.totals(candidates) if self.scorers else candidates).argmax())
+        row = self._best_by_bounds(candidates)
+        if row < 0:
+            row = int((self.totals(candidates) if self.scorers else candidates).argmax())
         return row if self.rejected is None else -1
+
+    def _best_by_bounds(self, candidates: Mask) -> int:
+        """The same for a task that comes for the first time, if it can be known without scores; else -1."""
+        by_bounds = self._common.by_bounds
+        if by_bounds is None or self._was_scored or len(self.scorers) < len(self._common.scorers):
+            return -1
+        row = by_bounds.find(self.template, candidates)
+        self._was_scored = row >= 0
+        return row
 
     @property
     def lasts(self) -> bool:
@@ -352,6 +391,7 @@ class Evaluations:
         self._scorers = scorers
         self._asking = asking
         self._shared = SharedScores(cluster)
+        self._bounds = cache(partial(BestByBounds, cluster))
         self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
         self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: of earlier sessions
@@ -379,7 +419,7 @@ class Evaluations:
         alike = (task.template.without_amounts(), *key[1:])
         made = self._commons.find(alike)
         if made is None:
-            made = Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared)
+            made = Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared, self._bounds)
         return self._commons.keep(alike, made)
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine.view import Numbers, Scores, View
+from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from pumice.scheduler.engine.bounds import Bounds
 
 MAX_SCORE = 100.0  #: the best that a node gets of one scorer, before its weight
 
@@ -111,6 +115,10 @@ class Scorer(Rule):
         """A number per node, the higher the better."""
         raise NotImplementedError
 
+    def bounds(self, table: Nodes) -> Bounds | None:
+        """What it scores at most; for one whose scores are whole numbers, and follow from the node's amounts and the task's template."""
+        return None
+
     def is_constant(self, state: Any, candidates: Mask) -> bool:
         """Whether these rows score alike and will go on doing so, wherever among them copies of the task are placed."""
         return False
@@ -123,7 +131,7 @@ class Scorer(Rule):
     relative = False  #: a node's score depends on who the other candidates are: it is given a view of them alone
 
 
-def weighted(scores: Scores, weight: float) -> Scores:
+def weighted(scores: Numbers, weight: float) -> Numbers:
     """Times a weight, which as a rule is 1."""
     return scores if weight == 1 else scores * weight
 

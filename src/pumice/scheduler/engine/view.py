@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
 from pumice.scheduler.model.template import Template
 
 Scores = NDArray[np.float64]
+Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.float32])
 
 
 class CachedColumn:
@@ -175,14 +176,14 @@ def all_of(mask: Mask) -> bool:
     return not len(mask) or bool(mask[mask.argmin()])
 
 
-def at_least(numbers: Scores, least: float) -> Scores:
+def at_least(numbers: Numbers, least: float) -> Numbers:
     """The same array, clamped. Whether any number is below is found out three times sooner than all are compared with it."""
     if len(numbers) and numbers[numbers.argmin()] < least:
         np.maximum(numbers, least, out=numbers)
     return numbers
 
 
-def at_most(numbers: Scores, most: float) -> Scores:
+def at_most(numbers: Numbers, most: float) -> Numbers:
     """As `at_least`; of a single number, too."""
     if isinstance(numbers, float):
         return min(numbers, most)

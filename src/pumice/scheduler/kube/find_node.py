@@ -236,9 +236,12 @@ class NodeFinder:
         """The row of the highest total, the first of equals."""
         if not self._chooses:
             return int(np.flatnonzero(feasible)[0])
-        totals = evaluation.totals(feasible)
+        row = -1 if self.extenders else evaluation.best(feasible)
+        totals = evaluation.totals(feasible) if row < 0 else None
         if evaluation.rejected is not None:
             raise AttemptFailed(evaluation.rejected.text)
+        if totals is None:
+            return row
         for extender, scores in self.extra_scores(task, feasible):
             totals += scores * extender.spec.weight
         return int(totals.argmax())

@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 
 from pumice.api.problems import Args, Path, Problems
+from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.scheduler.engine.view import Scores, View, at_most
-from pumice.scheduler.model.resources import MEMORY
+from pumice.scheduler.model.nodes import Nodes, Table
+from pumice.scheduler.model.resources import CPU, MEMORY
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
 
 DEFAULT_RESOURCES = ("cpu", "memory")
+MOST_APART = MAX_SCORE / 2  #: by so much the score falls if one of two resources is used up and the other not at all
 
 
 class BalancedAllocation(Scorer):
@@ -49,6 +53,46 @@ class BalancedAllocation(Scorer):
         with_pod *= 0.5
         return np.floor(with_pod, out=with_pod)
 
+    def bounds(self, table: Nodes) -> Bounds | None:
+        others = [table.dimensions.columns.get(name) for name in self.resources if name not in DEFAULT_RESOURCES]
+        is_plain = self.compare and {*DEFAULT_RESOURCES} <= {*self.resources} and STORAGE not in self.resources
+        if not is_plain or not (table.least(CPU) > 0 and table.least(MEMORY) > 0):
+            return None
+        return BalanceBounds(table, [column for column in others if column is not None])
+
+
+class BalanceBounds(Bounds):
+    """Of cpu and memory, for pods that ask for none of the other resources."""
+
+    def __init__(self, table: Nodes, others: Sequence[int]) -> None:
+        self._table = table
+        self._others = others
+        self._part = (MOST_APART / table.allocatable[: MEMORY + 1]).astype(np.float32)  #: what one more of each adds to what is used
+        self._used = np.empty_like(self._part)  #: of each, of MOST_APART
+        self._before = np.empty_like(self._part[0])  #: the more, the less even it is without the pod
+        self.update()
+
+    def update(self, rows: int | slice = slice(None)) -> None:
+        used = self._table.used_for_filters[: MEMORY + 1, rows] / self._table.allocatable[: MEMORY + 1, rows]
+        self._used[:, rows] = MOST_APART * used
+        self._before[rows] = 150.0 - _evenness(_deviation(np.minimum(used, 1.0)))
+
+    def of(self, template: Template) -> Bound | None:
+        cpu, memory = template.request[: MEMORY + 1].tolist()
+        if not (cpu or memory) or any(template.request[column] > 0 for column in self._others):
+            return None
+        full = self._part * np.array([[cpu], [memory]], np.float32)
+        full += self._used
+        at_most(full.reshape(-1), MOST_APART)
+        evenness = full[:1]
+        evenness -= full[1:]
+        np.abs(evenness, out=evenness)
+        np.subtract(MAX_SCORE + SLACK, evenness, out=evenness)
+        most = np.floor(evenness[0])
+        most += self._before
+        most *= 0.5
+        return Bound(np.floor(most, out=most), evenness)
+
 
 def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scores:
     """100 where all resources are used alike."""
@@ -56,7 +100,10 @@ def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scor
     fraction = _fraction if everywhere else _fraction_if_any
     used, allocatable = nodes.used_for_filters, nodes.allocatable
     parts = [fraction(used[column] + amount, allocatable[column]) for column, amount in zip(columns, more, strict=True)]
-    deviation = _deviation(parts) if everywhere else _deviation_of_some(parts)
+    return _evenness(_deviation(parts) if everywhere else _deviation_of_some(parts))
+
+
+def _evenness(deviation: Scores) -> Scores:
     balance = 1.0 - deviation
     balance *= MAX_SCORE
     floored: Scores = np.floor(balance)
@@ -75,10 +122,11 @@ def _fraction_if_any(used: Scores, has: Scores) -> Scores:
     return np.minimum(part, 1.0)
 
 
-def _deviation(parts: list[Scores]) -> Scores:
+def _deviation(parts: Sequence[Scores] | Table) -> Scores:
     """Per node: half the difference of two fractions, the standard deviation of more."""
     if len(parts) == 2:
-        return abs(parts[0] - parts[1]) * 0.5
+        half: Scores = abs(parts[0] - parts[1]) * 0.5
+        return half
     apart = np.array(parts)
     apart -= np.add.reduce(apart) / len(parts)
     apart *= apart

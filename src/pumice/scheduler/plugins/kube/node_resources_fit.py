@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 
 from pumice.api.problems import Args, Conf, Path, Problems, qualified_name_fault
+from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, weighted
 from pumice.scheduler.engine.view import Scores, View, at_least
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import CPU, MEMORY, PODS
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.claims import classes_by_resource
 
@@ -139,6 +142,33 @@ class LeastAllocated(ResourceScorer):
         room *= MAX_SCORE
         room /= capacity
         return np.floor(room, out=room)
+
+    def bounds(self, table: Nodes) -> Bounds | None:
+        is_plain = self.resources == DEFAULT_RESOURCES and table.least(CPU) > 0 and table.least(MEMORY) > 0
+        return LeastAllocatedBounds(table) if is_plain else None
+
+
+class LeastAllocatedBounds(Bounds):
+    """Of cpu and memory alike."""
+
+    def __init__(self, table: Nodes) -> None:
+        self._table = table
+        self._part = (MAX_SCORE / table.allocatable[: MEMORY + 1]).astype(np.float32)  #: what one more of each takes from its rate
+        self._rates = np.empty_like(self._part)  #: without the task
+        self.update()
+
+    def update(self, rows: int | slice = slice(None)) -> None:
+        used, capacity = self._table.nonzero_used[:, rows], self._table.allocatable[: MEMORY + 1, rows]
+        self._rates[:, rows] = MAX_SCORE + SLACK - MAX_SCORE * used / capacity
+
+    def of(self, template: Template) -> Bound:
+        rates = self._part * np.array([[template.newcomer_cpu], [template.newcomer_memory]], np.float32)
+        np.subtract(self._rates, rates, out=rates)
+        at_least(rates.reshape(-1), 0.0)
+        most, memory = np.floor(rates)
+        most += memory
+        most *= 0.5
+        return Bound(np.floor(most, out=most), rates)
 
 
 class MostAllocated(ResourceScorer):
