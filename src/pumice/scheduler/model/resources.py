@@ -25,7 +25,7 @@ Rows: TypeAlias = NDArray[np.intp]
 
 CPU, MEMORY, PODS = 0, 1, 2
 EPSILON = 0.1  #: amounts nearer than this are equal, as Volcano has it
-WIDTH = 8
+WIDTH = 16
 Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 4096
 MOST_NAMES = 128  #: names that have a column before those that no node has offered get none: each widens all vectors
