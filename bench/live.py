@@ -60,13 +60,17 @@ class Watched:
             await asyncio.sleep(0.02)
 
 
-class Process:
-    """`pumice scheduler` under a user's kubeconfig."""
+def pumice(kubeconfig: Path, *flags: str) -> list[str]:
+    """The command of a scheduler under a user's kubeconfig."""
+    return [str(Path(sys.executable).with_name("pumice")), "scheduler", f"--kubeconfig={kubeconfig}", "--leader-elect=false", *flags]
 
-    def __init__(self, kubeconfig: Path) -> None:
-        command = [str(Path(sys.executable).with_name("pumice")), "scheduler", f"--kubeconfig={kubeconfig}", "--leader-elect=false"]
+
+class Process:
+    """A program, from its start on."""
+
+    def __init__(self, command: list[str]) -> None:
         self.started_at = time.monotonic()
-        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @property
     def cpu_s(self) -> float:
@@ -83,7 +87,7 @@ class Process:
         self._process.wait(30)
 
 
-async def _all(calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
+async def at_once(calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
     """So many at once as the server takes well."""
     places = asyncio.Semaphore(HANDS)
 
@@ -94,8 +98,8 @@ async def _all(calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
     await asyncio.gather(*(one(call) for call in calls))
 
 
-async def _node(client: Client, name: str) -> None:
-    await client.create(NODES, {"metadata": {"name": name}})
+async def add_node(client: Client, name: str, **labels: str) -> None:
+    await client.create(NODES, {"metadata": {"name": name, "labels": labels}})
     amounts = {"cpu": "32", "memory": "256Gi", "pods": "256"}
     status = {"allocatable": amounts, "capacity": amounts}
     await client.patch(NODES, ObjectRef(name), {"status": status}, PatchType.MERGE, subresource="status")
@@ -113,13 +117,13 @@ async def _gangs(client: Client, namespace: str, count: int, members: int, *, pr
     spec = {"minMember": members, "queue": "default"}
     group = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "spec": spec}
     groups = [group | {"metadata": {"name": f"{prefix}{number}"}} for number in range(count)]
-    await _all([lambda g=group: client.create(POD_GROUPS, g, namespace) for group in groups])
+    await at_once([lambda g=group: client.create(POD_GROUPS, g, namespace) for group in groups])
     pods = [
         _pod(f"{prefix}{group}-{member}", f"{prefix}{group}", f"n{(group * members + member) % nodes}" if nodes else "")
         for group in range(count)
         for member in range(members)
     ]
-    await _all([lambda p=pod: client.create(PODS, p, namespace) for pod in pods])
+    await at_once([lambda p=pod: client.create(PODS, p, namespace) for pod in pods])
 
 
 async def _measure(cluster: RealCluster) -> list[Row]:
@@ -131,7 +135,7 @@ async def _measure(cluster: RealCluster) -> list[Row]:
         await stage.set_up()
         await make_queues(client, "default", WallClock())
         await stage.open_queue("default")
-        await _all([lambda n=number: _node(client, f"n{n}") for number in range(NODE_COUNT)])
+        await at_once([lambda n=number: add_node(client, f"n{n}") for number in range(NODE_COUNT)])
         watched = Watched()
         reflector = Reflector(client, ListScope(PODS, namespace), as_dict, watched.take, metadata=dict_metadata)
         following = asyncio.create_task(reflector.run())
@@ -144,7 +148,7 @@ async def _measure(cluster: RealCluster) -> list[Row]:
 
 async def _gang_rows(client: Client, cluster: RealCluster, watched: Watched) -> list[Row]:
     await _gangs(client, "bench", GANGS, MEMBERS, prefix="g")
-    process = Process(cluster.kubeconfig())
+    process = Process(pumice(cluster.kubeconfig()))
     try:
         await watched.until(GANGS * MEMBERS)
         wall_s = watched.last_at - process.started_at
@@ -161,7 +165,7 @@ async def _idle_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
     await _gangs(client, "bench", (RUNNING - standing) // MEMBERS, MEMBERS, prefix="r", nodes=NODE_COUNT)
     await watched.until(RUNNING)
     await _gangs(client, "bench", 1, 1, prefix="new")
-    process = Process(cluster.kubeconfig())
+    process = Process(pumice(cluster.kubeconfig()))
     try:
         await watched.until(RUNNING + 1)
         restart = Row(f"live: restart with {RUNNING} pods to the first bind", 4.0, 3.0, process.cpu_s, watched.last_at - process.started_at)
@@ -181,14 +185,14 @@ async def _limit(client: Client) -> Row:
     pods = [_pod(name, "none") for name in names]
     for pod in pods:
         pod["spec"]["schedulerName"] = "nobody"
-    await _all([lambda p=pod: client.create(PODS, p, "bench") for pod in pods])
+    await at_once([lambda p=pod: client.create(PODS, p, "bench") for pod in pods])
 
     def binding(name: str, node: str) -> dict[str, Any]:
         return {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
 
     bodies = [binding(name, f"n{number % NODE_COUNT}") for number, name in enumerate(names)]
     started = time.monotonic()
-    await _all([lambda b=body: client.create(PODS, b, "bench", name=b["metadata"]["name"], subresource="binding") for body in bodies])
+    await at_once([lambda b=body: client.create(PODS, b, "bench", name=b["metadata"]["name"], subresource="binding") for body in bodies])
     return rate("live: binds by a bare client, nothing else running", len(names) / (time.monotonic() - started))
 
 

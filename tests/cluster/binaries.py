@@ -1,4 +1,4 @@
-"""kube-apiserver and etcd, built with the machine's Go at the versions of server/go.mod and kept in a cache folder named after them."""
+"""kube-apiserver and etcd, for a benchmark kube-scheduler too, built with Go at the versions of server/go.mod and kept in a cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 KUBERNETES = "1.36.1"
@@ -13,8 +14,14 @@ ETCD = "3.6.8"
 SOURCE = Path(__file__).parent / "server"
 VERSION = "k8s.io/component-base/version"
 STAMP = {"gitVersion": f"v{KUBERNETES}", "gitMajor": "1", "gitMinor": KUBERNETES.split(".")[1]}
-LINK = {"etcd": "-s -w", "kube-apiserver": " ".join(["-s -w", *(f"-X {VERSION}.{name}={value}" for name, value in STAMP.items())])}
-PACKAGES = {"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
+STAMPED = " ".join(["-s -w", *(f"-X {VERSION}.{name}={value}" for name, value in STAMP.items())])
+LINK = {"etcd": "-s -w", "kube-apiserver": STAMPED, "kube-scheduler": STAMPED}
+PACKAGES = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+}
+NEEDED = ("etcd", "kube-apiserver")
 
 
 def cache_folder() -> Path:
@@ -22,11 +29,14 @@ def cache_folder() -> Path:
     return Path(cache, "pumice", f"kube-apiserver-{KUBERNETES}-etcd-{ETCD}")
 
 
-def why_not() -> str:
+def why_not(names: Iterable[str] = NEEDED) -> str:
     """Why the programs cannot be had on this machine; empty if they can."""
-    if all((cache_folder() / name).exists() for name in PACKAGES) or shutil.which("go"):
+    missing = [name for name in names if not (cache_folder() / name).exists()]
+    if not missing or shutil.which("go"):
         return ""
-    return f"there is no `go` here to build kube-apiserver {KUBERNETES} and etcd {ETCD}, and they are not in {cache_folder()}"
+    return (
+        f"there is no `go` here to build {' and '.join(missing)} (Kubernetes {KUBERNETES}, etcd {ETCD}), and not in {cache_folder()} either"
+    )
 
 
 def program(name: str) -> Path:

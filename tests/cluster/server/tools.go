@@ -1,9 +1,10 @@
 //go:build tools
 
-// Package server pins the versions of the two programs that the cluster tests run.
+// Package server pins the versions of the programs that the cluster tests and a benchmark run.
 package server
 
 import (
 	_ "go.etcd.io/etcd/server/v3"
 	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kube-scheduler"
 )
