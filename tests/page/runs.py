@@ -12,8 +12,8 @@ CARDS = 64
 Columns = dict[str, np.ndarray]
 
 
-def run_of(count: int, queues: int = 4) -> tuple[dict[str, Any], Columns, Columns]:
-    """summary, jobs, series."""
+def run_of(count: int, queues: int = 4) -> tuple[dict[str, Any], list[Columns], Columns]:
+    """summary, jobs in one part, series."""
     draw = np.random.default_rng(7)
     submit = np.round(np.sort(draw.uniform(0, 60.0 * count, count)), 1)
     gpu = draw.choice([1.0, 2.0, 4.0, 8.0], count, p=[0.6, 0.2, 0.1, 0.1])
@@ -41,7 +41,7 @@ def run_of(count: int, queues: int = 4) -> tuple[dict[str, Any], Columns, Column
         "lost": evictions * np.round(length / 3, 1),
         "reason": np.where(wait > 0, "0/8 nodes are unavailable: 8 Insufficient nvidia.com/gpu.", "").astype(object),
     }
-    return _summary(jobs), jobs, _series(jobs, list(names))
+    return _summary(jobs), [jobs], _series(jobs, list(names))
 
 
 def _falling(count: int) -> np.ndarray:

@@ -33,8 +33,8 @@ def drawn(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("count", SIZES)
 def test_the_numbers_are_those_of_the_json(count: int) -> None:
-    summary, jobs, series = run_of(count)
-    assert numbers(report(summary, jobs, series)) == dict(flat(json.loads(json.dumps(summary))["measures"]))
+    summary, parts, series = run_of(count)
+    assert numbers(report(summary, parts, series)) == dict(flat(json.loads(json.dumps(summary))["measures"]))
 
 
 @pytest.mark.parametrize("count", SIZES)
@@ -44,8 +44,9 @@ def test_a_report_of_any_number_of_jobs_is_below_a_megabyte(count: int) -> None:
 
 def test_few_jobs_are_drawn_one_by_one_and_many_by_queue() -> None:
     assert drawn(report(*run_of(10)))["Schedule by queue"]["bars"]["name"] == [f"job-{index}" for index in range(10)]
-    summary, jobs, series = run_of(1000)
-    bands = drawn(report(summary, jobs, series))["Schedule by queue"]
+    summary, parts, series = run_of(1000)
+    bands = drawn(report(summary, parts, series))["Schedule by queue"]
+    (jobs,) = parts
     ended = ~np.isnan(jobs["end"])
     work = (jobs["gpu"] * (jobs["end"] - jobs["start"]))[ended].sum()
     late = (jobs["submit"] + jobs["wait"]).max()
@@ -55,9 +56,9 @@ def test_few_jobs_are_drawn_one_by_one_and_many_by_queue() -> None:
 
 
 def test_who_waited_longest_stands_there_with_the_reason() -> None:
-    summary, jobs, series = run_of(1000)
+    summary, parts, series = run_of(1000)
     first = summary["longest"][0]
-    row = re.search(r"<tbody><tr>(.*?)</tr>", report(summary, jobs, series))
+    row = re.search(r"<tbody><tr>(.*?)</tr>", report(summary, parts, series))
     assert row is not None
     cells = re.findall(r"<td>(.*?)</td>", row[1])
     never = " and never started" if first["start"] is None else ""
@@ -65,11 +66,11 @@ def test_who_waited_longest_stands_there_with_the_reason() -> None:
 
 
 def test_names_are_text_and_never_markup() -> None:
-    summary, jobs, series = run_of(10)
+    summary, parts, series = run_of(10)
     hostile = "</script><img src=x onerror=alert(1)>"
-    jobs["job"][:] = hostile
+    parts[0]["job"][:] = hostile
     summary["longest"][0] |= {"job": hostile, "reason": hostile}
-    text = report(summary | {"policy": hostile}, jobs, series)
+    text = report(summary | {"policy": hostile}, parts, series)
     assert "<img" not in text
     assert drawn(text)["Schedule by queue"]["bars"]["name"][0] == hostile
 

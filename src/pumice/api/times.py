@@ -22,7 +22,7 @@ class Duration(float):
         return f"{float(self):g}s"
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def instant(text: str) -> float:
     """RFC 3339 to seconds since 1970. Raises ValueError."""
     moment = datetime.fromisoformat(text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,20 @@ def frame_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Frame:
     return Frame(zip(names, arrays, strict=True))
 
 
-def read_frame(path: Path, names: Collection[str] = ()) -> Frame:
-    """A CSV file that a simulation has written, or these columns of it."""
+def read_frame(path: Path) -> Frame:
+    """A CSV file that a simulation has written."""
+    return next(read_frames(path))
+
+
+def read_frames(path: Path, names: Collection[str] = (), rows: int | None = None) -> Iterator[Frame]:
+    """The same, or these columns of it, so many rows at a time; of an empty file one frame without rows."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         head = next(reader)
         places = [place for place, name in enumerate(head) if not names or name in names]
-        return frame_of([head[place] for place in places], ([row[place] for place in places] for row in reader))
+        chosen = ([row[place] for place in places] for row in reader)
+        frame = frame_of([head[place] for place in places], islice(chosen, rows))
+        yield frame
+        while rows is not None and len(frame[head[places[0]]]) == rows:
+            frame = frame_of([head[place] for place in places], islice(chosen, rows))
+            yield frame

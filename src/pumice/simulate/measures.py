@@ -10,6 +10,7 @@ import numpy as np
 from pumice.simulate.columns import OVER_TIME, PERCENTILES
 from pumice.simulate.record import RESOURCES, Record
 from pumice.simulate.series import SeriesKey
+from pumice.simulate.spill import Joined, Values
 
 Measures = dict[str, Any]
 
@@ -25,15 +26,24 @@ def distribution(values: Sequence[float], weights: Sequence[float] | None = None
     return dict(zip(names, map(float, (np.average(values, weights=weights), *ranks, ordered[-1])), strict=True))
 
 
+def spread(parts: Iterable[Values]) -> dict[str, float | None]:
+    """The distribution of all of them together, in a memory that does not grow with them."""
+    values = Joined(list(parts))
+    if not values.count:
+        return distribution(())
+    ranks = {f"p{percent}": values.reached(percent) for percent in PERCENTILES}
+    return {"mean": values.mean, **ranks, "max": values.greatest}
+
+
 def measures(record: Record, queue: str = "") -> Measures:
     """Of one queue, or of all."""
     queues = [queue] if queue else record.queues
     states = {state: sum(record.states[name, state] for name in queues) for state in ("done", "killed", "running", "waiting")}
     made = record.ended_last - (record.submitted_first or 0.0)
     return {
-        "wait": distribution(_joined(record.waits, queues)),
-        "turnaround": distribution(_joined(record.turnarounds, queues)),
-        "bounded_slowdown": distribution(_joined(record.slowdowns, queues)),
+        "wait": spread(record.waits[name] for name in queues),
+        "turnaround": spread(record.turnarounds[name] for name in queues),
+        "bounded_slowdown": spread(record.slowdowns[name] for name in queues),
         "utilisation": _utilisation(record, queue),
         "goodput": _summed(record.goodput, queues),
         "lost_work": _summed(record.lost, queues),
@@ -43,10 +53,6 @@ def measures(record: Record, queue: str = "") -> Measures:
         **states,
         "evictions": sum(record.evictions[name] for name in queues),
     }
-
-
-def _joined(by_queue: dict[str, Any], queues: Iterable[str]) -> Sequence[float]:
-    return np.concatenate([np.zeros(0), *(np.frombuffer(by_queue[name]) for name in queues if len(by_queue[name]))])  # type: ignore[return-value]
 
 
 def _summed(by_queue: dict[str, list[float]], queues: Iterable[str]) -> dict[str, float]:

@@ -10,10 +10,11 @@ from typing import IO, Any
 import msgspec
 
 from pumice.simulate import columns
-from pumice.simulate.frame import read_frame
+from pumice.simulate.frame import read_frame, read_frames
 from pumice.simulate.report import report
-from pumice.simulate.report_charts import columns_for
+from pumice.simulate.report_jobs import columns_for
 from pumice.simulate.series import Series
+from pumice.simulate.spill import AT_ONCE
 
 
 class Table:
@@ -55,7 +56,7 @@ class Folder:
             table.write((time, *key, value))
         table.close()
         (self.path / "summary.json").write_bytes(as_json(summary))
-        jobs = read_frame(self.path / "jobs.csv", columns_for(summary["measures"]["jobs"]))
+        jobs = read_frames(self.path / "jobs.csv", columns_for(summary["measures"]["jobs"]), AT_ONCE)
         page = report(summary, jobs, read_frame(self.path / "series.csv"))
         (self.path / "report.html").write_text(page, encoding="utf-8")
 

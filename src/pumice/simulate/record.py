@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.gauges import Gauges, counted
 from pumice.simulate.life import Life
 from pumice.simulate.longest import Longest
 from pumice.simulate.objects import Amounts, amounts_of
+from pumice.simulate.rows_in_order import Row, RowsInOrder
 from pumice.simulate.series import Series, SeriesKey, Signal
+from pumice.simulate.spill import Spill, Values
 
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown
 STATES = ("waiting", "running")
 
-Row = tuple[Any, ...]
 Sink = Callable[[Row], None]
 
 
@@ -44,9 +44,9 @@ class Record:
     def __init__(self, job: Sink = _ignore, event: Sink = _ignore) -> None:
         self.series = Series()
         self.longest = Longest()
-        self.waits: dict[str, array[float]] = {}  #: by queue, of jobs that started
-        self.turnarounds: dict[str, array[float]] = {}  #: by queue, of jobs that ended
-        self.slowdowns: dict[str, array[float]] = {}
+        self.waits: dict[str, Values] = {}  #: by queue, of jobs that started
+        self.turnarounds: dict[str, Values] = {}  #: by queue, of jobs that ended
+        self.slowdowns: dict[str, Values] = {}
         self.states: Counter[tuple[str, str]] = Counter()  #: by queue and state at the end
         self.evictions: Counter[str] = Counter()  #: by queue
         self.goodput: dict[str, list[float]] = {}  #: by queue: resource-seconds that were kept
@@ -54,10 +54,10 @@ class Record:
         self.submitted_first: float | None = None
         self.ended_last = 0.0
         self.now = 0.0
-        self._job, self._event = job, event
+        self._event = event
+        self._rows = RowsInOrder(job)
+        self._spill = Spill()
         self._signals: dict[tuple[str, str, str], tuple[Signal, Signal]] = {}  #: of a queue, and of the cluster
-        self._early: dict[int, Row] = {}  #: rows of jobs that wait for those of earlier ones
-        self._next = 0
 
     @property
     def queues(self) -> list[str]:
@@ -122,7 +122,8 @@ class Record:
             self.submitted_first = self.now
         if work.queue not in self.goodput:
             self.goodput[work.queue], self.lost[work.queue] = [0.0] * 3, [0.0] * 3
-            self.waits[work.queue], self.turnarounds[work.queue], self.slowdowns[work.queue] = array("d"), array("d"), array("d")
+            for values in (self.waits, self.turnarounds, self.slowdowns):
+                values[work.queue] = Values(self._spill)
         self.gauges.came(work.queue, work.roles)
         life.state = ""
         self._count(life, "waiting")
@@ -196,10 +197,7 @@ class Record:
 
     def _finish(self, life: Life) -> None:
         self.states[life.work.queue, life.state] += 1
-        self._early[life.number] = row(life, self.now)
-        while self._next in self._early:
-            self._job(self._early.pop(self._next))
-            self._next += 1
+        self._rows.add(life.number, row(life, self.now))
 
 
 def slowdown(turnaround: float, run: float) -> float:

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from string import Template
 from typing import Any
@@ -44,12 +44,12 @@ for (const data of JSON.parse(document.getElementById("charts").textContent)) {
 """
 
 
-def report(summary: Mapping[str, Any], jobs: Columns, series: Columns) -> str:
-    """The file's text; `summary`, `jobs` and `series` are as `columns.py` says, columns as arrays."""
+def report(summary: Mapping[str, Any], jobs: Iterable[Columns], series: Columns) -> str:
+    """The file's text; `summary`, `jobs` and `series` are as `columns.py` says, columns as arrays, jobs in parts one after the other."""
     script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
-    drawn = msgspec.json.encode(charts(jobs, series) if len(jobs["submit"]) else []).decode().replace("<", "\\u003c")
+    drawn = msgspec.json.encode(charts(jobs, series)).decode().replace("<", "\\u003c")
     measured = list(flat(summary["measures"]))
-    title = f"{len(jobs['submit']):,} jobs under {summary.get('policy') or 'the default policy'}"
+    title = f"{summary['measures']['jobs']:,} jobs under {summary.get('policy') or 'the default policy'}"
     return Template(_static("report.html")).substitute(
         title=html.escape(title),
         facts=html.escape("; ".join(_facts(summary))),

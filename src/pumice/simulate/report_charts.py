@@ -5,68 +5,58 @@ A run comes as the columns of `columns.py`, as arrays; NaN is what never happene
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from pumice.simulate.report_jobs import DRAWN_ONE_BY_ONE, Grouped, Part, ReportJobs
 from pumice.simulate.report_series import Columns, ReportSeries
-from pumice.simulate.resampling import Column, bent_points, between, bins, shares_up_to
+from pumice.simulate.resampling import POINTS, Column, bent_points, between, bins, up_to
+from pumice.simulate.spill import Joined, Spill, Values
 
 Chart = dict[str, Any]
-DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold
-COLUMNS = ("queue", "submit", "start", "end", "wait", "slowdown", "cpu", "gpu", "evictions", "lost")  #: of jobs, that all charts read
 MOST_ROWS = 16  #: queues that have a row of their own; the smallest of more are shown together
 MOST_LINES = 8  #: queues that have a line of their own
+FEW = 1024  #: numbers of one queue and size that are in memory
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-REST = "other queues"
 UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
 
 
-def columns_for(jobs: int) -> tuple[str, ...]:
-    """Those of jobs.csv that the charts of so many jobs are made of."""
-    return (*COLUMNS, "job") if jobs <= DRAWN_ONE_BY_ONE else COLUMNS
-
-
 class Shown:
-    """The run's jobs as charts group them."""
+    """The run as charts of so many queues see it."""
 
-    def __init__(self, jobs: Columns, series: ReportSeries, most_queues: int) -> None:
+    def __init__(self, jobs: ReportJobs, series: ReportSeries, most_queues: int) -> None:
         self.jobs = jobs
         self.series = series
-        self.end_s = last_instant(jobs)
-        self.resource = "gpu" if jobs["gpu"].any() else "cpu"  #: in which jobs are measured
-        self.size: Column = jobs[self.resource]
-        names, of, counts = np.unique(jobs["queue"], return_inverse=True, return_counts=True)
-        kept = np.sort(np.argsort(-counts, kind="stable")[: most_queues if len(names) <= most_queues else most_queues - 1])
-        place = np.full(len(names), len(kept))
-        place[kept] = np.arange(len(kept))
-        self.queues = [str(names[index]) for index in kept] + ([REST] if len(kept) < len(names) else [])
-        self.queue_of: Column = place[of]
-        self.ends: Column = np.where(np.isnan(jobs["end"]), self.end_s, jobs["end"])
-        self.edges = bins(min(0.0, float(jobs["submit"].min())), self.end_s)
+        self.parts = Grouped(jobs, most_queues)
+        self.queues = self.parts.queues
+        self.end_s = jobs.end_s
+        self.edges = bins(jobs.first_s, self.end_s)
         self.time = rounded(self.edges[:-1])
 
-    def members(self, queue: int) -> Column:
-        found: Column = np.flatnonzero(self.queue_of == queue)
-        return found
-
-    def sizes(self) -> list[tuple[str, Column]]:
-        """Classes of sizes, each with its jobs."""
-        upper = np.searchsorted(SIZES, self.size)
-        labels = [_size_label(index) for index in range(len(SIZES) + 1)]
-        return [(labels[index], np.flatnonzero(upper == index)) for index in np.unique(upper)]
+    def of_queues(self, amount: Callable[[Part, Column], Any], points: int = POINTS) -> list[Column]:
+        """For each queue so many numbers: what `amount` says of its jobs in a part, summed up over all parts."""
+        rows = [np.zeros(points) for _ in self.queues]
+        for part in self.parts:
+            for queue, row in enumerate(rows):
+                row += amount(part, part.of(queue))
+        return rows
 
 
-def charts(jobs: Columns, series: Columns) -> list[Chart]:
-    told = ReportSeries(series)
+def charts(parts: Iterable[Columns], series: Columns) -> list[Chart]:
+    """None of no jobs."""
+    jobs, told = ReportJobs(parts), ReportSeries(series)
+    if not jobs.count:
+        return []
     rows = Shown(jobs, told, MOST_ROWS)
     lines = rows if len(rows.queues) <= MOST_LINES else Shown(jobs, told, MOST_LINES)
     found = [
         _schedule(rows),
         _allocation(lines),
         _lengths(lines),
-        _waits(lines, "queue", [(name, lines.members(index)) for index, name in enumerate(lines.queues)]),
-        _waits(lines, "size", lines.sizes()),
+        _waits_by_queue(lines),
+        _waits_by_size(lines),
         _waits_grid(rows),
         _slowdown(rows),
         _fairness(lines),
@@ -77,34 +67,35 @@ def charts(jobs: Columns, series: Columns) -> list[Chart]:
 
 
 def _schedule(shown: Shown) -> Chart:
-    jobs = shown.jobs
-    if len(jobs["submit"]) <= DRAWN_ONE_BY_ONE:
-        columns = {
-            "name": [str(name) for name in jobs["job"]],
-            "queue": shown.queue_of.tolist(),
-            "submit": rounded(jobs["submit"]),
-            "start": rounded(jobs["start"]),
-            "end": rounded(jobs["end"]),
-            "note": [f"{count} of its pods were evicted" if count else "" for count in jobs["evictions"].tolist()],
-        }
+    if shown.jobs.count <= DRAWN_ONE_BY_ONE:
         text = "Each bar is a job while it runs; the dotted line before it is its wait."
+        bars = _bars(shown)
         return {
             "kind": "gantt",
             "title": "Schedule by queue",
             "description": text,
             "rows": shown.queues,
-            "bars": columns,
+            "bars": bars,
             "until": shown.end_s,
         }
-    rows = []
-    for index, name in enumerate(shown.queues):
-        of = shown.members(index)
-        sizes = shown.size[of]
-        held = between(jobs["start"][of], shown.ends[of], sizes, shown.edges)
-        wanted = between(jobs["submit"][of], shown.ends[of], sizes, shown.edges)
-        rows.append({"name": name, "held": rounded(held), "wanted": rounded(wanted)})
-    text = f"{UNITS[shown.resource]} that jobs hold, and with them what waiting jobs ask for. Each band has a scale of its own."
+    held = shown.of_queues(lambda part, of: between(part.columns["start"][of], part.ended[of], part.size[of], shown.edges))
+    wanted = shown.of_queues(lambda part, of: between(part.columns["submit"][of], part.ended[of], part.size[of], shown.edges))
+    rows = [
+        {"name": name, "held": rounded(holds), "wanted": rounded(wants)}
+        for name, holds, wants in zip(shown.queues, held, wanted, strict=True)
+    ]
+    text = f"{UNITS[shown.jobs.resource]} that jobs hold, and with them what waiting jobs ask for. Each band has a scale of its own."
     return {"kind": "bands", "title": "Schedule by queue", "description": text, "x": shown.time, "rows": rows, "wide": True}
+
+
+def _bars(shown: Shown) -> Chart:
+    bars: Chart = {"name": shown.jobs.names, "queue": [], "submit": [], "start": [], "end": [], "note": []}
+    for part in shown.parts:
+        bars["queue"] += part.queue_of.tolist()
+        for name in ("submit", "start", "end"):
+            bars[name] += rounded(part.columns[name])
+        bars["note"] += [f"{count:.0f} of its pods were evicted" if count else "" for count in part.columns["evictions"].tolist()]
+    return bars
 
 
 def _allocation(shown: Shown) -> Chart | None:
@@ -120,23 +111,35 @@ def _allocation(shown: Shown) -> Chart | None:
 
 
 def _lengths(shown: Shown) -> Chart:
-    submit = shown.jobs["submit"]
-    started = np.where(np.isnan(shown.jobs["start"]), shown.end_s, shown.jobs["start"])
-    members = [(name, shown.members(index)) for index, name in enumerate(shown.queues)]
-    series = [{"name": name, "y": rounded(between(submit[of], started[of], np.ones(len(of)), shown.edges))} for name, of in members]
+    rows = shown.of_queues(lambda part, of: between(part.columns["submit"][of], part.started[of], np.ones(len(of)), shown.edges))
+    series = [{"name": name, "y": rounded(row)} for name, row in zip(shown.queues, rows, strict=True)]
     return _over_time(shown, "Queue lengths", "Jobs that have not started yet, on average over each interval.", series, shape="stack")
 
 
-def _waits(shown: Shown, by: str, groups: list[tuple[str, Column]]) -> Chart:
-    waits = shown.jobs["wait"]
-    points = bent_points(float(np.nanmax(waits, initial=0.0)))
-    series = [{"name": name, "y": rounded(shares_up_to(waits[of], points))} for name, of in groups]
+def _waits_by_queue(shown: Shown) -> Chart:
+    points = bent_points(shown.jobs.longest_wait_s)
+    rows = shown.of_queues(lambda part, of: up_to(part.columns["wait"][of], points), len(points))
+    return _waits("queue", points, list(zip(shown.queues, rows, strict=True)))
+
+
+def _waits_by_size(shown: Shown) -> Chart:
+    points = bent_points(shown.jobs.longest_wait_s)
+    rows = np.zeros((len(SIZES) + 1, len(points)))
+    for part in shown.parts:
+        sizes = _size_classes(part)
+        for size, row in enumerate(rows):
+            row += up_to(part.columns["wait"][sizes == size], points)
+    return _waits("size", points, [(_size_label(size), row) for size, row in enumerate(rows) if row[-1]])
+
+
+def _waits(by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
+    """Rows of how many waited at most so long; the last point is that of all."""
     return {
         "kind": "lines",
         "title": f"Wait by {by}",
         "description": "The share of jobs that waited at most so long; long waits are drawn closer together.",
         "x": rounded(points),
-        "series": series,
+        "series": [{"name": name, "y": rounded(row / max(1, row[-1]))} for name, row in rows],
         "xFormat": "duration",
         "xScale": "log",
         "yFormat": "percent",
@@ -146,56 +149,74 @@ def _waits(shown: Shown, by: str, groups: list[tuple[str, Column]]) -> Chart:
 
 
 def _waits_grid(shown: Shown) -> Chart:
-    sizes = shown.sizes()
-    waits = shown.jobs["wait"]
-    rows = []
-    for index, name in enumerate(shown.queues):
-        both = [of[shown.queue_of[of] == index] for _, of in sizes]
-        rows.append({"name": name, "values": [round(float(np.percentile(waits[of], 95)), 3) if len(of) else None for of in both]})
+    spill = Spill()
+    waits = [[Values(spill, FEW) for _ in range(len(SIZES) + 1)] for _ in shown.queues]
+    for part in shown.parts:
+        sizes = _size_classes(part)
+        for queue, by_size in enumerate(waits):
+            for size, values in enumerate(by_size):
+                values.extend(part.columns["wait"][(part.queue_of == queue) & (sizes == size)])
+    known = [size for size in range(len(SIZES) + 1) if any(len(by_size[size]) for by_size in waits)]
+    rows = [
+        {"name": name, "values": [_percentile(by_size[size], 95, None) for size in known]}
+        for name, by_size in zip(shown.queues, waits, strict=True)
+    ]
     return {
         "kind": "heat",
         "title": "95th percentile of the wait, by queue and size",
         "description": "The fuller the colour, the longer the wait.",
-        "x": [label for label, _ in sizes],
+        "x": [_size_label(size) for size in known],
         "rows": rows,
         "yFormat": "duration",
     }
 
 
 def _slowdown(shown: Shown) -> Chart:
-    slowdown = shown.jobs["slowdown"]
-    groups = [slowdown[shown.members(index)] for index in range(len(shown.queues))]
-    ended = [group[~np.isnan(group)] for group in groups]
+    spill = Spill()
+    slowdowns = [Values(spill, FEW) for _ in shown.queues]
+    for part in shown.parts:
+        for queue, values in enumerate(slowdowns):
+            found = part.columns["slowdown"][part.of(queue)]
+            values.extend(found[~np.isnan(found)])
     series = [
-        {"name": name, "y": [round(float(np.percentile(group, share)), 3) if len(group) else 0 for group in ended]}
+        {"name": name, "y": [_percentile(values, share, 0) for values in slowdowns]}
         for name, share in (("median", 50), ("95th percentile", 95))
     ]
     text = "Time from submit to end over run time; jobs below 10 s count as 10 s."
     return {"kind": "bars", "title": "Bounded slowdown by queue", "description": text, "labels": shown.queues, "series": series}
 
 
+def _percentile(values: Values, share: float, otherwise: float | None) -> float | None:
+    return round(Joined([values]).percentile(share), 3) if len(values) else otherwise
+
+
+def _size_classes(part: Part) -> Column:
+    found: Column = np.searchsorted(SIZES, part.size)
+    return found
+
+
 def _fairness(shown: Shown) -> Chart | None:
     series: list[Chart] = []
     for _, resource, queue in shown.series.keys("deserved", of_queues=True):
         held, deserved, asked = (shown.series.means(name, resource, queue, shown.edges) for name in ("held", "deserved", "asked"))
-        if resource == shown.resource and held is not None and deserved is not None and len(series) < MOST_LINES:
+        if resource == shown.jobs.resource and held is not None and deserved is not None and len(series) < MOST_LINES:
             due = deserved if asked is None else np.minimum(deserved, asked)
             series.append({"name": queue, "y": rounded(held - due)})
     if not series:
         return None
     least = "less the smaller of what it deserves and what it asks for: below 0 it gets too little."
-    text = f"{UNITS[shown.resource]} that each queue holds, {least}"
+    text = f"{UNITS[shown.jobs.resource]} that each queue holds, {least}"
     return _over_time(shown, "Fairness over time", text, series)
 
 
 def _evictions(shown: Shown) -> Chart | None:
-    evictions, lost = shown.jobs["evictions"], shown.jobs["lost"]
-    if not evictions.any():
+    if not shown.jobs.has_evictions:
         return None
-    members = [shown.members(index) for index in range(len(shown.queues))]
+    evictions = shown.of_queues(lambda part, of: part.columns["evictions"][of].sum(), 1)
+    lost = shown.of_queues(lambda part, of: part.columns["lost"][of].sum(), 1)
     series = [
-        {"name": "evictions", "y": [float(evictions[of].sum()) for of in members]},
-        {"name": "lost pod-hours", "y": [float(lost[of].sum()) / 3600 for of in members]},
+        {"name": "evictions", "y": [float(row[0]) for row in evictions]},
+        {"name": "lost pod-hours", "y": [float(row[0]) / 3600 for row in lost]},
     ]
     text = "Evictions of pods in each queue, and the work that had to be done again: pods times hours."
     return {"kind": "bars", "title": "Evictions and lost work", "description": text, "labels": shown.queues, "series": series}
@@ -219,11 +240,6 @@ def _size_label(index: int) -> str:
         return f"above {SIZES[-1]}"
     below = SIZES[index - 1] + 1 if index else SIZES[0]
     return str(SIZES[index]) if below >= SIZES[index] else f"{below} to {SIZES[index]}"
-
-
-def last_instant(jobs: Columns) -> float:
-    waited = jobs["submit"] + jobs["wait"]
-    return max(1.0, *(float(np.nanmax(column, initial=0.0)) for column in (waited, jobs["end"])))
 
 
 def rounded(values: Column | None) -> list[Any]:

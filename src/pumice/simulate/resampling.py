@@ -37,14 +37,12 @@ def between(begin_s: Column, end_s: Column, amounts: Column, edges: Column) -> C
     jumps = np.concatenate((amounts[came], -amounts[gone]))
     order = np.argsort(times, kind="stable")
     times, jumps = times[order], jumps[order]
-    del order  # of a million jobs these are the greatest arrays that there ever are
     return means(times, np.cumsum(jumps, out=jumps), edges)
 
 
-def shares_up_to(values: Column, points: Column) -> Column:
-    """Of the values, which share is at most each point."""
-    shares: Column = np.searchsorted(np.sort(values), points, side="right") / max(1, len(values))
-    return shares
+def up_to(values: Column, points: Column) -> Column:
+    """How many of the values are at most each point."""
+    return np.searchsorted(np.sort(values), points, side="right")
 
 
 def bent_points(most: float, points: int = 120) -> Column:

@@ -1,0 +1,102 @@
+"""The jobs of a run as the report's charts group them, part by part: a million are never in memory together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from pumice.simulate.report_series import Columns
+from pumice.simulate.resampling import Column
+from pumice.simulate.spill import Spill
+
+DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold
+NUMBERS = ("submit", "start", "end", "wait", "slowdown", "cpu", "gpu", "evictions", "lost")
+REST = "other queues"
+
+
+def columns_for(jobs: int) -> tuple[str, ...]:
+    """Those of jobs.csv that the charts of so many jobs are made of."""
+    return ("queue", *NUMBERS, *(("job",) if jobs <= DRAWN_ONE_BY_ONE else ()))
+
+
+class ReportJobs:
+    """Read once, and looked at as often as there are charts."""
+
+    def __init__(self, parts: Iterable[Columns]) -> None:
+        self.names: list[str] = []  #: of the first, as many as are drawn one by one
+        self.count = 0
+        self.has_gpus = self.has_evictions = False
+        self.first_s = self.longest_wait_s = 0.0
+        self.end_s = 1.0  #: the last instant of which anything is known
+        self.queues: Counter[str] = Counter()
+        self._numbers: dict[str, int] = {}  #: of queues, as they came
+        self._spill, self._parts = Spill(), list[tuple[int, int]]()
+        for part in parts:
+            if len(part["submit"]):
+                self._add(part)
+
+    def _add(self, part: Columns) -> None:
+        count = len(part["submit"])
+        self.names += map(str, part.get("job", ())[: DRAWN_ONE_BY_ONE - len(self.names)])
+        self.count += count
+        self.has_gpus |= bool(part["gpu"].any())
+        self.has_evictions |= bool(part["evictions"].any())
+        self.first_s = min(self.first_s, float(part["submit"].min()))
+        self.longest_wait_s = max(self.longest_wait_s, float(np.nanmax(part["wait"])))
+        self.end_s = max(self.end_s, float(np.nanmax(part["submit"] + part["wait"])), float(np.nanmax(part["end"], initial=0.0)))
+        queues = list(map(str, part["queue"]))
+        self.queues.update(queues)
+        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in queues]
+        columns = np.array([numbers, *(part[name] for name in NUMBERS)], float)
+        self._parts.append((self._spill.add(columns), count))
+
+    def __iter__(self) -> Iterator[tuple[Column, Columns]]:
+        """Parts: the number of each job's queue, in the order of `known_queues`, and the other columns."""
+        for begin, count in self._parts:
+            data = self._spill.read(begin, 8 * count * (1 + len(NUMBERS)))
+            queue, *columns = np.frombuffer(data).reshape(-1, count)
+            yield queue.astype(int), dict(zip(NUMBERS, columns, strict=True))
+
+    @property
+    def resource(self) -> str:
+        """In which jobs are measured."""
+        return "gpu" if self.has_gpus else "cpu"
+
+    @property
+    def known_queues(self) -> list[str]:
+        return list(self._numbers)
+
+
+class Part:
+    """Some of the jobs, in their queues and with their sizes."""
+
+    def __init__(self, columns: Columns, queue_of: Column, size: Column, end_s: float) -> None:
+        self.columns = columns
+        self.queue_of = queue_of
+        self.size = size
+        self.started: Column = np.where(np.isnan(columns["start"]), end_s, columns["start"])
+        self.ended: Column = np.where(np.isnan(columns["end"]), end_s, columns["end"])
+
+    def of(self, queue: int) -> Column:
+        """Which of them are of the queue."""
+        found: Column = np.flatnonzero(self.queue_of == queue)
+        return found
+
+
+class Grouped:
+    """All jobs in so many queues: the smallest of more are one."""
+
+    def __init__(self, jobs: ReportJobs, most_queues: int) -> None:
+        self._jobs = jobs
+        names = sorted(jobs.queues)
+        by_size = sorted(names, key=lambda name: -jobs.queues[name])
+        kept = sorted(by_size[: most_queues if len(names) <= most_queues else most_queues - 1])
+        self.queues = kept + ([REST] if len(kept) < len(names) else [])
+        place = {name: index for index, name in enumerate(kept)}
+        self._place = np.array([place.get(name, len(kept)) for name in jobs.known_queues], int)
+
+    def __iter__(self) -> Iterator[Part]:
+        for queue, columns in self._jobs:
+            yield Part(columns, self._place[queue], columns[self._jobs.resource], self._jobs.end_s)
