@@ -18,6 +18,7 @@ from msgspec import structs
 from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
@@ -89,6 +90,12 @@ def _changed(args: Any, more: dict[str, Any]) -> Any:
     return type(args)(**fields | more)
 
 
+class Unasked(Observer):
+    """Nobody reads why pods found no node."""
+
+    watches = asks_why = False
+
+
 def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """By job: the node, and the cards there."""
     for work in pods:
@@ -97,7 +104,7 @@ def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tupl
         for pod in pods_of(work, created, "volcano", grouped=True):
             cluster.put("Pod", pod)
     placed = {}
-    for bind in cycle(cluster, policy, float(len(pods))).binds:
+    for bind in cycle(cluster, policy, float(len(pods)), observer=Unasked()).binds:
         assert bind.task.job is not None
         cards = bind.annotations.get(ALIBABA_GPU_INDEX, "")
         placed[bind.task.job.name] = bind.node, tuple(map(int, cards.split("-"))) if cards else ()

@@ -90,11 +90,12 @@ class Record:
         if not more:
             return
         key = series, resource, queue
-        if key not in self._signals:
+        signals = self._signals.get(key)
+        if signals is None:
             queues, whole = SeriesKey(series, resource, queue), SeriesKey(series, resource)
-            self._signals[key] = self.series.signal(queues, self.now), self.series.signal(whole, self.now)
-        for signal in self._signals[key]:
-            signal.add(self.now, more)
+            signals = self._signals[key] = self.series.signal(queues, self.now), self.series.signal(whole, self.now)
+        for signal in signals:
+            signal.set(self.now, signal.value + more)
 
     def _count(self, life: Life, state: str) -> None:
         """The job has another state."""

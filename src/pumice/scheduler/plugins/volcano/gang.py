@@ -121,7 +121,8 @@ class Gang(Plugin):
         tried = session.last_try.keys() & job.pending.keys()
         found = sum(1 for uid in tried if session.last_try[uid].status & status.ALLOCATED_ALL)
         missing = job.min_member - (job.ready_count + found)
-        return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(session, job)}"
+        why = fit_error(session, job) if session.observer.asks_why else ""
+        return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {why}"
 
     @staticmethod
     def _enough_subgroups(job: Job, counts: Any) -> bool:
