@@ -15,6 +15,7 @@ from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.scheduler.plugins.kube.taint_toleration import TaintScorer
@@ -146,7 +147,24 @@ def test_other_scorers_must_first_be_found_to_say_the_same_of_all_nodes() -> Non
     assert rule.scans == 1
 
 
-def test_nodes_that_told_apart_otherwise_are_scored() -> None:
+class Silent(Scorer):
+    """Has nothing to say about these pods."""
+
+    normalizes = True
+
+    def prepare(self, task: Task) -> None:
+        return None
+
+
+def test_a_scorer_that_stays_out_of_it_does_not_count() -> None:
+    made = two_nodes(PLAIN)
+    rule = Scanned()
+    (task,) = made.tasks.values()
+    assert Evaluations(made, [], [rule, Silent()]).of(task).best(made.nodes.alive) == 1
+    assert rule.scans == 0
+
+
+def test_nodes_that_other_scorers_tell_apart_are_scored() -> None:
     made = cluster(
         node("a").cpu(3).memory("7Gi"),
         node("b").cpu(5).memory("7Gi").taint("k", effect="PreferNoSchedule"),

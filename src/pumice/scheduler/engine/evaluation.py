@@ -67,7 +67,7 @@ class Common:
         kept: SharedScores,
         bounds: Callable[[tuple[Scorer, ...]], BestByBounds],
     ) -> None:
-        self.cluster, self.asking, self.kept = cluster, asking, kept
+        self.cluster, self.asking, self.kept, self.bounds = cluster, asking, kept, bounds
         #: with their states, but those that read amounts
         self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
         self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
@@ -76,17 +76,6 @@ class Common:
         known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
         self.feasible = FeasibleRows(cluster, known, asking)
         self.static_scores = StaticScores(cluster.nodes, asking)
-        self._make_bounds = bounds
-        self._by_bounds: BestByBounds | None = None
-
-    @property
-    def by_bounds(self) -> BestByBounds | None:
-        """What finds the best node without scores; None while other scorers are not known to say the same of all nodes."""
-        if self._by_bounds is None and self.asking is PLAINLY:
-            others = [rule for rule, _ in self.scorers if not at_each_node(rule)]
-            if all(map(self.static_scores.is_level, others)):
-                self._by_bounds = self._make_bounds(tuple(rule for rule, _ in self.scorers if at_each_node(rule)))
-        return self._by_bounds
 
 
 def at_each_node(rule: Scorer) -> bool:
@@ -286,10 +275,12 @@ class Evaluation:
 
     def _best_by_bounds(self, candidates: Mask) -> int:
         """The same for a task that comes for the first time, if it can be known without scores; else -1."""
-        by_bounds = self._common.by_bounds
-        if by_bounds is None or self._was_scored or len(self.scorers) < len(self._common.scorers):
+        if self._was_scored or self._asking is not PLAINLY:
             return -1
-        row = by_bounds.find(self.template, candidates)
+        for rule, _ in self._other_scorers:
+            if not self._common.static_scores.is_level(rule):
+                return -1
+        row = self._common.bounds(tuple([rule for rule, _ in self._node_scorers])).find(self.template, candidates)
         self._was_scored = row >= 0
         return row
 
