@@ -289,7 +289,7 @@ def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order
     view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     view.list_ends("5")
-    assert view.changed("b", meta("b", 7)) == [Added("b")]
+    assert view.changed("b", meta("b", 7)) == [Added("b", "/b")]
     with pytest.raises(OutOfOrder):
         view.changed("a", meta("a", 6))
 

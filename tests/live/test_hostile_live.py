@@ -24,11 +24,11 @@ def unwilling(cluster: Cluster, name: str, tries: list[float], clock: Any) -> An
     """The cluster's `put`, which fails for pods of this name until `tries` holds None."""
     put = cluster.put
 
-    def instead(kind: str, item: Any) -> None:
+    def instead(kind: str, item: Any, key: str = "") -> None:
         if kind == "Pod" and item.metadata.name == name and None not in tries:
             tries.append(clock.now())
             raise KeyError("a fault of ours")
-        put(kind, item)
+        put(kind, item, key)
 
     return instead
 

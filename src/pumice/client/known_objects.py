@@ -25,10 +25,12 @@ T = TypeVar("T")
 
 class Added(msgspec.Struct, Generic[T], frozen=True):
     object: T
+    key: str  #: "namespace/name", for consumers to keep the same one
 
 
 class Modified(msgspec.Struct, Generic[T], frozen=True):
     object: T
+    key: str
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -133,10 +135,10 @@ class KnownObjects(Generic[T]):
             return []
         self._known[key] = KnownObject(uid, version)
         if known is None:
-            return [Added(item)]
+            return [Added(item, key)]
         if known.uid != uid:
-            return [_deleted(key, known), Added(item)]
-        return [Modified(item)]
+            return [_deleted(key, known), Added(item, key)]
+        return [Modified(item, key)]
 
     def _drop(self, key: str) -> Deleted:
         return _deleted(key, self._known.pop(key))

@@ -56,8 +56,8 @@ class TapedCluster(Cluster):
         self.tape: list[Told] = []
         self._now = now
 
-    def put(self, kind: str, item: Wire) -> None:
-        super().put(kind, item)
+    def put(self, kind: str, item: Wire, key: str = "") -> None:
+        super().put(kind, item, key)
         self.tape.append((self._now(), kind, item))
 
     def remove(self, kind: str, key: str) -> None:

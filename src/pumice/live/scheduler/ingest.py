@@ -34,6 +34,7 @@ from pumice.live.scheduler.raw_objects import RawObject
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import key_of
 
 # Objects that could not be taken in: each is tried again, with pauses that grow, until it can be, is changed, or is gone.
 #
@@ -123,7 +124,7 @@ class Ingest:
         """An object that the model cannot read spoils nothing but itself."""
         self._cluster.clock = self._clock.now()
         try:
-            urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object)
+            urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object, change.key)
         except Exception as error:
             self._passed_over.failed(kind, change, error, self._clock.now())
             return
@@ -139,10 +140,10 @@ class Ingest:
     def next_due(self) -> float:
         return self._passed_over.next_due()
 
-    def _put(self, kind: str, item: Any) -> Urgency:
+    def _put(self, kind: str, item: Any, key: str) -> Urgency:
         match item:
             case Pod():
-                return self._pod(item)
+                return self._pod(item, key)
             case Node():
                 return self._node(item)
             case RawObject(PodGroup() as group, raw):
@@ -158,11 +159,10 @@ class Ingest:
 
     # ---- pods
 
-    def _pod(self, pod: Pod) -> Urgency:
+    def _pod(self, pod: Pod, key: str) -> Urgency:
         cluster = self._cluster
         if self._assumed_pods.is_older(pod):
             return Urgency.NOTHING
-        key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
         if ours and not self._has_pod(pod):
             ours, pod = False, replace(pod, spec=replace(pod.spec, scheduler_name=ANOTHER))
@@ -171,7 +171,7 @@ class Ingest:
             return self._pod_gone(key)
         task = cluster.tasks.get(key)
         before = PodSnapshot.at(task) if task is not None else None
-        cluster.put("Pod", pod)
+        cluster.put("Pod", pod, key)
         task = cluster.tasks[key]
         self._event_translation.pod(before, task)
         if before is None and ours and task.status == status.PENDING:
@@ -260,7 +260,7 @@ class Ingest:
         assert self._share is not None
         is_ours, early = self._share.has_group(group), self._share.early(key)
         for pod in early if is_ours else ():
-            self._pod(pod)
+            self._pod(pod, key_of(pod))
         if not is_ours and key in self._cluster.jobs:
             self._cluster.remove("PodGroup", key)
         return is_ours

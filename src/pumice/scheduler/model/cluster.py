@@ -22,7 +22,7 @@ from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
 from pumice.scheduler.model.sharing import Shared
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.task import Task, key_of
 from pumice.scheduler.model.template import Template
 
 Kept = TypeVar("Kept", bound=Index)
@@ -66,12 +66,12 @@ class Cluster:
 
     # -- events
 
-    def put(self, kind: str, item: Wire) -> None:
-        """Add an object or take over its new form."""
+    def put(self, kind: str, item: Wire, key: str = "") -> None:
+        """Add an object or take over its new form. `key` is a pod's "namespace/name" where somebody keeps it already."""
         self.revision += 1
         match item:
             case Pod():
-                self._put_pod(item)
+                self._put_pod(item, key or key_of(item))
             case PodGroup():
                 self._put_group(item)
             case QueueObject():
@@ -80,8 +80,8 @@ class Cluster:
                 self._put_node(item)
             case _:
                 meta = item.metadata  # type: ignore[attr-defined]
-                key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-                self.objects.setdefault(kind, {})[key] = item
+                name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+                self.objects.setdefault(kind, {})[name] = item
                 self.versions[kind] = self.versions.get(kind, 0) + 1
                 if kind == "PriorityClass":
                     self._rank_all()
@@ -131,10 +131,9 @@ class Cluster:
     def restore(self, pod: Pod) -> None:
         """Take over a pod as it was just read, whatever was assumed of it: our bind or eviction came to nothing."""
         self.revision += 1
-        self._put_pod(pod, certain=True)
+        self._put_pod(pod, key_of(pod), certain=True)
 
-    def _put_pod(self, pod: Pod, *, certain: bool = False) -> None:
-        key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+    def _put_pod(self, pod: Pod, key: str, *, certain: bool = False) -> None:
         task = self.tasks.get(key)
         fresh = status.of_pod(pod)
         if task is not None:
@@ -149,12 +148,11 @@ class Cluster:
             self.with_pod_affinity[template] = None
         if task is None:
             self.sequence += 1
-            task = Task(pod, template, labels, annotations, self.sequence)
-            self.tasks[task.key] = task
+            task = self.tasks[key] = Task(key, pod, template, labels, annotations, self.sequence)
         else:
             self._detach(task)
             self.tasks[key] = task
-            Task.__init__(task, pod, template, labels, annotations, task.number)
+            Task.__init__(task, task.key, pod, template, labels, annotations, task.number)
         self._attach(task, fresh, task.node_name, self._group_of(pod))
 
     def _group_of(self, pod: Pod) -> str:

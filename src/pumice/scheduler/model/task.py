@@ -45,11 +45,9 @@ class Task:
         "disrupted",
         "ended",
         "evicted",
-        "index",
         "job",
         "key",
         "labels",
-        "namespace",
         "node",
         "node_name",
         "nominated",
@@ -62,13 +60,11 @@ class Task:
         "status",
         "template",
         "uid",
-        "zone",
     )
 
-    def __init__(self, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
+    def __init__(self, key: str, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
         meta = pod.metadata
-        self.namespace = template.namespace
-        self.key = f"{self.namespace}/{meta.name}"
+        self.key = key  #: "namespace/name"
         self.uid = meta.identity
         self.template = template
         self.labels = labels
@@ -77,11 +73,9 @@ class Task:
         self.job: Job | None = None
         self.created = meta.created
         self.controller = _controller(pod)
-        self.index = pod_index(meta.name)
         self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
         self.priority = _priority(pod, annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
-        self.zone = revocable_zone(annotations)
         self.status = status.PENDING
         self.evicted = False  #: evicted by the present session: still there, but about to go
         self.node = -1  #: row in the node table, -1 while it has no place or its node is unknown
@@ -109,8 +103,21 @@ class Task:
         return f"<Task {self.key} {status.NAMES[self.status]}>"
 
     @property
+    def namespace(self) -> str:
+        return self.template.namespace
+
+    @property
     def name(self) -> str:
-        return self.key[len(self.namespace) + 1 :]
+        return self.key[len(self.template.namespace) + 1 :]
+
+    @property
+    def index(self) -> int | None:
+        """Its number among the pods of its role, if it has one."""
+        return pod_index(self.name)
+
+    @property
+    def zone(self) -> str:
+        return revocable_zone(self.annotations)
 
     @property
     def pod_priority(self) -> int:
@@ -129,6 +136,11 @@ class Task:
     def at_queue_gate(self) -> bool:
         """Whether nothing but its queue holds it back, as it asked for."""
         return self.template.gates == (QUEUE_GATE,) and QUEUE_GATE in self.annotations
+
+
+def key_of(pod: Pod) -> str:
+    """Returns "namespace/name"."""
+    return f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
 
 
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
