@@ -71,7 +71,7 @@ T = TypeVar("T")
 
 
 def _decode(kind: type, value: Any) -> Any:
-    if kind is Quantity and isinstance(value, str | int | float) and not isinstance(value, bool):
+    if kind is Quantity and type(value) in (str, int, float):
         return quantity(value)
     raise TypeError(f"Expected a quantity, got `{type(value).__name__}`")
 

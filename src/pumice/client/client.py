@@ -21,9 +21,9 @@ import msgspec
 from pumice import __version__
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.access import Access, TimeSource
-from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat
+from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat, not_whole
 from pumice.client.retry import Retry, TokenBucket, perhaps_done
-from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, Page, PatchType
+from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, Page, PatchType, decode
 
 
 class ClientLimits(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class ClientLimits(msgspec.Struct, frozen=True):
 DEFAULT_LIMITS = ClientLimits()
 DEFAULT_RETRY = Retry()
 _JSON = WireFormat(JSON)
-_LIST = WireFormat(zipped=True)
+_LIST = WireFormat(zipped=True, checked=False)  # it is gone through when it is taken apart
 
 
 class _ListMeta(msgspec.Struct):
@@ -108,7 +108,7 @@ class Client:
         query = _selection(scope) | ({"limit": str(limit)} if limit else {})
         path = scope.resource.path(namespace=scope.namespace)
         while True:
-            page = _list.decode(await self._call("GET", _target(path, query), form=_LIST, repeatable=True))
+            page = _page(await self._call("GET", _target(path, query), form=_LIST, repeatable=True), path)
             yield Page(page.items or [], page.metadata.resource_version)
             if not page.metadata.next:
                 return
@@ -174,6 +174,13 @@ class Client:
             if self._may_write is not None and not self._may_write():
                 raise Fenced(f"{method} {target}: not sent, another replica may lead")
             return await self._wire.call(method, target, body, form, self._timeout_s)
+
+
+def _page(body: bytes, path: str) -> _List:
+    try:
+        return decode(_list, body)
+    except msgspec.DecodeError as error:
+        raise not_whole(f"GET {path}", error) from error
 
 
 def _selection(scope: ListScope) -> dict[str, str]:

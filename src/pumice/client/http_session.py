@@ -33,6 +33,7 @@ class WireFormat(Struct, frozen=True):
     content: str = ""
     accept: str = JSON
     zipped: bool = False
+    checked: bool = True  #: whether an answer of JSON is gone through at once, so that one that was cut is tried again
 
 
 PLAIN = WireFormat()
@@ -88,7 +89,7 @@ class HttpSession:
             self._warned(warning)
         if answer.status >= 300:
             raise _refusal(answer)
-        if form.accept.startswith(JSON):
+        if form.checked and form.accept.startswith(JSON):
             return _whole(answer.body, f"{method} {target.partition('?')[0]}")
         return answer.body
 
@@ -146,7 +147,11 @@ def _whole(body: bytes, what: str) -> bytes:
     except RecursionError:
         return shallow(body)
     except msgspec.DecodeError as error:
-        raise NoAnswer(f"{what}: the answer is not JSON: {error}", sent=True) from error
+        raise not_whole(what, error) from error
+
+
+def not_whole(what: str, error: msgspec.DecodeError) -> NoAnswer:
+    return NoAnswer(f"{what}: the answer is not JSON: {error}", sent=True)
 
 
 def _refusal(answer: Answer) -> KubeError:

@@ -6,8 +6,9 @@ are looked for instead, whenever there are twice as many as the last time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import getrefcount, intern
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from msgspec.structs import replace
 
@@ -28,15 +29,21 @@ class Shared:
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
         self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
+        self._latest: Callable[[], Template | None] = lambda: None  #: that the next pod has often, too
         self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less than they
         self._bound = FEW  #: pairs after which those that nobody has are looked for
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
-        key = encode((pod.metadata.namespace, spec, resize_state(pod)))
+        resized, latest = resize_state(pod), self._latest()
+        if latest is not None and resized is None and latest.namespace == pod.metadata.namespace and latest.spec == spec:
+            return latest
+        key = encode((pod.metadata.namespace, spec, resized))
         known = self._templates.get(key)
         if known is None:
             known = self._templates[key] = Template(replace(pod, spec=spec), self._dimensions)
+        if resized is None:
+            self._latest = ref(known)
         return known
 
     def pairs(self, pairs: dict[str, str] | None) -> Pairs:
