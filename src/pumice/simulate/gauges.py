@@ -43,12 +43,11 @@ class Gauges:
         self._read_queues(now)
 
     def _read_fragments(self, now: float) -> None:
-        if self._typical is None:
-            self._typical = TypicalPods(self._kinds)
-        nodes = self.cluster.nodes
         left = left_on_cards(self.cluster)
         if left.any():
-            fragments = self._typical.fragments(nodes.idle[CPU], left)
+            if self._typical is None:
+                self._typical = TypicalPods(self._kinds)
+            fragments = self._typical.fragments(self.cluster.nodes.idle[CPU], left)
             self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, float(fragments.sum()) / WHOLE)
         else:
             self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, 0.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -41,8 +40,13 @@ def _from_the_first(jobs: Iterator[Work]) -> tuple[float | None, Iterator[Work]]
         return None, jobs
     if first.submit < CALENDAR:
         return None, chain([first], jobs)
-    began = first.submit
-    return began, (replace(work, submit=work.submit - began) for work in chain([first], jobs))
+    return first.submit, _since(first.submit, chain([first], jobs))
+
+
+def _since(began: float, jobs: Iterator[Work]) -> Iterator[Work]:
+    for work in jobs:
+        work.submit -= began
+        yield work
 
 
 def nodes(path: str) -> list[Node]:
