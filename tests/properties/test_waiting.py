@@ -191,7 +191,8 @@ def live(seed: int, operations: int, configuration: str = CONFIGURATION) -> Coun
         "shares": ("proportion", "capacity", f"capacity{PAST}"),
         "third": THIRD,
     }
-    chosen |= {"backfill": ("none", "easy", "conservative"), "order": ("shortest-first", "priority")} if configuration is IN_ORDER else {}
+    if configuration is IN_ORDER:
+        chosen |= {"backfill": ("none", "greedy", "easy", "conservative"), "order": ("shortest-first", "priority")}
     text = configuration.format(**{name: random.choice(among) for name, among in chosen.items()})
     policy = read_policy(text, PLUGINS)[0]
     kept, anew, fate = Life(policy, watched=False), Life(policy, watched=True), Fate(random)

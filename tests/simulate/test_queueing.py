@@ -23,6 +23,12 @@ def test_easy_gives_the_room_before_a_promise_once(tmp_path: Path) -> None:
     assert starts(played(swf(tmp_path / "w.swf", jobs), "EASY")[1]) == [0, 0, 10, 4, 15, 15]
 
 
+@pytest.mark.parametrize(("policy", "expected"), [("greedy", [0, 0, 11, 4]), ("EASY", [0, 0, 10, 15]), ("FIFO", [0, 0, 10, 15])])
+def test_a_job_that_fits_overtakes_a_larger_one_unless_that_is_promised_its_room(tmp_path: Path, policy: str, expected: list[int]) -> None:
+    jobs = [*BY_HAND[:3], (2, 2, 7)]
+    assert starts(played(swf(tmp_path / "w.swf", jobs), policy)[1]) == expected
+
+
 def test_in_strict_order_everybody_waits_behind_the_first(tmp_path: Path) -> None:
     summary, rows = played(swf(tmp_path / "w.swf", BY_HAND), "FIFO")
     assert starts(rows) == [0, 0, 10, 15, 15, 21]

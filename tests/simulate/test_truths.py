@@ -161,7 +161,7 @@ PREEMPTING = CONF.replace("reclaim", "preempt, reclaim")
 SHARES = ("volcano", "preempting")  #: a gang above the half of the CPUs that its queue deserves may wait for ever there, as in Volcano
 
 
-@pytest.mark.parametrize("policy", ["volcano", "preempting", "kube-scheduler", "FIFO", "SJF", "EASY", "conservative"])
+@pytest.mark.parametrize("policy", ["volcano", "preempting", "kube-scheduler", "FIFO", "SJF", "greedy", "EASY", "conservative"])
 @given(jobs_of_any_kind)
 @settings(max_examples=8, deadline=None)
 def test_every_job_ends_once_no_node_holds_too_much_and_no_work_is_lost_unseen(

@@ -30,6 +30,7 @@ NAMED = {
     "kube-scheduler": KUBE_DEFAULT,
     "FIFO": _in_order("none"),
     "SJF": _in_order("none", "name: shortest-first"),
+    "greedy": _in_order("greedy"),
     "EASY": _in_order("easy"),
     "conservative": _in_order("conservative"),
     "FGD": _packing("fgd"),

@@ -1,6 +1,8 @@
 """in-order: jobs start in the order in which they came, or in the one that plugins give. The first that does not fit waits, and so does
 everybody behind it.
 
+`backfill: greedy` lets whoever fits start; nobody is promised anything, and small jobs may keep a large one waiting for ever.
+
 `backfill: easy` lets later jobs go before where that does not delay the first: it is promised the earliest instant at which it fits, by the
 times at which running jobs are expected to end, and the nodes that it then takes. A later job starts if it is expected to end before, or
 needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job, and keeps it: a promise may be
@@ -39,7 +41,7 @@ MOST_NAMED = 8  #: nodes, in an event
 
 
 class InOrderArgs(Struct):
-    backfill: Literal["none", "easy", "conservative"] = "none"
+    backfill: Literal["none", "greedy", "easy", "conservative"] = "none"
     default_estimate: str = field(name="defaultEstimate", default="")
     estimates: Literal["told", "history"] = "told"
 
@@ -67,7 +69,7 @@ class InOrder(Action):
             ends = PlannedByHistory
             session.cluster.index(PastRuns)  # it knows what it has seen
         line = Line(session, ends, self.args.unknown)
-        first = line.start_in_order()
+        first = line.start_in_order(strict=self.args.backfill != "greedy")
         if first is None:
             return
         if self.args.backfill == "conservative":
@@ -105,15 +107,15 @@ class Line:
     def _key(self, job: Job) -> Key:
         return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
-    def start_in_order(self) -> Job | None:
-        """The first that does not fit, if there is one. `behind` are all who come after him."""
+    def start_in_order(self, *, strict: bool) -> Job | None:
+        """The first that does not fit and holds the others up, if there is one. `behind` are all who come after him."""
         groups = [alike for alike in self.session.waiting() if self._may_start(alike)]
         for alike in groups:
             if len(alike.members) > 1:
                 alike.members.sort(key=_came)
         turns = Turns(self.session, groups, self._key)
         while (job := turns.pop()) is not None:
-            if not self._start(job) and not self._is_beyond_quota(job):
+            if not self._start(job) and strict and not self._is_beyond_quota(job):
                 self.behind = turns.rest()
                 return job
         return None
