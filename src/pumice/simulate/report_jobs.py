@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from pumice.simulate.report_series import Columns
-from pumice.simulate.resampling import Column
+from pumice.simulate.report_series import Column, Columns
 from pumice.simulate.spill import Spill
 
 DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold

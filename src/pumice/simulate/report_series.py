@@ -1,14 +1,57 @@
-"""The rows of series.csv, found by what they tell."""
+"""Values over time on few points, as a report shows them: step functions, and the rows of series.csv by what they tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pumice.simulate.resampling import Column, means
-
+Column = NDArray[Any]
 Columns = Mapping[str, Column]
+POINTS = 240
+
+
+def bins(begin_s: float, end_s: float, points: int = POINTS) -> Column:
+    """Edges of equal intervals."""
+    return np.linspace(begin_s, max(end_s, begin_s + 1e-9), points + 1)
+
+
+def means(time_s: Column, values: Column, edges: Column) -> Column:
+    """What a step function, which has each value from its time on, is on average in each interval; 0 before its first time."""
+    if not len(time_s):
+        return np.zeros(len(edges) - 1)
+    until = max(float(edges[-1]), float(time_s[-1]))
+    knots = np.concatenate(([min(float(edges[0]), float(time_s[0]))], time_s, [until]))
+    integral = np.zeros(len(knots))
+    steps = np.diff(knots[1:])
+    steps *= values
+    np.cumsum(steps, out=integral[2:])
+    averages: Column = np.diff(np.interp(edges, knots, integral)) / np.diff(edges)
+    return averages
+
+
+def between(begin_s: Column, end_s: Column, amounts: Column, edges: Column) -> Column:
+    """What things of the given amounts come to in each interval on average, each from its begin to its end; NaN is never."""
+    came, gone = ~np.isnan(begin_s), ~np.isnan(end_s) & ~np.isnan(begin_s)
+    times = np.concatenate((begin_s[came], end_s[gone]))
+    jumps = np.concatenate((amounts[came], -amounts[gone]))
+    order = np.argsort(times, kind="stable")
+    times, jumps = times[order], jumps[order]
+    return means(times, np.cumsum(jumps, out=jumps), edges)
+
+
+def up_to(values: Column, points: Column) -> Column:
+    """How many of the values are at most each point."""
+    return np.searchsorted(np.sort(values), points, side="right")
+
+
+def bent_points(most: float, points: int = 120) -> Column:
+    """From 0 to `most`, close together where small."""
+    spread: Column = np.expm1(np.linspace(0, np.log1p(max(most, 1.0)), points))
+    spread[-1] = max(most, 1.0)
+    return spread
 
 
 class ReportSeries:
