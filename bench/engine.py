@@ -15,6 +15,7 @@ from pumice.scheduler.engine.evaluation import Evaluations
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import RowChange
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.placing import MIN_RUN
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated
@@ -46,11 +47,14 @@ def by_runs(made: Cluster, tasks: list[Task]) -> int:
         evaluation = asked.of(run[0])
         evaluation.refresh()
         candidates = evaluation.admitted & evaluation.fits_idle
-        rows = plan(evaluation, candidates, len(run)) if len(run) >= MIN_RUN else iter([evaluation.best(candidates)])
+        is_planned = len(run) >= MIN_RUN
+        rows = plan(evaluation, candidates, len(run)) if is_planned else iter([evaluation.best(candidates)])
         for task, row in zip(run, rows, strict=False):
             task.status = status.ALLOCATED
             task.node = row
             made.nodes.add(task, row)
+            if not is_planned:
+                made.log.append(RowChange(row, task, 1))  # bounds follow it; a plan needs none, each run being the first of its kind
             placed += 1
     return placed
 
@@ -71,7 +75,7 @@ def by_scanning(made: Cluster, tasks: list[Task]) -> int:
     for task in tasks:
         evaluation = Evaluations(made, [PodLimit()], [LeastAllocated()]).of(task)
         evaluation.refresh()
-        row = evaluation.best(evaluation.admitted & evaluation.fits_idle)
+        row = int(evaluation.totals(evaluation.admitted & evaluation.fits_idle).argmax())
         task.status = status.ALLOCATED
         task.node = row
         made.nodes.add(task, row)
