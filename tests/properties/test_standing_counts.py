@@ -145,7 +145,7 @@ def _copy(made: Cluster, into: Cluster) -> Cluster:
         into.put("Node", wire)
     for task in made.tasks.values():
         twin = pod(task.name, task.namespace).having("metadata", "labels", value=dict(task.labels)).build()[1]
-        into.tasks[task.key] = copied = type(task)(twin, task.template, task.labels, task.annotations, task.number)
+        into.tasks[task.key] = copied = type(task)(task.key, twin, task.template, task.labels, task.annotations, task.number)
         if task.template.has_pod_terms:
             into.with_pod_affinity[task.template] = None
         if task.node >= 0:
