@@ -88,8 +88,7 @@ class Questions:
         return tuple([method(job) for method in self.plugins.flat["job_order"]])
 
     def task_key(self, task: Task) -> Key:
-        index = task.index if task.index is not None else -1
-        return (*[method(task) for method in self.plugins.flat["task_order"]], index, task.created, task.number)
+        return (*[method(task) for method in self.plugins.flat["task_order"]], task.index, task.created, task.number)
 
     def sub_job_key(self, subjob: SubJob) -> Key:
         return (*[method(subjob) for method in self.plugins.flat["sub_job_order"]], subjob.match_index, subjob.uid)

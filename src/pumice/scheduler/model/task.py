@@ -111,9 +111,10 @@ class Task:
         return self.key[len(self.template.namespace) + 1 :]
 
     @property
-    def index(self) -> int | None:
-        """Its number among the pods of its role, if it has one."""
-        return pod_index(self.name)
+    def index(self) -> int:
+        """Its number among the pods of its role: the last part of a name of three or more parts; -1 if that is no number."""
+        before, _, last = self.key[len(self.template.namespace) + 1 :].rpartition("-")
+        return int(last) if last.isdigit() and last.isascii() and "-" in before else -1
 
     @property
     def zone(self) -> str:
@@ -151,12 +152,6 @@ def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
     named = ((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims)
     return tuple((ref, name) for ref, name in named if name is not None)
-
-
-def pod_index(name: str) -> int | None:
-    """The last part of a name of three or more parts, if it is a number: `job-role-7` is 7."""
-    before, _, last = name.rpartition("-")
-    return int(last) if last.isdigit() and last.isascii() and "-" in before else None
 
 
 def flag(annotations: Mapping[str, str], labels: Mapping[str, str], key: str, *, default: bool) -> bool:
