@@ -2,7 +2,8 @@
 
 As the peers were measured: pods in gangs created first and the scheduler started then, from its start to the last bind; CPU when nothing
 happens with many running pods; from a restart in that state to the first bind. Beside it the server's own limit: binds that are sent by a
-client that decides nothing. Needs what tests/cluster needs: Go, or the programs in the cache; without them there are no rows.
+client that decides nothing; and the time from submission to the last bind, of a running scheduler and of such a client. Needs what
+tests/cluster needs: Go, or the programs in the cache; without them there are no rows.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from pumice.live.scheduler.process import make_queues
 
 GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000
 RUNNING = 20_000
+SUBMITTED = (2000, 10_000)
 HANDS = 32
 TICKS_S = os.sysconf("SC_CLK_TCK")
 IDLE_S = 30.0
@@ -140,7 +142,11 @@ async def _measure(cluster: RealCluster) -> list[Row]:
         reflector = Reflector(client, ListScope(PODS, namespace), as_dict, watched.take, metadata=dict_metadata)
         following = asyncio.create_task(reflector.run())
         try:
-            return [*await _gang_rows(client, cluster, watched), *await _idle_rows(client, cluster, watched), await _limit(client)]
+            rows = await _gang_rows(client, cluster, watched)
+            submitted = await _submitted(client, cluster, watched)
+            rows += await _idle_rows(client, cluster, watched)
+            rows.append(await _limit(client))
+            return rows + [await _submitted_row(client, count, seconds) for count, seconds in submitted.items()]
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
@@ -160,8 +166,41 @@ async def _gang_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
         process.end()
 
 
+async def _submitted(client: Client, cluster: RealCluster, watched: Watched) -> dict[int, float]:
+    """How long it takes a running scheduler, by number of pods, from the submission of the first to the bind of the last."""
+    process, seconds = Process(pumice(cluster.kubeconfig())), {}
+    try:
+        await asyncio.sleep(3)  # it has read the cluster by then, and has nothing to do
+        for count in SUBMITTED:
+            placed, started = len(watched.placed), time.monotonic()
+            await _gangs(client, "bench", count // MEMBERS, MEMBERS, prefix=f"s{count}-")
+            await watched.until(placed + count)
+            seconds[count] = watched.last_at - started
+        return seconds
+    finally:
+        process.end()
+
+
+async def _submitted_row(client: Client, count: int, seconds: float) -> Row:
+    """Beside a client that binds each pod as soon as it has created it, and decides nothing."""
+
+    async def place(number: int) -> None:
+        pod = _pod(f"bare{count}-{number}", "none")
+        pod["spec"]["schedulerName"] = "nobody"
+        await client.create(PODS, pod, "bench")
+        await _bind(client, pod["metadata"]["name"], number)
+
+    started = time.monotonic()
+    await at_once([lambda number=number: place(number) for number in range(count)])
+    bare_s = time.monotonic() - started
+    counts = {"s by a client that only binds": round(bare_s, 2)}
+    return Row(
+        f"live: {count} pods in gangs of {MEMBERS} from submit to the last bind", 1.1 * bare_s, None, seconds, seconds, counts=counts
+    )
+
+
 async def _idle_rows(client: Client, cluster: RealCluster, watched: Watched) -> list[Row]:
-    standing = GANGS * MEMBERS
+    standing = GANGS * MEMBERS + sum(SUBMITTED)
     await _gangs(client, "bench", (RUNNING - standing) // MEMBERS, MEMBERS, prefix="r", nodes=NODE_COUNT)
     await watched.until(RUNNING)
     await _gangs(client, "bench", 1, 1, prefix="new")
@@ -187,13 +226,14 @@ async def _limit(client: Client) -> Row:
         pod["spec"]["schedulerName"] = "nobody"
     await at_once([lambda p=pod: client.create(PODS, p, "bench") for pod in pods])
 
-    def binding(name: str, node: str) -> dict[str, Any]:
-        return {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
-
-    bodies = [binding(name, f"n{number % NODE_COUNT}") for number, name in enumerate(names)]
     started = time.monotonic()
-    await at_once([lambda b=body: client.create(PODS, b, "bench", name=b["metadata"]["name"], subresource="binding") for body in bodies])
+    await at_once([lambda name=name, number=number: _bind(client, name, number) for number, name in enumerate(names)])
     return rate("live: binds by a bare client, nothing else running", len(names) / (time.monotonic() - started))
+
+
+async def _bind(client: Client, name: str, number: int) -> None:
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": f"n{number % NODE_COUNT}"}}
+    await client.create(PODS, body, "bench", name=name, subresource="binding")
 
 
 def run() -> list[Row]:
