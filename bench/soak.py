@@ -14,7 +14,6 @@ import contextlib
 import logging
 import random
 import signal
-import socket
 import statistics
 import sys
 import tempfile
@@ -33,6 +32,7 @@ from pumice.client.transport import ApiError, ListScope, NoAnswer, PatchType, as
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.process import make_queues
 from tests.live.fault_proxy import FaultProxy
+from tests.ports import free_port
 
 PLACE = "soak"
 NODE_COUNT, NODE_CPU = 40, 16
@@ -135,9 +135,7 @@ class Soak:
         self._made = 0
 
     async def run(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         kubeconfig = folder / "kubeconfig"
         serving = ("-m", "pumice.cluster.apiserver", "--plain", f"--port={port}", f"--event-ttl={EVENT_TTL_S}")
         serving += (f"--data={folder / 'data'}", f"--kubeconfig={kubeconfig}")

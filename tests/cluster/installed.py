@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from realcluster import USERS, RealCluster, free_port
+from realcluster import USERS, RealCluster
 
 from pumice.api.kinds import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/cluster/apiserver/crds"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -26,6 +25,7 @@ from pumice.client.access import Access
 from pumice.client.resolve_access import find
 from pumice.client.tls import Trust, context
 from pumice.live.webhooks.certificates import Authority, private_pem
+from tests.ports import free_port
 
 READY_S = 90.0
 USERS = {
@@ -181,13 +181,6 @@ class RealCluster:
 
     def _last_words(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text(errors="replace")[-3000:]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _end(process: subprocess.Popen[bytes] | None) -> None:

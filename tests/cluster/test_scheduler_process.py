@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from pumice.api.kinds import EVENTS, LEASES, ObjectRef
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.scheduler.config.volcano_conf import DEFAULT
+from tests.ports import free_port
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]
@@ -68,9 +68,7 @@ def test_a_bad_configuration_leaves_the_old_one_in_force_and_is_told(cluster: Re
     async def story(client: Client, namespace: str) -> None:
         conf = tmp_path / "scheduler.conf"
         conf.write_text('actions: "enqueue"\ntiers: []\n')
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
 
         async def page(path: str) -> str:
             return await asyncio.to_thread(lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).read().decode())
