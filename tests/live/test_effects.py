@@ -13,9 +13,12 @@ from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus
 from pumice.live.scheduler.sender import apply_mark
 from pumice.live.scheduler.sent_status import SentStatus, news_at
+from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
+from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict, GroupCondition, GroupEvent, GroupStatus, Pipelined, Waiting
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import PLUGINS
 from pumice.testing import NOW, node, pod, podgroup, queue
 
 N1 = node("n1").has(cpu=4, memory="8Gi", gpu=2).pods(10).build()
@@ -231,3 +234,28 @@ def test_what_was_told_of_a_group_is_forgotten_with_it(cluster: Cluster) -> None
     assert not of(cluster, waits, sent_status).events
     sent_status.forget_group(cluster.jobs["ns/train"].uid)
     assert of(cluster, waits, sent_status).events
+
+
+def test_of_a_gang_whose_pods_are_only_just_coming_nothing_is_said_until_none_has_come_for_a_period() -> None:
+    train = podgroup("train", 3, namespace="ns").queue("default").having("metadata", "uid", value="g")
+    room = node("n1").has(cpu=4, memory="8Gi").pods(10)
+    members = [pod(f"p{number}", "ns").gang("train").asks(cpu=1).build() for number in range(3)]
+    cluster, sent_status = testing.cluster(queue("root"), queue("default"), room, train), SentStatus(1.0)
+    policy, _ = read_policy(DEFAULT, PLUGINS)
+
+    def said(at: float) -> list[str]:
+        asked = of(cluster, cycle(cluster, policy, NOW + at), sent_status, NOW + at)
+        told = [
+            write.status["phase"] + ": " + ", ".join(c["reason"] for c in write.status.get("conditions", [])) for write in groups(asked)
+        ]
+        return [*told, *(mark.reason for mark in asked.marks), *(event.reason for event in asked.events)]
+
+    assert said(0.0) == ["Inqueue: "]
+    cluster.put(*members[0])
+    assert said(0.9) == []
+    assert said(1.8) == []
+    cluster.put(*members[1])
+    assert said(1.9) == []
+    assert said(2.9) == ["Inqueue: NotEnoughResources", *["Unschedulable"] * 2, "FailedScheduling", "FailedScheduling", "Unschedulable"]
+    cluster.put(*members[2])
+    assert len(of(cluster, cycle(cluster, policy, NOW + 3.0), sent_status, NOW + 3.0).binds) == 3

@@ -32,7 +32,7 @@ from pumice.live.scheduler.sent_status import (
 )
 from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.alike import Member
-from pumice.scheduler.framework.decisions import Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Waiting
+from pumice.scheduler.framework.decisions import Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Standing, Waiting
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
@@ -88,20 +88,44 @@ def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T
 
 def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> Decisions:
     """The decisions, without what is told of jobs once more. While writes are being refused everything is looked at."""
-    if decisions.conclusion is None or sent_status.pauses:
+    if decisions.conclusion is None:
         return decisions
-    stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | sent_status.others
+    standings = _without_arriving(decisions.conclusion.standings, sent_status, now)
+    if not sent_status.pauses:
+        stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | sent_status.others
+        standings = _not_quiet(standings, stirred, sent_status, now)
+    unsaid = Decisions()
+    unsaid.tell(replace(decisions.conclusion, standings=standings))
+    return unsaid
+
+
+def _without_arriving(standings: list[Standing], sent_status: SentStatus, now: float) -> list[Standing]:
+    """How jobs stand, without a word that a gang lacks pods which may be only just coming."""
+    told = []
+    for standing in standings:
+        if standing.phase != INQUEUE or not standing.members[0].job.lacks_pods:
+            told.append(standing)
+            continue
+        by_arriving: dict[bool, list[Member]] = {True: [], False: []}
+        for member in standing.members:
+            by_arriving[sent_status.is_arriving(member.job, now)].append(member)
+        if by_arriving[False]:
+            told.append(replace(standing, members=by_arriving[False]))
+        if by_arriving[True]:
+            told.append(replace(standing, members=by_arriving[True], condition=None, pods=[]))
+    return told
+
+
+def _not_quiet(standings: list[Standing], stirred: set[str], sent_status: SentStatus, now: float) -> list[Standing]:
     left = []
-    for standing in decisions.conclusion.standings:
+    for standing in standings:
         words = standing.words
         members = [
             m for m in standing.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, words, sent_status, now)
         ]
         if members:
             left.append(replace(standing, members=members))
-    unsaid = Decisions()
-    unsaid.tell(replace(decisions.conclusion, standings=left))
-    return unsaid
+    return left
 
 
 def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, sent_status: SentStatus, now: float) -> bool:

@@ -100,7 +100,7 @@ class Scheduler:
         self._state = SingleWriter(where)
         self._observer: Observer = CycleTiming(self.metrics)
         self._cycle_observers: list[CycleObserver] = []
-        self._sent_status = SentStatus()
+        self._sent_status = SentStatus(options.period_s)
         self._cycle_timer = CycleTimer(options.period_s)
         self._stirred = asyncio.Event()
         self._failure: BaseException | None = None

@@ -4,6 +4,7 @@
   our write. Until then what the watch shows of that status is older than what we know.
 * Pods: the last condition written, for as long as the pod waits.
 * Writes that are refused: until when they are not asked for again.
+* Gangs that lack pods: when the last pod came. For a period from then nothing is said of it, as more may be only just coming.
 * Events: when a message was told last. One that does not change but in its amounts is told again after growing pauses: who begins to
   watch for it just after it came still sees soon that it holds, and what waits for hours costs next to nothing.
 """
@@ -28,6 +29,7 @@ from pumice.live.scheduler.requests import WriteStatus
 from pumice.scheduler.framework.decisions import GroupStatus
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector
 
@@ -137,6 +139,13 @@ class Message(msgspec.Struct, frozen=True):
     pause_s: float
 
 
+class Arrival(NamedTuple):
+    """When a gang was first met with so many pods."""
+
+    pods: int
+    at: float
+
+
 class Quiet(Struct, frozen=True):
     """Nothing is left to be said of a job, as long as all this is so."""
 
@@ -150,7 +159,9 @@ class Quiet(Struct, frozen=True):
 class SentStatus:
     """Notes of what the server was told, until the watch shows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, period_s: float = 0.0) -> None:
+        self._period_s = period_s
+        self._arrivals: dict[str, Arrival] = {}  #: by job uid, of gangs that lack pods
         self.groups: dict[str, GroupNote] = {}  #: by job uid
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
@@ -224,6 +235,13 @@ class SentStatus:
         last = self._told.get(job_uid, {}).get(reason)
         return inf if last is None else last.told_at + last.pause_s
 
+    def is_arriving(self, job: Job, now: float) -> bool:
+        """Whether the pods that a gang lacks may be only just coming."""
+        last = self._arrivals.get(job.uid)
+        if last is None or job.valid_count > last.pods:
+            last = self._arrivals[job.uid] = Arrival(job.valid_count, now)
+        return now - last.at < self._period_s
+
     def forget_pod(self, uid: str) -> None:
         self.pods.pop(uid, None)
         self.pauses.forget("Pod", uid)
@@ -231,6 +249,7 @@ class SentStatus:
 
     def forget_group(self, job_uid: str) -> None:
         self.groups.pop(job_uid, None)
+        self._arrivals.pop(job_uid, None)
         self.others.discard(job_uid)
         self.pauses.forget("PodGroup", job_uid)
         self.quiet.pop(job_uid, None)

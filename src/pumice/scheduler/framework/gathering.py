@@ -34,12 +34,12 @@ class Gathering:
         self._period_s = period_s
         self._now = now
         self._kept: Kept = cluster.memory.setdefault(MEMORY, Kept())
-        self._kept.incomplete = [uid for uid in self._kept.incomplete if uid in cluster.jobs and _lacks_pods(cluster.jobs[uid])]
+        self._kept.incomplete = [uid for uid in self._kept.incomplete if uid in cluster.jobs and cluster.jobs[uid].lacks_pods]
 
     def let_in(self, job: Job) -> None:
         kept = self._kept
         kept.began, kept.last = min(kept.began, self._now), self._now
-        if _lacks_pods(job):
+        if job.lacks_pods:
             kept.incomplete.append(job.uid)
 
     @property
@@ -59,7 +59,3 @@ class Gathering:
             return self.until
         self._cluster.memory[MEMORY] = Kept()
         return inf
-
-
-def _lacks_pods(job: Job) -> bool:
-    return job.valid_count < job.min_member

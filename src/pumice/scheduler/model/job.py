@@ -203,6 +203,11 @@ class Job:
         return self.ready_count + self.counts[status.PIPELINED] + self.counts[status.PENDING]
 
     @property
+    def lacks_pods(self) -> bool:
+        """Whether there are fewer pods than its minimum."""
+        return self.valid_count < self.min_member
+
+    @property
     def allocated_count(self) -> int:
         return self.ready_count - self.counts[status.SUCCEEDED]
 
