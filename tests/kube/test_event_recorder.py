@@ -187,6 +187,13 @@ def test_events_wait_while_there_is_something_better_to_do_but_not_for_ever() ->
             recorder.tell(happened())
             await until(lambda: len(api.requests) == 2)
             await ended(running)
+            recorder = EventRecorder(client, "volcano", flow=Flow(queue=8, senders=1, patience_s=60.0), busy=lambda: True)
+            running = asyncio.create_task(recorder.run())
+            for message in "abcdef":
+                recorder.tell(happened(message=message))
+            await until(lambda: len(api.requests) == 5)
+            assert not recorder.dropped, "while the queue is half full nobody waits"
+            await ended(running)
 
     async def whole() -> None:
         async with FakeApi() as api:

@@ -189,7 +189,7 @@ class Flow(msgspec.Struct, frozen=True):
     burst: float = 500.0
     tries: int = 12
     pause_s: float = 10.0  #: between tries
-    patience_s: float = 3.0  #: so long an event waits at most while we are busy
+    patience_s: float = 10.0  #: so long an event waits at most while we are busy and the queue is not half full
 
 
 DEFAULT_FLOW = Flow()
@@ -242,7 +242,7 @@ class EventRecorder:
     async def _send_all(self, queue: asyncio.Queue[tuple[EventRecord, float]]) -> None:
         while True:
             what, at = await queue.get()
-            while self._busy() and self._wall() - at < self._flow.patience_s:
+            while self._busy() and self._wall() - at < self._flow.patience_s and self._held * 2 < self._flow.queue:
                 await asyncio.sleep(LOOK_AGAIN_S)
             try:
                 write = self._book.note(what, at)
