@@ -34,7 +34,7 @@ class ForgetfulRosters(Rosters):
 def scanning() -> Iterator[None]:
     """Within this, sessions decide the same in the naive way."""
     with (
-        patch("pumice.scheduler.framework.lasting.Evaluations", Forgetful),
+        patch("pumice.scheduler.framework.rules.Evaluations", Forgetful),
         patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),
         patch.object(Evaluation, "_best_by_bounds", return_value=-1),
         patch("pumice.scheduler.placement.placing.MIN_RUN", NEVER),

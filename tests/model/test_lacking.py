@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pumice.scheduler.model.lacking import absent
 from pumice.testing import cluster, node, pod, podgroup, schedule
 
 
 def test_a_kind_that_a_dump_lacks_is_not_taken_for_empty() -> None:
     made = cluster(node("n"), pod("p"))
-    assert absent(made, "StorageClass", "not found") == "not found"
+    assert made.absent("StorageClass", "not found") == "not found"
     made.lacking = frozenset(["StorageClass"])
     text = "the input has no StorageClasses; say `pumice cycle --from-cluster` or add storageclasses to the dump"
-    assert absent(made, "StorageClass", "not found") == text
+    assert made.absent("StorageClass", "not found") == text
 
 
 def test_a_gang_that_must_stay_together_is_not_told_of_room_where_the_input_lacks_hypernodes() -> None:

@@ -15,8 +15,7 @@ from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.scheduling_queue import Only
-from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.framework.world import NOWHERE, Only, World
 from pumice.scheduler.model.cluster import Cluster
 
 Capture = Callable[["Look"], None]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pumice.api.core import Node
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.world import EVERYBODY, WaitingPods
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

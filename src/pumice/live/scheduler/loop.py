@@ -40,8 +40,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer, Together
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.scheduling_queue import WaitingPods
-from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.framework.world import NOWHERE, WaitingPods, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 

@@ -2,7 +2,7 @@
 
 The pods that may go are in bundles, of which the plugins say which may. They go in order until the gang has places: part by part, each
 with all its pending pods, until it has what it needs. What is chosen on numbers alone (`choice.py`) is tried first; what would
-do is then spared whoever can be (`needed.py`), with every filter asked anew. The cluster is left as it was: a plan is carried
+do is then spared whoever can be (`needed`), with every filter asked anew. The cluster is left as it was: a plan is carried
 out later, or not.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.choice import Places, Victims, Wish, choices, fewest, victims
 from pumice.scheduler.eviction.make_room import Demand, Rooms
-from pumice.scheduler.eviction.needed import needed
 from pumice.scheduler.eviction.offer import Offer
 from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.eviction.victims import needed
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.needed import needed
 from pumice.scheduler.eviction.offer import Offer
-from pumice.scheduler.eviction.victims import held_by
+from pumice.scheduler.eviction.victims import held_by, needed
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.job import Job

@@ -6,17 +6,16 @@ and in which order nodes are tried.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Set
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.make_room import EvictionCandidates, EvictionDryRun, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.make_room import EvictionCandidates, EvictionDryRun, fits_now, is_worth_it, make_room, pipeline_if_it_fits
 from pumice.scheduler.eviction.pick_node import Candidate, cost
-from pumice.scheduler.eviction.put_back import put_back
-from pumice.scheduler.eviction.victims import Budget, PermittedVictims, VictimCache
+from pumice.scheduler.eviction.victims import Budget, PermittedVictims, VictimCache, needed
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.framework.statement import Operation, Statement
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.resources import EPSILON, Mask
 from pumice.scheduler.model.task import Task
 
 
@@ -151,3 +150,41 @@ def in_task_order(session: Session, job: Job) -> list[Task]:
 def task_class(session: Session, task: Task) -> Hashable:
     """Equal for tasks to whom every node and every victim looks the same: where one of them found nothing, the next will not either."""
     return session.evaluation_of(task), task.nominated, task.priority, task.zone
+
+
+# Victims whom nobody needs gone any more are put back: what was cleared for one task of a gang may since have become too much.
+
+Step = tuple[Operation, int]  #: and the row that its task waits on, if it is no eviction
+
+
+def put_back(statement: Statement) -> None:
+    """All that wait in the statement keep their places."""
+    steps = [(operation, operation.task.node) for operation in statement.operations]
+    victims = [operation for operation, _ in steps if operation.action]
+    room = statement.session.nodes.future_idle
+    asked = {(column, row) for operation, row in steps if not operation.action for column, _ in operation.task.template.needs}
+
+    def has_room(victim: Operation) -> bool:
+        needs = victim.task.template.needs
+        return all(amount < room[column, victim.row] + EPSILON for column, amount in needs if (column, victim.row) in asked)
+
+    doubtful = [victim for victim in victims if has_room(victim)]
+    others = set(victims).difference(doubtful)
+    if doubtful:
+        must_go = needed(doubtful, lambda left: _retraced(statement, steps, others.union(left)))
+        _retraced(statement, steps, others.union(must_go))
+
+
+def _retraced(statement: Statement, steps: list[Step], victims: Set[Operation]) -> bool:
+    """Do it all again with only these victims, who go first; whether all who wait find their places good."""
+    session, good = statement.session, True
+    statement.rollback()
+    for operation, _ in steps:
+        if operation in victims:
+            statement.evict(operation.task, operation.action, operation.beneficiary)
+    for operation, row in steps:
+        if not operation.action:
+            task = operation.task
+            good = good and fits_now(session, task, row, session.evaluation(task))
+            statement.pipeline(task, row, evicted=operation.evicted)
+    return good

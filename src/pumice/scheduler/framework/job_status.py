@@ -18,7 +18,6 @@ from pumice.scheduler.framework.statement import LastTry
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
-from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
@@ -69,10 +68,10 @@ def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
         return f"it has no PodGroup; name one in the annotation {GROUP_NAME}, or have Volcano's controllers make one"
     if job.group is None:
         groups = (other.name for other in cluster.jobs.values() if other.group is not None and other.namespace == job.namespace)
-        return absent(cluster, "PodGroup", f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}")
+        return cluster.absent("PodGroup", f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}")
     if job.queue is not None and not job.queue.exists:
         queues = (queue.name for queue in cluster.queues.values() if queue.exists)
-        return absent(cluster, "Queue", f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}")
+        return cluster.absent("Queue", f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}")
     return ""
 
 

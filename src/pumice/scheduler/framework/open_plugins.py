@@ -102,7 +102,7 @@ class OpenPlugins:
 
     @cached_property
     def rules(self) -> tuple[list[Filter], list[Scorer]]:
-        """Filters and scorers. Most sessions go on with those of an earlier one (`lasting.py`)."""
+        """Filters and scorers. Most sessions go on with those of an earlier one (`evaluations_for`)."""
         filters: list[Filter] = [Broken(failure) for failure in self._broken]
         scorers: list[Scorer] = []
         for number, plugin in self._opened.items():

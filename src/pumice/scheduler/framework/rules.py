@@ -1,4 +1,4 @@
-"""The filters and scorers of a policy's plugins, as the engine takes them.
+"""The filters and scorers of a policy's plugins, as the engine takes them, and the evaluations that are made of them.
 
 A plugin gives rules ready-made (`filters`, `scorers`), or defines `filter(task, nodes)` and `score(task, nodes)` over all nodes at
 once, or `filter_node` and `score_node` for one node at a time. The last two forms are wrapped here.
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rule, Scorer
+from pumice.scheduler.engine.evaluation import Evaluations
+from pumice.scheduler.engine.rules import PLAINLY, Filter, Reach, Reason, Refused, Rule, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import WrongAnswer
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.plugin import Plugin
+    from pumice.scheduler.framework.session import Session
 
 
 class _ByTask:
@@ -138,3 +140,36 @@ def _rules(plugin: Plugin, enabled: Callable[[str], bool], whole: str, wrapped: 
             raise WrongAnswer(f"answered {given!r:.60}; it must be a list of rules")
         rules += given
     return rules + [wrap(plugin, getattr(plugin, hook)) for hook, wrap in wrapped.items() if hasattr(plugin, hook) and enabled(hook)]
+
+
+# Evaluations that serve the next sessions as well, so that in each only the nodes are asked again that have changed.
+#
+# What a plugin's rules hold may be of the session that it was opened for; those that `rules_last` hold nothing of it. Evaluations are made
+# anew once a node or another object is another one, and where pods have terms about each other or somebody watches.
+
+MEMORY = "evaluations"  #: its key in the cluster's memory
+
+
+def evaluations_for(session: Session) -> Evaluations:
+    """Those that an earlier session has left, else new ones."""
+    basis, found = session.cluster.memory.pop(MEMORY, (None, None))
+    if basis is None or basis != _basis(session):
+        found = Evaluations(session.cluster, *session.plugins.rules, session.observer.asking)
+    return found  # type: ignore[no-any-return]
+
+
+def leave(session: Session, evaluations: Evaluations) -> None:
+    """The session has closed: what lasts is for those to come."""
+    basis = _basis(session)
+    if basis is not None:
+        evaluations.keep_lasting()
+        session.cluster.memory[MEMORY] = basis, evaluations
+
+
+def _basis(session: Session) -> tuple[Any, ...] | None:
+    """What they depend on besides what stands on nodes; None where they do not last."""
+    cluster = session.cluster
+    is_watched = session.observer.watches or session.observer.asking is not PLAINLY
+    if is_watched or cluster.with_pod_affinity or not (session.policy.rules_last and session.plugins.are_trusted):
+        return None
+    return session.policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width

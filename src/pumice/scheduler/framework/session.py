@@ -20,20 +20,18 @@ from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCond
 from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
-from pumice.scheduler.framework.lasting import leave
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import note, past_eviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.questions import Questions
-from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
-from pumice.scheduler.framework.statement import LastTry, Statement
+from pumice.scheduler.framework.rules import leave
+from pumice.scheduler.framework.statement import LastTry, Operation, Statement
 from pumice.scheduler.framework.topology import Topology
-from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.journal import Operation
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import Mask, Vector
 from pumice.scheduler.model.task import Task

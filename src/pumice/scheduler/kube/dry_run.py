@@ -16,13 +16,13 @@ from msgspec import Struct
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
+from pumice.scheduler.framework.statement import Journal, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.journal import Journal, Operation
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, Rows, Vector
 from pumice.scheduler.model.task import Task

@@ -14,12 +14,12 @@ from pumice.api.meta import DEFAULT_QUEUE, Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
-from pumice.scheduler.model import reservations, status
+from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index, RowChange, RowLog
 from pumice.scheduler.model.job import PENDING, Job, is_shadow, shadow_group
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.queue import KnownPromises, Queue, refresh_promises, withdraw_promises
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
 from pumice.scheduler.model.sharing import Shared
 from pumice.scheduler.model.task import Task, key_of
@@ -59,7 +59,7 @@ class Cluster:
         self.past_usage: dict[tuple[float, HolderOf], PastUsage] = {}  #: told at once as well
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
-        self._promises: reservations.Known = {}  #: of jobs that are alike, as they were found before
+        self._promises: KnownPromises = {}  #: of jobs that are alike, as they were found before
         self._shared = Shared(self.dimensions)  #: among the pods there are
         self._on_unknown_nodes: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
@@ -120,6 +120,13 @@ class Cluster:
 
     def of(self, kind: str) -> dict[str, Any]:
         return self.objects.get(kind, {})
+
+    def absent(self, kind: str, otherwise: str) -> str:
+        """What to say of an object that is not there: `otherwise`, unless the input is a dump that may have been taken without its kind."""
+        if kind not in self.lacking:
+            return otherwise
+        plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
+        return f"the input has no {plural}; say `pumice cycle --from-cluster` or add {plural.lower()} to the dump"
 
     def _put_node(self, node: Any) -> None:
         row = self.nodes.put(node)
@@ -239,7 +246,7 @@ class Cluster:
         self.changed[job.uid] = job
         self._stale.pop(job.uid, None)
         if queue is not None:
-            reservations.withdraw(job)
+            withdraw_promises(job)
             queue.take(job)
             del queue.jobs[job.uid]
             job.queue = None
@@ -408,7 +415,7 @@ class Cluster:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
         for job in self._stale.values():
             if job.queue is not None:
-                reservations.refresh(job, self._promises)
+                refresh_promises(job, self._promises)
         self._stale.clear()
 
     def forget_changes(self) -> None:

@@ -24,7 +24,7 @@ from pumice.api.quantity import integer
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup, PodGroupSpec
 from pumice.scheduler.model import status
-from pumice.scheduler.model.reservations import Promises
+from pumice.scheduler.model.queue import Promises
 from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone

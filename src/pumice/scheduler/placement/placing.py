@@ -20,7 +20,6 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
@@ -201,7 +200,7 @@ class NoDomain(FitErrors):
 
 def shortage(session: Session, tasks: list[Task], limit: int) -> str:
     """What is short for tasks that must stay within a HyperNode of that tier; empty if it is not room."""
-    if unknown := absent(session.cluster, "HyperNode", ""):
+    if unknown := session.cluster.absent("HyperNode", ""):
         return unknown
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
     if not domains:

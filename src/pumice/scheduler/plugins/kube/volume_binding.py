@@ -17,7 +17,6 @@ from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Reject
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
@@ -108,7 +107,7 @@ class BoundVolumes(Filter):
                 return Rejected(reason)
         claims = [claim for _, claim in named if claim is not None]
         if any(not is_bound(claim) and not waits_for_pod(self.cluster, claim) for claim in claims):
-            return Rejected(Reason(absent(self.cluster, "StorageClass", IMMEDIATE), final=True))
+            return Rejected(Reason(self.cluster.absent("StorageClass", IMMEDIATE), final=True))
         return [claim for claim in claims if is_bound(claim)] or None
 
     def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:
@@ -120,7 +119,7 @@ class BoundVolumes(Filter):
                 gone |= ~conflict
             else:
                 conflict |= ~reachable(volume, table) & ~gone
-        why_gone = Reason(absent(self.cluster, "PersistentVolume", GONE), final=True)
+        why_gone = Reason(self.cluster.absent("PersistentVolume", GONE), final=True)
         return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(gone), why_gone)]  # type: ignore[arg-type]
 
 

@@ -19,7 +19,6 @@ from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask, Rows
 from pumice.scheduler.model.task import Task
@@ -102,7 +101,7 @@ def waits_for_pod(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
 def missing(cluster: Cluster, use: ClaimUse) -> Reason:
     if use.made_for_pod:
         return Reason(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"', final=True)
-    return Reason(absent(cluster, "PersistentVolumeClaim", f'persistentvolumeclaim "{use.name}" not found'), final=True)
+    return Reason(cluster.absent("PersistentVolumeClaim", f'persistentvolumeclaim "{use.name}" not found'), final=True)
 
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"

@@ -15,7 +15,6 @@ from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Reject
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.nodes import ABSENT
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
@@ -64,13 +63,13 @@ class VolumeZone(Filter):
         return wanted or None
 
     def _no_volume(self, claim: PersistentVolumeClaim) -> str:
-        return absent(self.cluster, "PersistentVolume", f'persistentvolume "{claim.spec.volume_name}" not found')
+        return self.cluster.absent("PersistentVolume", f'persistentvolume "{claim.spec.volume_name}" not found')
 
     def _why_unbound(self, claim: PersistentVolumeClaim) -> str:
         if not class_name(claim):
             return "PersistentVolumeClaim had no pv name and storageClass name"
         if class_of(self.cluster, claim) is None:
-            return absent(self.cluster, "StorageClass", f'storageclass.storage.k8s.io "{class_name(claim)}" not found')
+            return self.cluster.absent("StorageClass", f'storageclass.storage.k8s.io "{class_name(claim)}" not found')
         return "PersistentVolume had no name"
 
     def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:

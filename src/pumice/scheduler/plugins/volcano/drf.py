@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
-from pumice.scheduler.framework.past_shares import PastUsageArgs, in_words, past_shares
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import COMPLETED, Job
-from pumice.scheduler.model.past_usage import user_of
+from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, user_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector, dominant_share
 from pumice.scheduler.model.task import Task
@@ -191,7 +190,7 @@ class Drf(Plugin):
         super().open(session)
         self._total = session.total
         self._tree: Tree | None = None
-        self._past = past_shares(session, self.args, user_of)
+        self._past = past_shares(session.cluster, self.args, user_of, session.now)
         self._shares: dict[bytes, float] = {}  #: by what is held, as a sum or as a vector: many jobs hold the same
 
     def tells_apart(self, job: Job) -> str:

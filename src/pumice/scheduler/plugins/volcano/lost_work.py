@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from pumice.scheduler.framework.past_evictions import at_risk_s, gpus, ran_s, seconds
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
-from pumice.scheduler.model.lost_work import at_risk_s, gpus, ran_s, seconds
 from pumice.scheduler.model.task import Task
 
 HOUR_S = 3600.0

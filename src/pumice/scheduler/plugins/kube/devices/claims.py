@@ -17,7 +17,6 @@ from pumice.api.meta import LabelSelectorRequirement, Metadata
 from pumice.api.pod import Container, NodeSelector, NodeSelectorTerm, PodSpec
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.pools import Offered
@@ -141,7 +140,7 @@ def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
         key = f"{task.namespace}/{name}"
         claim = cluster.of("ResourceClaim").get(key)
         if claim is None:
-            return Reason(absent(cluster, "ResourceClaim", f'resourceclaim "{name}" not found'), final=True)
+            return Reason(cluster.absent("ResourceClaim", f'resourceclaim "{name}" not found'), final=True)
         reason = _unusable(claim, task, made_for_pod=key not in found.shareable)
         if reason is not None:
             return reason

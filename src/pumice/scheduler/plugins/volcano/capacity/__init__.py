@@ -20,12 +20,11 @@ from msgspec import field
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.eviction.victims import victim_order
 from pumice.scheduler.framework.hooks import Vote
-from pumice.scheduler.framework.past_shares import PastUsageArgs, in_words, past_shares
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.past_usage import queue_of
+from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, queue_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector, fits
 from pumice.scheduler.model.task import Task
@@ -49,7 +48,7 @@ class Capacity(Plugin):
         super().open(session)
         self._accounts = tree(session.queues) if self.hierarchy else flat(session.queues, session.total)
         self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
-        self._past = past_shares(session, self.args, queue_of)
+        self._past = past_shares(session.cluster, self.args, queue_of, session.now)
         if self._past:
             for account in self._accounts.values():
                 own = self._past.mean(f"queue {account.queue.name}")
