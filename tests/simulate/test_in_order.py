@@ -9,11 +9,11 @@ import pytest
 from pumice.api.annotations import ESTIMATE, USER
 from pumice.api.times import rfc3339
 from pumice.scheduler.actions.in_order import InOrder, InOrderArgs
-from pumice.scheduler.actions.past_runs import PastRuns
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Action, PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.placement.past_runs import PastRuns
 from pumice.scheduler.plugins.packing.rule import PackingArgs
 from pumice.scheduler.plugins.volcano.dot_product import DotProduct
 from pumice.scheduler.registry import PLUGINS

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.answers.life_table import LifeTable, Watched
-from pumice.scheduler.actions.past_runs import ENOUGH, LATEST, without_numbers
+from pumice.scheduler.placement.past_runs import ENOUGH, LATEST, without_numbers
 from pumice.simulate.objects import object_name, total_of
 from pumice.simulate.work import Work
 

@@ -24,8 +24,6 @@ from typing import Literal
 from msgspec import Struct, field
 
 from pumice.api.times import duration, rfc3339
-from pumice.scheduler.actions.past_runs import PastRuns, owner_of, without_numbers
-from pumice.scheduler.actions.timetable import FIRST_STEP_S, PlannedByHistory, PlannedEnds, PodSet, Promise, Timetable, places
 from pumice.scheduler.framework.alike import Alike, Turns, apart
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
@@ -34,8 +32,10 @@ from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.resources import EPSILON
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
+from pumice.scheduler.placement.past_runs import PastRuns, owner_of, without_numbers
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.timetable import FIRST_STEP_S, PlannedByHistory, PlannedEnds, PodSet, Promise, Timetable, places
 
 MOST_NAMED = 8  #: nodes, in an event
 

@@ -13,7 +13,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from pumice.scheduler.actions.past_runs import PastRuns
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
@@ -21,6 +20,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table, cells
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.past_runs import PastRuns
 
 FIRST_STEP_S = 60.0  #: of the time given to a job that outlives its estimate; each further step is twice as long
 
