@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pumice.simulate.report import duration, flat, report
-from pumice.simulate.report_series import between, means
+from pumice.simulate.report_data import between, means
 from tests.page.runs import run_of
 from tests.page.tab import Tab
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pumice.simulate.inputs import Source
+from pumice.simulate.inputs import Source, nodes_of_pools
 from pumice.simulate.policies import read_policy
-from pumice.simulate.pools import nodes_of_pools
 from pumice.simulate.run import Scenario, Summary, as_objects, simulate
 from pumice.simulate.simulated_cluster import Habits
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.simulate.inputs import Source, source
-from pumice.simulate.pools import nodes_of_pools
+from pumice.simulate.inputs import Source, nodes_of_pools, source
 from tests.simulate.playing import played
 
 POD = "spec: {schedulerName: volcano, containers: [{name: m, image: m, resources: {requests: {cpu: 2}}}]}\n"

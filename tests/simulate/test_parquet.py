@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pumice.cli.simulate import simulate
-from pumice.simulate.frame import read_frame
+from pumice.simulate.outputs import read_frame
 
 PAGE = "nodes: 1x1cpu\njobs:\n- {name: '7', arrivals: {at: [0, 5]}, run: 10s, request: {cpu: 1}, user: 12}\n"
 

@@ -1,9 +1,53 @@
 """Workloads in files, decided by the scheduler that runs in production, on a simulated clock.
 
 `simulated_cluster.py` is the heap of events; one file reads one format (`formats/`); `record.py` writes down what happens,
-`measures.py` counts what came out, `outputs.py` writes it. `simulate()` is the same for notebooks.
+`measures.py` counts what came out, `outputs.py` writes it. `simulate` and `compare` are the words of the command line, for notebooks.
 """
 
-from pumice.simulate.notebook import Simulation, compare, simulate
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pumice.simulate import columns
+from pumice.simulate.compare import ComparedRun, table
+from pumice.simulate.compare import compare as play_all
+from pumice.simulate.outputs import Frame, frame_of
+from pumice.simulate.run import Summary
 
 __all__ = ["Simulation", "compare", "simulate"]
+
+
+class Simulation(NamedTuple):
+    """What came out."""
+
+    summary: Summary
+    jobs: Frame  #: see columns.JOBS
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.summary["measures"]
+        return found
+
+
+def simulate(
+    workload: str, *, cluster: str | None = None, nodes: str | None = None, policy: str = "volcano", seed: int = 0, out: str | None = None
+) -> Simulation:
+    """`workload` and `cluster` are FORMAT:FILE, `nodes` is such as 300x8gpu. Raises InputError."""
+    rows: list[tuple[Any, ...]] = []
+    summary = ComparedRun(workload, cluster, nodes, policy, seed).play(out, rows)
+    return Simulation(summary, frame_of(columns.JOBS, rows))
+
+
+def compare(
+    workload: str,
+    policies: Iterable[str],
+    *,
+    cluster: str | None = None,
+    nodes: str | None = None,
+    seeds: int = 1,
+    processes: int | None = None,
+) -> list[dict[str, Any]]:
+    """A row a measure and policy, as `pumice compare -o json` has them."""
+    works = [ComparedRun(workload, cluster, nodes, policy, seed) for policy in policies for seed in range(seeds)]
+    return table(play_all(works, processes=processes))

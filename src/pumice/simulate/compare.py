@@ -7,16 +7,17 @@ goes on where it was. Results do not depend on the number of processes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from pumice.simulate.dask import played_on_dask
+from pumice.api.errors import InputError
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
@@ -158,3 +159,34 @@ def _at(summary: Summary, path: tuple[str, ...]) -> float | None:
     for step in path:
         value = value.get(step)
     return value if value is None else float(value)
+
+
+# Simulations on a Dask cluster, where the package distributed is installed.
+
+PATIENCE_S = 10  #: for the scheduler to answer
+
+
+class Playable(Protocol):
+    """A simulation in words."""
+
+    def play(self) -> dict[str, Any]: ...
+
+
+P = TypeVar("P", bound=Playable)
+
+
+def played_on_dask(works: Sequence[P], address: str) -> Iterator[tuple[P, dict[str, Any]]]:
+    """As they are done. Raises InputError."""
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        told = "needs the package distributed; install it, or leave this out for the cores of this machine"
+        raise InputError(told, where="--dask") from None
+    try:
+        client = distributed.Client(address, timeout=PATIENCE_S)
+    except (OSError, ValueError) as error:
+        raise InputError(f"nobody answers at {address}: {error}", where="--dask") from None
+    with client:
+        futures = {client.submit(work.play, pure=False): work for work in works}
+        for future in distributed.as_completed(futures):
+            yield futures[future], future.result()

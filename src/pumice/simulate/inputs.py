@@ -1,4 +1,4 @@
-"""Which file is read how: `FORMAT:FILE`, as the command line names workloads and clusters."""
+"""Which file is read how: `FORMAT:FILE`, as the command line names workloads and clusters; and nodes in shorthand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError, did_you_mean
-from pumice.simulate.pools import nodes_of_pools
+from pumice.api.structs import convert
 from pumice.simulate.work import Workload
 
+MANY = "100000"  #: pods of a node of which nothing is said: workloads count processors, not pods
 FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes", "recording")
 
 
@@ -54,3 +55,13 @@ def nodes_from(cluster: str | None, nodes: str | None) -> list[Node] | None:
     if cluster:
         return source(cluster, "--cluster").nodes()
     return nodes_of_pools(nodes) if nodes else None
+
+
+def nodes_of_pools(text: str) -> list[Node]:
+    """Nodes in shorthand, as `pumice up --nodes` reads it: `300x8gpu`, `4x1cpu,2x8gpu:64cpu`. Raises InputError."""
+    from pumice.cluster.nodes.node_agent import nodes_of, pools_of  # comes with a whole control plane, which few simulations need
+
+    pools = pools_of(text)
+    if "pods" not in text:
+        pools = [pool._replace(allocatable=pool.allocatable | {"pods": MANY}) for pool in pools]
+    return [convert(node, Node) for node in nodes_of(pools)]

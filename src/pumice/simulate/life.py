@@ -1,9 +1,12 @@
-"""A job in a simulation: what of it runs since when, how much is left, what was lost."""
+"""A job in a simulation: what of it runs since when, how much is left, what was lost, and why it waits."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
+from pumice.scheduler.framework.decisions import Conclusion, Decisions, Waiting
+from pumice.scheduler.model.job import Job
 from pumice.simulate.objects import Amounts, amounts_of, object_name, total_of
 from pumice.simulate.work import Work
 
@@ -78,3 +81,46 @@ class Life:
         """Seconds of the run that an eviction now does not undo."""
         every = self.work.checkpoint
         return (now - run.began) // every * every if every else 0.0
+
+
+# Why jobs wait, as the last cycle that had something to say of them said.
+#
+# Jobs that wait alike are told of together, and what is said of one of them is looked up when he starts.
+
+
+class Reasons:
+    """Why jobs waited. `lives` are those of the pods that there are, by uid."""
+
+    def __init__(self, lives: Mapping[str, Life]) -> None:
+        self._lives = lives
+        self._last: Conclusion | None = None
+
+    def take(self, decisions: Decisions) -> None:
+        """What a cycle says."""
+        assert decisions.conclusion is not None
+        before, self._last = self._last, decisions.conclusion
+        if self._last is before:
+            return
+        for waiting in self._last.refused:
+            self._write(waiting)
+        for standing in self._last.standings:
+            if not standing.pods:
+                for member in standing.members:
+                    self._keep(member.job, before)
+            elif len(standing.members) == 1:
+                self._write(standing.last_word(standing.members[0]))
+        for waiting in self._last.stranded:
+            self._write(waiting)
+
+    def settle(self, job: Job | None) -> None:
+        """The job waits no more, or nobody will look at it again."""
+        if job is not None:
+            self._keep(job, self._last)
+
+    def _keep(self, job: Job, said: Conclusion | None) -> None:
+        self._write(said.last_word(job) if said is not None else None)
+
+    def _write(self, word: Waiting | None) -> None:
+        life = self._lives.get(word.task.uid) if word is not None else None
+        if word is not None and life is not None and life.start is None:
+            life.reason = word.message

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heappush, heappushpop
 from typing import Protocol
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.gauges import Gauges, counted
 from pumice.simulate.life import Life
-from pumice.simulate.longest import Longest
 from pumice.simulate.objects import Amounts, amounts_of
-from pumice.simulate.rows_in_order import Row, RowsInOrder
 from pumice.simulate.series import Series, SeriesKey, Signal
-from pumice.simulate.spill import Spill, Values
+from pumice.simulate.spill import Row, RowsInOrder, Spill, Values
 
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown
+LONGEST = 10  #: waits that are told
 STATES = ("waiting", "running")
 
 Sink = Callable[[Row], None]
@@ -33,6 +33,23 @@ class Placed(Protocol):
 
 def _ignore(row: Row) -> None:
     """Nobody wants it."""
+
+
+class Longest:
+    """Of all jobs that it is told of, the ten that waited longest; of equal ones those that came first."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Life]] = []
+
+    def add(self, life: Life, wait: float) -> None:
+        entry = (wait, -life.number, life)
+        if len(self._heap) < LONGEST:
+            heappush(self._heap, entry)
+        else:
+            heappushpop(self._heap, entry)
+
+    def __iter__(self) -> Iterator[tuple[Life, float]]:
+        return iter([(life, wait) for wait, _, life in sorted(self._heap, reverse=True)])
 
 
 class Record:

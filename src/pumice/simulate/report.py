@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from pumice.simulate.report_charts import charts
-from pumice.simulate.report_series import Columns
+from pumice.simulate.report_data import Columns
 
 HEADLINES = {
     "wait.p50": "median wait",

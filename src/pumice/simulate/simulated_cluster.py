@@ -24,9 +24,8 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.simulate.life import Life, Run
+from pumice.simulate.life import Life, Reasons, Run
 from pumice.simulate.objects import class_name, group_of, instant_text, pods_of, priority_class, queue
-from pumice.simulate.reasons import Reasons
 from pumice.simulate.record import Record
 from pumice.simulate.work import Work
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from math import ceil, floor
 from tempfile import TemporaryFile
 from typing import IO, Any
 from weakref import finalize
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[Any]
+Row = tuple[Any, ...]
 BLOCK = 8192  #: numbers that are written together
 AT_ONCE = 1 << 16  #: numbers that are worked on together
 DIGIT = 16  #: bits
@@ -141,3 +144,48 @@ class Joined:
         below = floor(place)
         low, high = self.ranked(below), self.ranked(min(below + 1, self.count - 1))
         return float(np.percentile((low, high), 100 * (place - below)))
+
+
+# Rows that come in any order, and go in that of their numbers, from 0 on.
+#
+# Those that are early wait, a few in memory, the others on disk: one job that runs for a month holds up no more than the file.
+
+MOST_KEPT = 4096
+_PLACE = struct.Struct("<QQ")  #: where a row is, and how long; nothing is written at 0
+
+
+class RowsInOrder:
+    """`sink` is given each row as soon as all before it have gone."""
+
+    def __init__(self, sink: Callable[[Row], None]) -> None:
+        self._sink = sink
+        self._next = 0
+        self._kept: dict[int, Row] = {}
+        self._written = 0  #: how many wait on disk
+        self._rows, self._places = Spill(), Spill()
+
+    def add(self, number: int, row: Row) -> None:
+        if number == self._next:
+            self._go(row)
+            while (following := self._take(self._next)) is not None:
+                self._go(following)
+        elif len(self._kept) < MOST_KEPT:
+            self._kept[number] = row
+        else:
+            data = msgspec.msgpack.encode(row)
+            self._places.put(_PLACE.size * number, _PLACE.pack(self._rows.add(data), len(data)))
+            self._written += 1
+
+    def _go(self, row: Row) -> None:
+        self._sink(row)
+        self._next += 1
+
+    def _take(self, number: int) -> Row | None:
+        """The row of this number, if it waits."""
+        row = self._kept.pop(number, None)
+        if row is None and self._written:
+            begin, length = _PLACE.unpack(self._places.read(_PLACE.size * number, _PLACE.size).ljust(_PLACE.size, b"\0"))
+            if length:
+                self._written -= 1
+                row = msgspec.msgpack.decode(self._rows.read(begin, length), type=tuple)
+        return row

@@ -21,7 +21,7 @@ from pumice.api.volcano import Queue
 from pumice.simulate.arriving import Instants, instants_of, rate, seconds
 from pumice.simulate.draws import draw_of
 from pumice.simulate.faults import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
-from pumice.simulate.pools import nodes_of_pools
+from pumice.simulate.inputs import nodes_of_pools
 from pumice.simulate.work import Work, Workload, role
 
 TOP = ("duration", "nodes", "queues", "jobs", "faults")

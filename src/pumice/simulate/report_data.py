@@ -1,15 +1,18 @@
-"""The jobs of a run as the report's charts group them, part by part: a million are never in memory together."""
+"""What the report's charts are made of: jobs, grouped part by part, for a million are never in memory together; and values over time."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pumice.simulate.report_series import Column, Columns
 from pumice.simulate.spill import Spill
 
+Column = NDArray[Any]
+Columns = Mapping[str, Column]
 DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold
 NUMBERS = ("submit", "start", "end", "wait", "slowdown", "cpu", "gpu", "evictions", "lost")
 REST = "other queues"
@@ -99,3 +102,74 @@ class Grouped:
     def __iter__(self) -> Iterator[Part]:
         for queue, columns in self._jobs:
             yield Part(columns, self._place[queue], columns[self._jobs.resource], self._jobs.end_s)
+
+
+# Values over time on few points, as a report shows them: step functions, and the rows of series.csv by what they tell.
+
+POINTS = 240
+
+
+def bins(begin_s: float, end_s: float, points: int = POINTS) -> Column:
+    """Edges of equal intervals."""
+    return np.linspace(begin_s, max(end_s, begin_s + 1e-9), points + 1)
+
+
+def means(time_s: Column, values: Column, edges: Column) -> Column:
+    """What a step function, which has each value from its time on, is on average in each interval; 0 before its first time."""
+    if not len(time_s):
+        return np.zeros(len(edges) - 1)
+    until = max(float(edges[-1]), float(time_s[-1]))
+    knots = np.concatenate(([min(float(edges[0]), float(time_s[0]))], time_s, [until]))
+    integral = np.zeros(len(knots))
+    steps = np.diff(knots[1:])
+    steps *= values
+    np.cumsum(steps, out=integral[2:])
+    averages: Column = np.diff(np.interp(edges, knots, integral)) / np.diff(edges)
+    return averages
+
+
+def between(begin_s: Column, end_s: Column, amounts: Column, edges: Column) -> Column:
+    """What things of the given amounts come to in each interval on average, each from its begin to its end; NaN is never."""
+    came, gone = ~np.isnan(begin_s), ~np.isnan(end_s) & ~np.isnan(begin_s)
+    times = np.concatenate((begin_s[came], end_s[gone]))
+    jumps = np.concatenate((amounts[came], -amounts[gone]))
+    order = np.argsort(times, kind="stable")
+    times, jumps = times[order], jumps[order]
+    return means(times, np.cumsum(jumps, out=jumps), edges)
+
+
+def up_to(values: Column, points: Column) -> Column:
+    """How many of the values are at most each point."""
+    return np.searchsorted(np.sort(values), points, side="right")
+
+
+def bent_points(most: float, points: int = 120) -> Column:
+    """From 0 to `most`, close together where small."""
+    spread: Column = np.expm1(np.linspace(0, np.log1p(max(most, 1.0)), points))
+    spread[-1] = max(most, 1.0)
+    return spread
+
+
+class ReportSeries:
+    """Columns of series.csv by key. A key is series, resource, queue."""
+
+    def __init__(self, series: Columns) -> None:
+        names, code = [], np.zeros(len(series["time"]), np.int64)
+        for column in ("series", "resource", "queue"):
+            values, of = np.unique(series[column], return_inverse=True)
+            names.append([str(value) for value in values])
+            code = code * max(1, len(values)) + of
+        order = np.argsort(code, kind="stable")
+        codes, begins = np.unique(code[order], return_index=True)
+        places = np.unravel_index(codes, [max(1, len(values)) for values in names])
+        keys = [tuple(values[index] for values, index in zip(names, place, strict=True)) for place in zip(*places, strict=True)]
+        rows = np.split(order, begins[1:])
+        self._of = {key: (series["time"][found], series["value"][found]) for key, found in zip(keys, rows, strict=False)}
+
+    def keys(self, name: str, *, of_queues: bool) -> list[tuple[str, str, str]]:
+        return [key for key in self._of if key[0] == name and bool(key[2]) == of_queues]
+
+    def means(self, name: str, resource: str, queue: str, edges: Column) -> Column | None:
+        """On average in each interval; None if it is not told."""
+        found = self._of.get((name, resource, queue))
+        return None if found is None else means(*found, edges)
