@@ -7,8 +7,9 @@ late, the first to start are those that wait briefly. The fewer independent ones
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TypeVar
 
@@ -17,6 +18,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from pumice.answers.life_table import LifeTable
+from pumice.api.core import FORECAST, Event, ObjectReference
+from pumice.api.meta import Metadata, Wire
+from pumice.api.times import instant_or, rfc3339
 from pumice.scheduler.model.cluster import Cluster
 
 T = TypeVar("T")
@@ -109,3 +113,28 @@ def independent(instants: NDArray[np.float64], ratios: NDArray[np.float64]) -> f
 def past_forecasts(cluster: Cluster) -> PastForecasts:
     known: PastForecasts = cluster.memory.setdefault(MEMORY, PastForecasts())
     return known
+
+
+# Past forecasts as events tell them, for those who read the state of a scheduler from a file.
+
+_WORDS = re.compile(r"expected within (?P<latest>\d+) s(?:, started after (?P<waited>\d+) s)?")
+
+
+def forecast_events(cluster: Cluster) -> Iterator[Event]:
+    """What is remembered, as others can take it in."""
+    for number, each in enumerate(past_forecasts(cluster)):
+        namespace, _, name = each.job.partition("/")
+        came = f", started after {each.started - each.at:.0f} s" if each.started is not None else ""
+        about = ObjectReference(kind="PodGroup", name=name, namespace=namespace)
+        message = f"expected within {each.latest_s:.0f} s{came}"
+        yield Event(Metadata(f"forecast-{number}", namespace), about, FORECAST, message, rfc3339(each.at))
+
+
+def take_in_forecasts(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> None:
+    """Take in what these objects tell."""
+    known = past_forecasts(cluster)
+    for _, item in items:
+        if isinstance(item, Event) and item.reason == FORECAST and (match := _WORDS.fullmatch(item.message)):
+            at, about = instant_or(item.last_timestamp, item.metadata.created), item.involved_object
+            started = at + float(match["waited"]) if match["waited"] else None
+            known.keep(PastForecast(f"{about.namespace}/{about.name}", at, float(match["latest"]), started))

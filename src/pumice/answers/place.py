@@ -1,17 +1,19 @@
-"""Those who have a place: why here, what the alternatives scored, and who makes them leave."""
+"""Those who have a place: why here, what the alternatives scored, who makes them leave; and those who were evicted of late."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from pumice.answers.answer import Scored, Why
-from pumice.answers.evicted import of_pods
 from pumice.answers.look import rehearse_alone
 from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import waiter
+from pumice.answers.subject import SHORT, Subject, waiter
+from pumice.api.times import rfc3339
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Evict
+from pumice.scheduler.framework.past_evictions import PastEviction, past_evictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model import status
@@ -19,6 +21,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 BEST = 5  #: so many nodes are shown
+LATEST = 10  #: so many evictions are
 
 
 def running(cluster: Cluster, policy: Policy, now: float, world: World, name: str, tasks: list[Task]) -> Why:
@@ -84,3 +87,23 @@ def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
     if total >= best[0].total:
         return f"the best of {len(table.feasible)} nodes for it also now (score {total:g})"
     return f"which was chosen when it was placed; now {best[0].node} would be better (score {best[0].total:g} against {total:g})"
+
+
+# Who was evicted of late, and why.
+
+
+def of_pods(cluster: Cluster, tasks: Iterable[Task], job: str = "") -> tuple[PastEviction, ...]:
+    """Of these pods, those that had their names before them, and others of the job; the last ones."""
+    keys = {task.key for task in tasks}
+    return tuple(each for each in past_evictions(cluster) if each.pod in keys or (job and each.job == job))[-LATEST:]
+
+
+def gone_pod(cluster: Cluster, subject: str) -> Why | None:
+    """The answer for a pod that is no longer there because it was evicted."""
+    kind, _, name = subject.partition("/")
+    key = name if "/" in name else f"default/{name}"
+    evictions = tuple(each for each in past_evictions(cluster) if each.pod == key)[-LATEST:]
+    if SHORT.get(kind, kind) != "pod" or key in cluster.tasks or not evictions:
+        return None
+    last = evictions[-1]
+    return Why(str(Subject("pod", key)), "was evicted", text=f"at {rfc3339(last.at)}, because of {last.words}", evictions=evictions)

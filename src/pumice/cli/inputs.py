@@ -214,9 +214,9 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     told_evictions.remember(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
-        from pumice.answers import told_forecasts  # answers are not for those who only schedule
+        from pumice.answers.past_forecasts import take_in_forecasts  # answers are not for those who only schedule
 
-        told_forecasts.remember(cluster, objects.items)
+        take_in_forecasts(cluster, objects.items)
     memory.settle()
     return cluster, policy
 

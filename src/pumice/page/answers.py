@@ -24,8 +24,8 @@ import msgspec
 
 from pumice.answers import why
 from pumice.answers.eta import eta
+from pumice.answers.lint import RULES, Rule, worst_first
 from pumice.answers.lint.finding import Finding
-from pumice.answers.lint.lint import RULES, Rule, worst_first
 from pumice.answers.text import what_then
 from pumice.answers.whatif import whatif
 from pumice.api.errors import InputError

@@ -1,6 +1,46 @@
-"""What is wrong, or will do other than meant, in a configuration, in queues, in what a cluster holds: findings with consequence and fix."""
+"""What is wrong, or will do other than meant, in a configuration, in queues, in what a cluster holds: findings with consequence and fix.
 
+A rule is a function that looks at cluster and policy and yields findings; `RULES` are all, in the order in which they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pumice.answers.lint import configuration, objects, queues
 from pumice.answers.lint.finding import Finding, Level
-from pumice.answers.lint.lint import RULES, lint
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model.cluster import Cluster
 
-__all__ = ["RULES", "Finding", "Level", "lint"]
+__all__ = ["RULES", "Finding", "Level", "Rule", "lint", "worst_first"]
+
+Rule = Callable[[Cluster, Policy, float, World], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    configuration.unheard_voters,
+    configuration.idle_actions,
+    configuration.idle_plugins,
+    configuration.order_of_actions,
+    configuration.rivals,
+    configuration.gangs_unkept,
+    queues.beyond_the_cluster,
+    queues.contradictions,
+    queues.trees,
+    queues.shut_with_jobs,
+    queues.unreclaimable,
+    objects.powerless_priorities,
+    objects.blocking_budgets,
+    objects.never_fits,
+    objects.unheeded_topologies,
+)
+RANK = {level: number for number, level in enumerate(Level)}
+
+
+def lint(cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE) -> list[Finding]:
+    """Errors first. The cluster is afterwards as it was."""
+    return worst_first(finding for rule in RULES for finding in rule(cluster, policy, now, world))
+
+
+def worst_first(found: Iterable[Finding]) -> list[Finding]:
+    return sorted(found, key=lambda finding: RANK[finding.level])

@@ -3,7 +3,7 @@ evicted of late, and what became of forecasts."""
 
 from __future__ import annotations
 
-from pumice.answers import told_forecasts
+from pumice.answers.past_forecasts import forecast_events
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Wire
 from pumice.api.structs import API_VERSIONS, encode
@@ -15,7 +15,7 @@ from pumice.scheduler.model.cluster import Cluster
 def dump(cluster: Cluster, configuration: str) -> bytes:
     """A List of objects as JSON, and the configuration as Volcano's ConfigMap."""
     bodies = [_body(kind, item) for kind, item in Snapshot(cluster).objects()]
-    bodies += [_body("Event", event) for told in (told_evictions, told_forecasts) for event in told.as_events(cluster)]
+    bodies += [_body("Event", event) for told in (told_evictions.as_events, forecast_events) for event in told(cluster)]
     if configuration:
         meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
         data = {CONFIG_MAP_KEYS[0]: configuration}
