@@ -12,12 +12,11 @@ from pumice.answers import Why, why
 from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.times import rfc3339
-from pumice.cluster.told_evictions import as_events, remember
-from pumice.live.scheduler.dump import dump
+from pumice.cluster.recording.snapshot import dump
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.past_evictions import past_evictions
+from pumice.scheduler.framework.past_evictions import eviction_events, past_evictions, take_in_evictions
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, priority_class
 from pumice.testing.scene import NOW, policy
@@ -88,11 +87,11 @@ def test_what_the_scheduler_tells_in_events_is_read_as_it_was_meant() -> None:
             message=record.message,
             involved_object=replace(event.involved_object, kind=record.regarding.kind, name=record.regarding.name),
         )
-        for event in as_events(made)
+        for event in eviction_events(made)
         for record in told
     ]
     assert [event.involved_object.kind for event in events] == ["Pod", "PodGroup"]
-    remember(other, [("Event", event) for event in events])
+    take_in_evictions(other, [("Event", event) for event in events])
     assert past_evictions(other) == past_evictions(made)
 
 
@@ -117,6 +116,6 @@ def test_conditions_of_a_pod_that_leaves_tell_it() -> None:
     leaving = (
         pod("low-0").on("n1").having("metadata", "deletionTimestamp", value=rfc3339(NOW)).having("status", "conditions", value=[condition])
     )
-    remember(made, [leaving.build()])
+    take_in_evictions(made, [leaving.build()])
     assert past_evictions(made)[0].words == BECAUSE
     assert past_evictions(made)[0].permitted_by == ("priority", "gang", "conformance")

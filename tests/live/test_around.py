@@ -16,13 +16,13 @@ from aiohttp import web
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
 from pumice.cluster.offline import complete
+from pumice.cluster.recording.snapshot import dump
 from pumice.http.head import is_loopback
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.exposition import Counter, Gauge, Histogram, render
 from pumice.live.lifecycle import Json, Logfmt, insights, probes
 from pumice.live.scheduler import world
-from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.process import Reloader
 from pumice.live.scheduler.world import UsageFailure, fetch
 from pumice.scheduler.config.volcano_conf import DEFAULT

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pumice.answers.past_forecasts import past_forecasts
+from pumice.answers.past_forecasts import forecast_events, past_forecasts
 from pumice.api.annotations import ESTIMATE
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.times import rfc3339
 from pumice.cli.main import cli
+from pumice.cluster.recording.snapshot import dump
 from pumice.live.scheduler import forecasts
-from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.forecasts import Forecasts
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
@@ -62,7 +62,7 @@ def test_what_becomes_of_jobs_that_wait_is_seen_and_shown(tmp_path: Path) -> Non
             assert first.ratio(0.0) > 5
             await until(lambda: [each.job for each in known] == ["default/waits", "default/later"], within_s=700)
             making.cancel()
-            (tmp_path / "state.json").write_bytes(dump(scheduler.cluster, ""))
+            (tmp_path / "state.json").write_bytes(dump(scheduler.cluster, "", forecast_events(scheduler.cluster)))
 
     run(story(), 6 * 3600)
     listing = json.loads((tmp_path / "state.json").read_text())

@@ -6,7 +6,7 @@ bound yet, is no bound, as that may come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +16,10 @@ from pumice.answers.answer import Because, Headline
 from pumice.answers.look import Look, look
 from pumice.answers.nodes import NodesFor
 from pumice.answers.room import Missing
+from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Waiter, find, who_waits
+from pumice.api.meta import Metadata, Wire
+from pumice.cluster.offline import complete
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
@@ -158,3 +161,45 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     largest = f"the largest, {roomiest[1]}, would hold {roomiest[0]} ({short} short)"
     text = f"its {wanted} pods must be in one HyperNode of tier {limit} or lower; {largest}"
     return Headline(Because.TOPOLOGY, text, str(wanted), str(roomiest[0]), str(short)), f"a gang of {roomiest[0]} would fit"
+
+
+# Can what somebody is about to submit ever run? The scheduler's state holds its pods for a moment, and is afterwards as it was.
+#
+# A claim that is not there is no bound: it may come next.
+
+
+def newcomers(items: Iterable[tuple[str, Wire]], cluster: Cluster) -> list[tuple[str, Wire]]:
+    """The objects as a cluster's server would complete them, and nothing that is there already."""
+    classes = [("PriorityClass", each) for each in cluster.of("PriorityClass").values()]
+    new = list(items)
+    given = {(kind, _metadata(item).name) for kind, item in new}
+    return [(kind, item) for kind, item in complete([*classes, *new]) if (kind, _metadata(item).name) in given]
+
+
+def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> list[Fit]:
+    """Of each PodGroup, and of each pod that is in none, among objects that the cluster already holds."""
+    subjects = []
+    for kind, item in items:
+        key = f"{_metadata(item).namespace or 'default'}/{_metadata(item).name}"
+        if kind == "PodGroup":
+            subjects.append(f"podgroup/{key}")
+        elif kind == "Pod" and ((job := cluster.tasks[key].job) is None or job.group is None):
+            subjects.append(f"pod/{key}")
+    return [fits(cluster, policy, now, subject) for subject in subjects]
+
+
+def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> str:
+    """Why they can never run, in few words. Empty if they can, or if it cannot be told."""
+    with Sketch(cluster) as sketch:
+        for kind, item in newcomers(items, cluster):
+            sketch.put(kind, item)
+        found = bounds(items, cluster, policy, now)
+    for fit in found:
+        if fit.bound is not None and fit.bound.because is not Because.VOLUME:
+            return fit.words
+    return ""
+
+
+def _metadata(item: Wire) -> Metadata:
+    made: Metadata = item.metadata  # type: ignore[attr-defined]
+    return made

@@ -1,4 +1,4 @@
-"""Spans of time as kubectl prints them: 45s, 2m30s, 5h, 3d4h, 2y."""
+"""Instants and durations as Kubernetes and Go write them, in seconds; spans of time as kubectl prints them: 45s, 2m30s, 5h, 3d4h, 2y."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TypeVar
-
-# Instants and durations as Kubernetes and Go write them, in seconds.
 
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}

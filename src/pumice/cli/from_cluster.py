@@ -9,10 +9,10 @@ from pumice.api.manifests import Objects, read_stream
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, ListScope
-from pumice.cluster.told_evictions import REASONS
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
+from pumice.scheduler.framework.past_evictions import EVICTION_REASONS
 
-EVICTIONS = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in REASONS]
+EVICTIONS = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in EVICTION_REASONS]
 CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
 
 

@@ -19,11 +19,11 @@ from pumice.api.errors import InputError
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
-from pumice.cluster import told_evictions
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
+from pumice.scheduler.framework.past_evictions import take_in_evictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 
@@ -212,7 +212,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             cluster.put(kind, item)
         except Exception as error:
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
-    told_evictions.remember(cluster, objects.items)
+    take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
         from pumice.answers.past_forecasts import take_in_forecasts  # answers are not for those who only schedule
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from pumice.answers import compare
 from pumice.answers import whatif as whatif_of
 from pumice.answers.changes import Change
+from pumice.answers.fits import newcomers
 from pumice.answers.requests import Drain, MoreObjects, QueueField
-from pumice.answers.submitted import newcomers
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
 from pumice.cli.inputs import Inputs, input_options, load, load_policy

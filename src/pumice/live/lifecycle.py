@@ -230,3 +230,17 @@ def _probe(question: Callable[[], str]) -> Handler:
         return Response.text(wrong or "ok", 500 if wrong else 200)
 
     return answer
+
+
+class FaultLog:
+    """Faults of ours in what is done beside the cycles: nothing else is stopped by one, and each is logged once."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._told: set[str] = set()
+
+    def exception(self, error: Exception, message: str, *arguments: object) -> None:
+        fault = f"{type(error).__name__}: {error}"
+        if fault not in self._told:
+            self._told.add(fault)
+            self._log.error(message, *arguments, exc_info=error)

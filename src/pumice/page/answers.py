@@ -26,13 +26,14 @@ from pumice.answers import why
 from pumice.answers.eta import eta
 from pumice.answers.lint import RULES, Rule, worst_first
 from pumice.answers.lint.finding import Finding
+from pumice.answers.past_forecasts import forecast_events
 from pumice.answers.text import what_then
 from pumice.answers.whatif import whatif
 from pumice.api.errors import InputError
 from pumice.api.times import instant, rfc3339
+from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response
-from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.files import UNCACHED, packed
 from pumice.page.policy import written
@@ -175,7 +176,7 @@ class Expected:
             return None
         self._waited, self._written_s = waiting, now_s
         is_small = len(cluster.tasks) + len(cluster.nodes) <= MOST_FORETOLD
-        return dump(cluster, written(self._scheduler.policy)) if waiting and is_small else b""
+        return dump(cluster, written(self._scheduler.policy), forecast_events(cluster)) if waiting and is_small else b""
 
 
 def _spent_s() -> float:

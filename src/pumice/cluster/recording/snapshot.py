@@ -13,10 +13,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE
+from pumice.api.core import Event
+from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Condition, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
+from pumice.api.structs import API_VERSIONS, encode
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup
+from pumice.scheduler.framework.past_evictions import eviction_events
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job, is_shadow
@@ -117,3 +121,23 @@ def _conditions(task: Task) -> Iterator[Condition]:
         yield Condition("PodScheduled", "True", last_transition_time=rfc3339(task.placed_at))
     if task.disrupted:
         yield Condition("DisruptionTarget", "True", "PreemptionByScheduler")
+
+
+# The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, its assumptions included, whom it has
+# evicted of late, and what became of forecasts.
+
+
+def dump(cluster: Cluster, configuration: str, events: Iterable[Event] = ()) -> bytes:
+    """A List of objects as JSON, with evictions of late and these events, and the configuration as Volcano's ConfigMap."""
+    bodies = [_body(kind, item) for kind, item in Snapshot(cluster).objects()]
+    bodies += [_body("Event", event) for event in (*eviction_events(cluster), *events)]
+    if configuration:
+        meta = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+        data = {CONFIG_MAP_KEYS[0]: configuration}
+        bodies.append(encode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}))
+    return b'{"apiVersion":"v1","kind":"List","items":[\n' + b",\n".join(bodies) + b"\n]}\n"
+
+
+def _body(kind: str, item: Wire) -> bytes:
+    """The object, told what it is."""
+    return b'{"apiVersion":"%b","kind":"%b",%b' % (API_VERSIONS[kind].encode(), kind.encode(), encode(item)[1:])

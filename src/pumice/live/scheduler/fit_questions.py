@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.answers.submitted import never_fits
+from pumice.answers.fits import never_fits
 from pumice.api.errors import InputError
 from pumice.api.kinds import JOBS, group_of
 from pumice.api.manifests import Manifest

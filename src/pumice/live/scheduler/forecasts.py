@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 
 from pumice.answers.past_forecasts import past_forecasts, some_of
-from pumice.live.scheduler.fault_log import FaultLog
+from pumice.live.lifecycle import FaultLog
 from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job

@@ -13,8 +13,8 @@ from collections import Counter
 from pumice.answers.fits import fits
 from pumice.answers.why import why
 from pumice.client.events import EventRecord
+from pumice.live.lifecycle import FaultLog
 from pumice.live.scheduler.effects import about_group
-from pumice.live.scheduler.fault_log import FaultLog
 from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job, is_shadow

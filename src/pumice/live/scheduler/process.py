@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice import __version__, memory
+from pumice.answers.past_forecasts import forecast_events
 from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.api.meta import ROOT_QUEUE
@@ -27,11 +28,11 @@ from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.cluster.recording.files import Bounds
+from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, probes, told_to_end, while_leading
 from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
-from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.fit_questions import PATH, FitQuestions
 from pumice.live.scheduler.forecasts import Forecasts
 from pumice.live.scheduler.headlines import Headlines
@@ -353,7 +354,7 @@ class Replica:
         configuration = self._settings.configuration()
         if self._scheduler is None:
             return dump(Cluster(), configuration)
-        return await self._scheduler.look(lambda cluster: dump(cluster, configuration))
+        return await self._scheduler.look(lambda cluster: dump(cluster, configuration, forecast_events(cluster)))
 
     def _begin_state(self) -> None:
         self._writing = asyncio.ensure_future(self._write_state())
