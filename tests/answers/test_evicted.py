@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from pumice.answers import Why, why
 from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
+from pumice.api.core import Event, ObjectReference
+from pumice.api.meta import Metadata
 from pumice.api.times import rfc3339
 from pumice.cluster.recording.snapshot import dump
 from pumice.live.scheduler.effects import effects
@@ -119,3 +121,10 @@ def test_conditions_of_a_pod_that_leaves_tell_it() -> None:
     take_in_evictions(made, [leaving.build()])
     assert past_evictions(made)[0].words == BECAUSE
     assert past_evictions(made)[0].permitted_by == ("priority", "gang", "conformance")
+
+
+def test_an_event_of_a_group_that_names_no_pod_tells_nothing() -> None:
+    made = contested()
+    about = ObjectReference(kind="PodGroup", name="low", namespace="default")
+    take_in_evictions(made, [("Event", Event(Metadata("e", "default"), about, "Evict", "made room", rfc3339(NOW)))])
+    assert past_evictions(made) == ()
