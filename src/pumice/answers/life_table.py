@@ -10,7 +10,8 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pumice.scheduler.model.arrays import NDArray
 
 LEAST_S = 600.0  #: a job of which nothing is known has run, or is taken to have run, at least so long
 LONGER = 1.0  #: so many more, who outlive everybody, stand for what has not been seen

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from pumice.answers.life_table import LifeTable
 from pumice.api.core import FORECAST, Event, ObjectReference
 from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant_or, rfc3339
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 
 T = TypeVar("T")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pumice import __version__, memory
+from pumice import __version__, lean_numpy, memory
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.tables import complain
 
@@ -111,9 +110,10 @@ def completion(context: click.Context, shell: str) -> None:
 def main() -> None:
     """Wrong input ends with one line and exit code 2."""
     memory.collect_seldom()
+    lean_numpy.install()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
     try:
-        short = SHORT.get(Path(sys.argv[0]).name, ())
+        short = SHORT.get(sys.argv[0].rpartition(os.sep)[2], ())
         code = cli.main(args=[*short, *sys.argv[1:]], prog_name="pumice", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:

@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.errors import InputError
+from pumice.scheduler.model.arrays import NDArray
 from pumice.simulate import columns
 from pumice.simulate.report import report
 from pumice.simulate.report_data import columns_for

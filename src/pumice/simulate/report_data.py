@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pumice.scheduler.model.arrays import NDArray
 from pumice.simulate.spill import Spill
 
 Column = NDArray[Any]

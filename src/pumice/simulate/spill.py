@@ -13,7 +13,8 @@ from weakref import finalize
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+
+from pumice.scheduler.model.arrays import NDArray
 
 Column = NDArray[Any]
 Row = tuple[Any, ...]

@@ -12,10 +12,10 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.scheduler.engine.rules import Scorer, weighted
 from pumice.scheduler.engine.view import all_of
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.template import Template

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.scheduler.engine.rules import Asking, Filter, Reach
 from pumice.scheduler.engine.view import View, touched
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask, Rows
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.scheduler.model import status
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, Vector

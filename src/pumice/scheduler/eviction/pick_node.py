@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.resources import Rows
 from pumice.scheduler.model.task import Task
 

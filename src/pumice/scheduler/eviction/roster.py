@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.scheduler.eviction.make_room import Eligible
 from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance, safe_ones
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.volcano import HyperNode as HyperNodeObject
 from pumice.api.volcano import HyperNodeMember
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.quantity import Quantity, format_bytes, format_milli, in_words
+from pumice.scheduler.model.arrays import NDArray
 
 Vector: TypeAlias = NDArray[np.float64]
 Sum: TypeAlias = NDArray[np.int64]  #: [low and high, r] a vector that is kept from cycle to cycle, by additions and subtractions

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from pumice.scheduler.model import status
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.resources import MOST_OF_ONE, Dimensions, Rows, Sum, Vector, as_sum, as_vector
 from pumice.scheduler.model.task import Task
 

@@ -11,13 +11,13 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from pumice.api.annotations import BIND_COMPLETED, OLD_STORAGE_CLASS, SELECTED_NODE
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
 from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask, Rows

@@ -12,7 +12,6 @@ from zlib import crc32
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
@@ -20,6 +19,7 @@ from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.packing.cards import NOTHING, Ask, Cards

@@ -11,12 +11,12 @@ from collections.abc import Hashable, Iterable
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.job import COMPLETED, Job
 from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, user_of
 from pumice.scheduler.model.queue import Queue

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from pumice.api.devices import ResourceClaim
 from pumice.api.structs import encode
 from pumice.scheduler.engine.evaluation import LastUsed
 from pumice.scheduler.model import status
+from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task

@@ -1,0 +1,43 @@
+"""NumPy as a program needs it: without the texts of its documentation and its types for checkers.
+
+Both are made when NumPy is imported, and take a quarter of that time. While it is imported, modules stand in for them in which every name
+is a type; afterwards whoever asks for one of them imports the real one. Programs alone do so: as a library we leave NumPy as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+
+UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars", "numpy._typing")
+
+
+def install() -> None:
+    """Before NumPy is imported."""
+    if "numpy" not in sys.modules:
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != "numpy":
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(name, spec.loader.path)
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        for name in UNREAD:
+            stand_in = sys.modules[name] = ModuleType(name)
+            vars(stand_in)["__getattr__"] = lambda _: list
+        try:
+            super().exec_module(module)
+        finally:
+            for name in UNREAD:
+                del sys.modules[name]
