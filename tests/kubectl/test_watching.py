@@ -155,7 +155,7 @@ def test_a_service_account_gets_a_token_that_works(kubectl: Kubectl) -> None:
     host = ("--server", kubectl.running.url, "--insecure-skip-tls-verify", "--kubeconfig=/dev/null", f"--token={token}")
     assert "system:serviceaccount:default:robot" in kubectl("auth", "whoami", *host)
     kubectl("get", "pods", *host)
-    assert "Forbidden" in kubectl.refused("delete", "pods", "--all", *host)
+    assert "Forbidden" in kubectl.refused("delete", "pod", "any", *host)
     assert "logged in" in kubectl.refused("get", "pods", *host[:-1], "--token=wrong")
 
 
