@@ -22,9 +22,9 @@ from binaries import program
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pumice.client.access import Access
+from pumice.client.certificates import Authority, private_pem
 from pumice.client.resolve_access import find
 from pumice.client.tls import Trust, context
-from pumice.live.webhooks.certificates import Authority, private_pem
 from tests.ports import free_port
 
 READY_S = 90.0

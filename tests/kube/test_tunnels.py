@@ -14,11 +14,11 @@ from aloop import run, until
 
 from pumice.api.kinds import PODS
 from pumice.client.access import Access, Fixed
+from pumice.client.certificates import Authority
 from pumice.client.client import Client
 from pumice.client.retry import Backoff, Retry
 from pumice.client.tls import KeyPair, Trust
 from pumice.client.transport import ListScope, NoAnswer
-from pumice.live.webhooks.certificates import Authority
 
 QUICK = Retry(2, Backoff(0.001, 0.01))
 HEAD = b"HTTP/1.1 200 OK\r\n"

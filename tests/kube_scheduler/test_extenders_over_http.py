@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from pumice.client.certificates import Authority
 from pumice.http.connection import Answer
 from pumice.live.scheduler.extenders import HttpExtender
 from pumice.live.scheduler.http_world import HttpWorld
-from pumice.live.webhooks.certificates import Authority
 from pumice.scheduler.framework.cycle import cycle
 from tests.dripping import dripping
 from tests.kube_scheduler.stage import KUBE_DEFAULT, NOW, Outcome, cluster, machine, play, policy, standing, waiting

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.replica_flags import options, tell_of
 from pumice.cli.scheduler import NOT_NEEDED, OWN, Configuration, ring_of, settings_of
+from pumice.client.certificates import Authority
 from pumice.live.scheduler.options import Sharding
 from pumice.live.scheduler.process import SchedulerSettings
-from pumice.live.webhooks.certificates import Authority
 
 DOCUMENTED = (
     "master kubeconfig ca-cert-file tls-cert-file tls-private-key-file scheduler-name scheduler-conf schedule-period "

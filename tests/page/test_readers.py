@@ -17,11 +17,11 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import Kind
 from pumice.cli.scheduler import page_at
 from pumice.client.access import Access, Fixed
+from pumice.client.certificates import Authority
 from pumice.client.client import Client
 from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
 from pumice.live.scheduler.process import Beside
-from pumice.live.webhooks.certificates import Authority
 from pumice.page import readers
 from pumice.page.readers import Readers
 from pumice.page.server import PageServer

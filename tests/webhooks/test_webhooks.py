@@ -12,11 +12,12 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.cli.main import cli
 from pumice.cli.webhooks import hooks_of, rules_of
+from pumice.client.certificates import Authority
 from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
 from pumice.live.lifecycle import WallClock
 from pumice.live.webhooks import server
-from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, Authority, ClusterSecret
+from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served

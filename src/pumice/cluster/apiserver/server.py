@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import datetime
 import ipaddress
 import random
 import secrets
@@ -30,6 +29,7 @@ from pathlib import Path
 import yaml
 
 from pumice.api.errors import InputError
+from pumice.client.certificates import Authority
 from pumice.cluster.apiserver import tls
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
@@ -154,7 +154,7 @@ class Server:
         tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
         self._rest = RestHandler(self.store, AccessControl(self.store, tokens), log_source)
         self.token = tokens.admin_token
-        self._authority: tls.Pair | None = None
+        self._authority: Authority | None = None
         self._server: asyncio.Server | None = None
         self._broken = asyncio.Event()
         self._why_broken: Exception | None = None
@@ -166,7 +166,7 @@ class Server:
     @property
     def certificate(self) -> str:
         """Of the authority that clients must trust, in PEM; empty if it speaks plain HTTP."""
-        return "" if self._plain else self._own_authority().certificate.decode()
+        return "" if self._plain else self._own_authority().pem.decode()
 
     @property
     def url(self) -> str:
@@ -252,17 +252,16 @@ class Server:
             tls.write_private(path, made)
         return made
 
-    def _own_authority(self) -> tls.Pair:
+    def _own_authority(self) -> Authority:
         if self._authority is None:
-            now = datetime.datetime.now(datetime.UTC)
+            now = time.time()
             self._authority = tls.kept_authority(self._data, now) if self._data else tls.make_authority(now)
         return self._authority
 
     def _tls_context(self) -> ssl.SSLContext:
-        now = datetime.datetime.now(datetime.UTC)
-        hosts = list(dict.fromkeys([self.host, "127.0.0.1", "localhost"]))
+        hosts = dict.fromkeys([self.host, "127.0.0.1", "localhost"])
         with tempfile.TemporaryDirectory() as directory:
-            return tls.context(tls.make_server_pair(self._own_authority(), hosts, now), Path(directory))
+            return tls.context(self._own_authority().issue("pumice", *hosts), Path(directory))
 
 
 def _refusal(error: Malformed) -> Response:

@@ -1,0 +1,98 @@
+"""Certificates of our own making, for servers that nobody else issues one to: an authority, and what it signs.
+
+Elliptic keys (P-256), which are small and quick to make. The time is an argument; certificates begin an hour before it, for clocks that
+are behind.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from pumice.client.tls import KeyPair
+
+
+class Authority:
+    """A certificate authority: a new one, or the one whose certificate and key were `kept`. What it signs is valid from `now` on.
+
+    Raises ValueError if what was kept is no authority's.
+    """
+
+    def __init__(self, now: float, days: int, name: str = "pumice", kept: KeyPair | None = None) -> None:
+        begin = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        self._validity = begin - datetime.timedelta(hours=1), begin + datetime.timedelta(days=days)
+        if kept is None:
+            self._key = ec.generate_private_key(ec.SECP256R1())
+            self._name = _name(name)
+            self._certificate = self._made()
+        else:
+            self._key, self._certificate = _read(kept)
+            self._name = self._certificate.subject
+
+    @property
+    def pem(self) -> bytes:
+        return self._certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def pair(self) -> KeyPair:
+        """What is to be kept of it."""
+        return KeyPair(self.pem, private_pem(self._key))
+
+    def issue(self, common_name: str, *hosts: str, groups: tuple[str, ...] = ()) -> KeyPair:
+        """A certificate for a server (with hosts) or a user (with groups)."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        built = self._begin(_name(common_name, *groups), key)
+        if hosts:
+            built = built.add_extension(x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False)
+        uses = [*([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else []), ExtendedKeyUsageOID.CLIENT_AUTH]
+        built = built.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        built = built.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        certificate = built.sign(self._key, hashes.SHA256())
+        return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
+
+    def _made(self) -> x509.Certificate:
+        built = self._begin(self._name, self._key).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+        return built.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
+
+    def _begin(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        begin, end = self._validity
+        built = x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number(), begin, end)
+        return built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
+
+def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    plain = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
+
+
+def _read(kept: KeyPair) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    try:
+        certificate = x509.load_pem_x509_certificate(kept.certificate)
+        public, key = certificate.public_key(), serialization.load_pem_private_key(kept.key, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError(f"it or {kept.source} is damaged") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("not a key of an elliptic curve")
+    if key.public_key() != public:
+        raise ValueError(f"not the key of {kept.source}")
+    return key, certificate
+
+
+def _name(common_name: str, *groups: str) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
