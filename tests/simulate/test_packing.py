@@ -118,7 +118,7 @@ def test_best_fit_takes_the_node_with_the_least_left() -> None:
 
 
 def test_ties_go_to_the_first_node_or_to_the_fullest_or_are_drawn() -> None:
-    from pumice.scheduler.plugins.packing.rule import PackingArgs
+    from pumice.scheduler.plugins.packing import PackingArgs
     from pumice.scheduler.plugins.volcano.dot_product import DotProduct
     from pumice.scheduler.plugins.volcano.random_node import RandomNode
 

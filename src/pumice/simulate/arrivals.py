@@ -22,8 +22,8 @@ from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
+from pumice.scheduler.plugins.packing import Packing
 from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, PodShape, TypicalPods
-from pumice.scheduler.plugins.packing.rule import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.gauges import kind_of
 from pumice.simulate.objects import group_of, instant_text, pods_of

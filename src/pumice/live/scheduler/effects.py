@@ -17,8 +17,7 @@ from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.live.scheduler.options import UNSHARDED, Sharding
-from pumice.live.scheduler.prerequisites import prerequisites
-from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteStatus
+from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteStatus, prerequisites
 from pumice.live.scheduler.sent_status import (
     GroupNote,
     Mark,

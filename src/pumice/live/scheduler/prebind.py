@@ -18,8 +18,8 @@ from pumice.client.pods import amend_status
 from pumice.client.retry import Backoff
 from pumice.client.transport import ApiError, Fenced, KubeError, Transport, as_dict
 from pumice.live.lifecycle import Clock
-from pumice.live.scheduler.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
 from pumice.live.scheduler.raw_objects import RawObjects
+from pumice.live.scheduler.requests import DevicesFor, Making, Prerequisites, VolumeFor
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 LOOK_S = 0.2
