@@ -1,5 +1,5 @@
 """`python -m pumice`."""
 
-from pumice.cli.main import main
+from pumice.cli.program import main
 
 main()

@@ -1,12 +1,28 @@
-"""When Python looks for cyclic garbage: seldom, for there is little of it, and most of what a program here keeps it keeps for long."""
+"""When Python looks for cyclic garbage: seldom, for there is little of it, and most of what a program here keeps it keeps for long.
+
+Modules that are imported make none that would be worth a look: a program looks for none until its command is there.
+"""
 
 from __future__ import annotations
 
 import gc
 
 
+def collect_nothing() -> None:
+    """Until `imported`."""
+    gc.disable()
+
+
+def imported() -> None:
+    """Modules are there to stay. Nothing happens where others say when to collect."""
+    if not gc.isenabled():
+        collect_seldom()
+
+
 def collect_seldom() -> None:
+    settle()
     gc.set_threshold(50_000, 20, 100)
+    gc.enable()
 
 
 def settle() -> None:

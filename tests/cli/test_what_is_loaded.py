@@ -13,7 +13,7 @@ SCHEDULER = {"numpy", "pumice.scheduler", "pumice.live.scheduler"}
 LISTED = "import importlib, sys; importlib.import_module(sys.argv[1]); print(*sys.modules)"
 CYCLE = """
 import sys
-from pumice.cli.main import main
+from pumice.cli.program import main
 try:
     main()
 finally:
@@ -85,6 +85,15 @@ print(len(sys.meta_path))
     assert "_typing" in first
     assert "numpy.ndarray[tuple[typing.Any, ...], numpy.dtype[numpy.float64]]" in first
     assert first.split()[-1] == second
+
+
+def test_no_garbage_is_looked_for_while_a_command_is_imported() -> None:
+    noting = "import gc; gc.callbacks.append(lambda *_: print('looked', 'click' in sys.modules, file=sys.stderr))\n"
+    job = Path(__file__).parents[2] / "examples" / "job.yaml"
+    command = [sys.executable, "-c", f"import sys; {noting}{CYCLE}", "cycle", "-f", str(job)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    before, _, _ = ran.stderr.partition("builtins")  # the first of all modules
+    assert "looked True" not in before
 
 
 def test_no_garbage_is_looked_for_at_the_end() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice import __version__, lean_numpy, memory
+from pumice import __version__, memory
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.tables import complain
 
@@ -70,6 +70,7 @@ class _Lazy(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[name][0])
+        memory.imported()
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
@@ -109,9 +110,6 @@ def completion(context: click.Context, shell: str) -> None:
 
 def main() -> None:
     """Wrong input ends with one line and exit code 2."""
-    memory.collect_seldom()
-    lean_numpy.install()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
     try:
         short = SHORT.get(sys.argv[0].rpartition(os.sep)[2], ())
         code = cli.main(args=[*short, *sys.argv[1:]], prog_name="pumice", standalone_mode=False)
