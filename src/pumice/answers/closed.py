@@ -55,7 +55,7 @@ class Choice(Struct, frozen=True):
 
 
 def choose(nodes: NodesFor) -> Choice | None:
-    """None if no node that could take the pod is closed."""
+    """The binding rule, and the nodes that it alone keeps closed. None if no node that could take the pod is closed."""
     alone = []
     for rule in dict.fromkeys(each.rule for each in nodes.closed):
         opens = nodes.alive & nodes.large & nodes.by(rule) & ~nodes.shut(but=rule)

@@ -57,7 +57,7 @@ def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
 
 
 def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[str, ...] = KINDS) -> Subject:
-    """Raises InputError."""
+    """What `text` names. Raises InputError."""
     kind, slash, name = text.partition("/")
     kind = SHORT.get(kind.lower(), kind.lower())
     if not slash or not name or kind not in kinds:

@@ -31,11 +31,11 @@ class Pattern:
         self.size: int = compiled.programsize  #: instructions
 
     def found_in(self, text: str) -> bool:
-        """Raises PatternError."""
+        """Whether it is anywhere in the text. Raises PatternError."""
         return self._compiled.search(self._checked(text)) is not None
 
     def first(self, text: str) -> str | None:
-        """Raises PatternError."""
+        """The first match, if there is one. Raises PatternError."""
         found = self._compiled.search(self._checked(text))
         return None if found is None else str(found[0])
 
@@ -63,7 +63,7 @@ class Pattern:
 
 @lru_cache(maxsize=_KEPT)
 def pattern(text: str) -> Pattern:
-    """Raises PatternError."""
+    """The compiled pattern. Raises PatternError."""
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()

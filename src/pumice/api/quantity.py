@@ -43,7 +43,7 @@ class Quantity:
 
 
 def quantity(text: str | int | float) -> Quantity:
-    """Raises QuantityError."""
+    """The quantity that is written. Raises QuantityError."""
     if not isinstance(text, str):
         text = _number_text(text)
     return _kept(text) if len(text) <= LONGEST_KEPT else _read(text)

@@ -160,7 +160,7 @@ def field_text(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
 
 
 def parse_field_selector(text: str, selectable: tuple[str, ...]) -> FieldSelector:
-    """Raises ValueError for what is not a selector and for a field that cannot be selected by."""
+    """The terms of a field selector. Raises ValueError for what is not a selector and for a field that cannot be selected by."""
     terms = []
     for part in re.split(r"(?<!\\),", text):
         if not part.strip():

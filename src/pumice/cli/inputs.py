@@ -100,7 +100,7 @@ def _is_url(file: str) -> bool:
 
 
 def _fetched(url: str) -> bytes:
-    """Raises InputError."""
+    """What the URL answers. Raises InputError."""
     import asyncio  # a network is not for those who bring files
 
     from pumice.http.pool import fetch
@@ -177,7 +177,7 @@ def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, str
 
 
 def read_file(path: str) -> str:
-    """Raises InputError."""
+    """The file's text. Raises InputError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:

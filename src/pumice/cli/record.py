@@ -44,7 +44,7 @@ def record(remote: Remote, out: Path, source: Path | None, key_file: Path | None
 
 
 def _key(path: Path) -> bytes:
-    """Raises InputError."""
+    """The key in the file. Raises InputError."""
     try:
         key = path.read_bytes()
     except OSError as error:

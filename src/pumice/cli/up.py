@@ -143,7 +143,7 @@ def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
 
 @asynccontextmanager
 async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[PageServer | None]:
-    """Raises InputError if none of the ports is free."""
+    """The page, on the first port that is free. Raises InputError if none of the ports is free."""
     if not ports:
         yield None
         return

@@ -46,7 +46,7 @@ def usage(files: tuple[Path, ...], by: str, month: str | None, lent: bool, outpu
 
 
 def _fields(text: str) -> tuple[str, ...]:
-    """Raises InputError."""
+    """What is to be summed up by. Raises InputError."""
     found = tuple(each.strip() for each in text.split(","))
     for each in found:
         if each not in FIELDS:

@@ -119,7 +119,7 @@ def _hosts(caller: Caller) -> tuple[str, ...]:
 
 
 def rules_of(flags: dict[str, Any]) -> admission.Settings:
-    """Raises InputError."""
+    """What admission is to do, by the flags. Raises InputError."""
     return admission.Settings(
         scheduler_names=tuple(flags["names"]) or ("volcano",),
         max_queue_depth=flags["max_queue_depth"],

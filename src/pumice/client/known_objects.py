@@ -77,7 +77,7 @@ class KnownObjects(Generic[T]):
         self.must_list()
 
     def list_is_of(self, resource_version: str) -> None:
-        """Raises Disorder for a list that is older than what was told. (After a restore of etcd, programs are to be started again.)"""
+        """Raises OutOfOrder for a list that is older than what was told. (After a restore of etcd, programs are to be started again.)"""
         if _number(resource_version) < self._newest:
             raise OutOfOrder(f"the server listed its state at {resource_version}, {self._newest} was seen before")
 
@@ -154,7 +154,7 @@ def _key(metadata: Metadata) -> str:
 
 
 def _number(resource_version: str | None) -> int:
-    """Raises Disorder for what is not a resource version: nothing can be ordered by it."""
+    """The version as a number. Raises OutOfOrder for what is not a resource version: nothing can be ordered by it."""
     try:
         return int(resource_version or "")
     except ValueError:

@@ -41,7 +41,7 @@ class KeyPair(msgspec.Struct, frozen=True):
 
 
 def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLContext:
-    """Raises InputError if a certificate cannot be used."""
+    """A client's side of TLS. Raises InputError if a certificate cannot be used."""
     try:
         made = ssl.create_default_context(cadata=trust.ca_pem.decode("ascii") if trust.ca_pem else None)
     except (ssl.SSLError, UnicodeDecodeError) as error:

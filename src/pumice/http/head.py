@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, unquote
 
 
 def head_of(headers: Iterable[tuple[str, str]]) -> bytes:
-    """Raises ValueError for what would break out of its line."""
+    """Header lines. Raises ValueError for what would break out of its line."""
     return "".join(map(_line, headers)).encode()
 
 

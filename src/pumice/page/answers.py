@@ -170,7 +170,7 @@ class Expected:
             self._tell(await _foretold(state, self._scheduler.clock.now()) if state else {})
 
     def _written(self, cluster: Cluster) -> bytes | None:
-        """None if those who wait were just told; empty if nobody waits, or if there is too much."""
+        """The state as a file. None if those who wait were just told; empty if nobody waits, or if there is too much."""
         waiting, now_s = cluster.waiting.keys() | cluster.not_enqueued.keys(), time.monotonic()
         if waiting == self._waited and now_s < self._written_s + AGAIN_S:
             return None
@@ -195,7 +195,7 @@ async def _foretold(state: bytes, now: float) -> dict[str, Moments]:
 
 
 async def _played(state: bytes, now: float) -> bytes:
-    """Raises OSError."""
+    """What `pumice eta` says of a state, as JSON. Raises OSError."""
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder) / "state.json"
         file.write_bytes(state)

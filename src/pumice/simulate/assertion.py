@@ -41,7 +41,7 @@ class Assertion(NamedTuple):
 
 
 def assertion_of(text: str) -> Assertion:
-    """Raises InputError, which names the column."""
+    """The assertion that is written. Raises InputError, which names the column."""
     match = _FORM.match(text)
     if match is None:
         raise _wrong(text, _first_fault(text), "write such as 'p95(wait, queue=team-a) < 30m' or 'utilisation.gpu > 70%'")

@@ -96,7 +96,7 @@ def rate(value: Any) -> float:
 
 
 def instants_of(value: Any) -> Instants:
-    """Raises ValueError."""
+    """When jobs come, by what is written. Raises ValueError."""
     given = dict(value) if isinstance(value, Mapping) else {}
     for name, (more, make) in _MAKERS.items():
         if name in given and set(given) <= {name, *more}:

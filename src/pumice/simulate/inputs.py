@@ -39,7 +39,7 @@ class Source(NamedTuple):
 
 
 def source(text: str, option: str) -> Source:
-    """Raises InputError."""
+    """The file that an option names, and its format. Raises InputError."""
     name, colon, path = text.partition(":")
     if not colon or not path:
         raise InputError(f'"{text}" names no format; write FORMAT:FILE with FORMAT one of {", ".join(FORMATS)}', where=option)

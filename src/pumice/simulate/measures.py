@@ -72,13 +72,13 @@ def _utilisation(record: Record, queue: str) -> dict[str, float]:
 
 
 def _over_time(record: Record, queue: str) -> Measures:
-    """See columns.OVER_TIME."""
+    """Each series of `columns.OVER_TIME` over time, as a distribution."""
     found = [key for key in record.series.signals if key.series in OVER_TIME and key.queue == queue]
     return {key.series: distribution(*record.series.means(key, record.now)) for key in found}
 
 
 def longest(record: Record) -> list[dict[str, Any]]:
-    """See columns.LONGEST."""
+    """The longest waits, with the fields of `columns.LONGEST`."""
     return [
         {
             "job": life.work.name,

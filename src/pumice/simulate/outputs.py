@@ -128,7 +128,7 @@ TABLES = ("jobs", "events", "series")
 
 
 def pyarrow(part: str) -> Any:
-    """Raises InputError."""
+    """A module of pyarrow. Raises InputError."""
     try:
         return import_module(f"pyarrow.{part}")
     except ImportError:

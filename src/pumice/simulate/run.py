@@ -96,7 +96,7 @@ def cluster_of(policy: Policy, workload: Workload) -> Cluster:
 
 
 def summarize(scenario: Scenario, workload: Workload, record: Record) -> Summary:
-    """See columns.SUMMARY."""
+    """What is written to summary.json: the keys of `columns.SUMMARY`."""
     values = {
         "measures": measures.measures(record),
         "queues": {name: measures.measures(record, name) for name in record.queues},

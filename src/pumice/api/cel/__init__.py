@@ -27,7 +27,7 @@ _PATTERNS = {"matches", "find", "findAll"}
 
 
 def folded(node: Any) -> Any:
-    """Raises CompileError for what can never have a value."""
+    """The expression with its constant parts reckoned. Raises CompileError for what can never have a value."""
     if isinstance(node, Literal) or not isinstance(node, tuple):
         return node
     parts = [folded(part) for part in node]
@@ -84,11 +84,11 @@ class Program:
         self._step = steps(folded(tree))
 
     def value(self, names: Mapping[str, Any], purse: Purse | None = None) -> Any:
-        """Raises EvaluationError."""
+        """What the expression is with these names. Raises EvaluationError."""
         return self._step(Activation(names, purse or Purse()))
 
     def holds(self, names: Mapping[str, Any], purse: Purse | None = None) -> bool:
-        """Raises EvaluationError, also for a value that is neither true nor false."""
+        """Whether the condition is true with these names. Raises EvaluationError, also for a value that is neither true nor false."""
         found = self.value(names, purse)
         if not isinstance(found, bool):
             raise EvaluationError("the expression is neither true nor false")

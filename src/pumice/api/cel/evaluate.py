@@ -148,7 +148,7 @@ def _if_there(held: Any, key: Any, plain: Any, run: Activation) -> Optional:
 
 
 def _entry(held: Any, key: Any, plain: Any) -> Any:
-    """Raises EvaluationError."""
+    """An item of a list or an entry of a map. Raises EvaluationError."""
     if isinstance(held, list):
         if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
             raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")

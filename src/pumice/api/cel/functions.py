@@ -39,7 +39,7 @@ class Function(NamedTuple):
     found: dict[tuple[type, ...], Overload]  #: by the types of values
 
     def overload_for(self, values: Sequence[Any]) -> Overload:
-        """Raises EvaluationError."""
+        """The overload that takes these values. Raises EvaluationError."""
         types = tuple(map(type, values))
         overload = self.found.get(types)
         if overload is None:

@@ -72,7 +72,7 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def number(text: str) -> int | float:
-    """Raises CompileError."""
+    """The number that is written. Raises CompileError."""
     digits = text.rstrip("uU")
     if re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", digits) is None:
         return float(text)
@@ -85,7 +85,7 @@ def number(text: str) -> int | float:
 
 
 def text_of(written: str) -> str | bytes:
-    """Raises CompileError."""
+    """What stands between the quotes, with escapes resolved. Raises CompileError."""
     start = re.match("[bBrR]*", written)
     prefix = start[0].lower() if start else ""
     quotes = 3 if written[len(prefix) :][:3] in ('"""', "'''") else 1
@@ -186,7 +186,7 @@ LEVELS = {"||": 1, "&&": 2, **dict.fromkeys(RELATIONS, 3), "+": 4, "-": 4, "*": 
 
 
 def parse(text: str) -> Node:
-    """Raises CompileError."""
+    """The expression as a tree. Raises CompileError."""
     parser = _Parser(text)
     tree = parser.expression()
     if parser.peek().kind != "end":

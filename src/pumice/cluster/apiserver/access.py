@@ -92,7 +92,7 @@ class AccessControl:
         self.tokens = tokens
 
     def user_of(self, request: Request) -> UserInfo:
-        """Raises StatusError 401 without a token that is known."""
+        """Who asks. Raises StatusError 401 without a token that is known."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
             if request.path in _OPEN_PATHS:

@@ -150,7 +150,7 @@ class _Spent(Exception):
 
 
 def rules_of(schema: Object, is_root: bool = True) -> RuleTree | None:
-    """None if there are none. Raises CompileError."""
+    """The rules of a schema and of what is in it. None if there are none. Raises CompileError."""
     fields = {name: tree for name, inner in (schema.get("properties") or {}).items() if (tree := rules_of(inner, False)) is not None}
     inner = schema.get("items") or schema.get("additionalProperties")
     each = rules_of(inner, False) if isinstance(inner, dict) else None
@@ -162,7 +162,7 @@ def rules_of(schema: Object, is_root: bool = True) -> RuleTree | None:
 
 
 def _rule(stated: Object, schema: Object, is_root: bool) -> ValidationRule:
-    """Raises CompileError."""
+    """One rule, compiled. Raises CompileError."""
     optional = bool(stated.get("optionalOldSelf"))
     environment, text = environment_of(schema, optional, is_root), stated.get("messageExpression")
     program = _of_kind(Program(str(stated.get("rule") or ""), environment), BOOL)
@@ -179,7 +179,7 @@ def _rule(stated: Object, schema: Object, is_root: bool) -> ValidationRule:
 
 
 def _of_kind(program: Program, wanted: CelType) -> Program:
-    """Raises CompileError."""
+    """The program, which must give a value of this type. Raises CompileError."""
     if program.kind not in (wanted, DYN):
         raise CompileError(f"must evaluate to a {wanted}")
     return program

@@ -45,7 +45,7 @@ class _Work:
         self._moved = 0
 
     def copy(self, value: Any) -> Any:
-        """Raises PatchError if that is too much in all, or nests too deep."""
+        """A copy of the value. Raises PatchError if that is too much in all, or nests too deep."""
         text = msgspec.json.encode(value)
         self._copied += len(text)
         if self._copied > COPIED_BYTES:

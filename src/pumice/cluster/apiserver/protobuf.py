@@ -23,7 +23,7 @@ Field = tuple[int, int | bytes]
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Raises StatusError 400 for what is not protobuf, 415 for kinds whose fields are not known."""
+    """The object in a body. Raises StatusError 400 for what is not protobuf, 415 for kinds whose fields are not known."""
     if body[:4] != _MAGIC:
         raise bad_request("the body of the request is not protobuf of Kubernetes")
     try:

@@ -197,7 +197,7 @@ def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelecto
 
 
 def selectors_of(label_selector: str, field_selector: str, kind: ServedKind) -> tuple[Selector, FieldSelector]:
-    """Raises StatusError 400."""
+    """Label and field selector of a request. Raises StatusError 400."""
     try:
         labels = parse_selector(label_selector)
     except ValueError as error:

@@ -94,7 +94,7 @@ class Store:
         return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
 
     def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
-        """Raises StatusError 404."""
+        """The object as readers see it. Raises StatusError 404."""
         kind = self.kind(resource)
         obj = self.ledger.get(kind.storage, (namespace if kind.namespaced else "", name))
         if obj is None:

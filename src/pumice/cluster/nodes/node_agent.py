@@ -220,7 +220,7 @@ class NodePool(NamedTuple):
 
 
 def pools_of(text: str) -> list[NodePool]:
-    """Raises InputError."""
+    """Pools of equal nodes, as `--nodes` writes them. Raises InputError."""
     pools: list[NodePool] = []
     for part in text.split(","):
         match = _POOL.match(part.strip())

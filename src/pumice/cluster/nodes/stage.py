@@ -88,7 +88,7 @@ class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         return not _is_noted(self.after) or self.after["annotation"] in annotations_of(pod)
 
     def delay_s(self, pod: Object) -> float:
-        """Raises ValueError if the pod's annotation cannot be read."""
+        """How long the pod stays before this stage. Raises ValueError if the pod's annotation cannot be read."""
         if self.after == AS_IT_SLEEPS:
             return sleeps_s(pod) or 0.0
         law = _noted_law(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after

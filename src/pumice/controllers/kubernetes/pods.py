@@ -182,7 +182,7 @@ def claim(owner: Object, kind: str, lister: Lister, considered: Test = lambda su
 
 
 def selector_of(owner: Object) -> Selector:
-    """Empty where there is none: it selects nothing."""
+    """The owner's selector of pods. Empty where there is none: it selects nothing."""
     stated = spec_of(owner).get("selector") or {}
     is_plain = owner["kind"] == "ReplicationController"
     return label_selector({"matchLabels": stated} if is_plain else stated) or ()

@@ -127,7 +127,7 @@ class CronSchedule(Struct, frozen=True):
 
 
 def parse_schedule(text: str) -> CronSchedule:
-    """Raises ScheduleError."""
+    """The schedule that is written. Raises ScheduleError."""
     text = text.strip()
     if text.startswith("@every "):
         try:
@@ -284,7 +284,7 @@ def _latest(cron: Object, status: Object) -> float:
 
 
 def _zone(cron: Object) -> tzinfo | None:
-    """Raises ZoneInfoNotFoundError, a KeyError, or ValueError."""
+    """The time zone of its schedule, if it names one. Raises ZoneInfoNotFoundError, a KeyError, or ValueError."""
     from zoneinfo import ZoneInfo
 
     name = spec_of(cron).get("timeZone")

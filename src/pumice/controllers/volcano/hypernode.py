@@ -108,7 +108,7 @@ def by_labels(name: str, labels: tuple[str, ...]) -> HyperNodeTree:
 
 
 def topologies_in(config_map: Object) -> list[HyperNodeTree]:
-    """Raises InputError."""
+    """The topologies that a ConfigMap states. Raises InputError."""
     text = (config_map.get("data") or {}).get(FILE) or ""
     where = f"{namespace_of(config_map)}/{name_of(config_map)}, {FILE}"
     found: list[HyperNodeTree] = []

@@ -28,7 +28,7 @@ class CanaryShare(msgspec.Struct, frozen=True):
 
 
 def share_of(texts: Iterable[str]) -> CanaryShare | None:
-    """None if nothing is named. Raises InputError."""
+    """The share that these words name. None if nothing is named. Raises InputError."""
     named: dict[str, set[str]] = {"queue": set(), "namespace": set()}
     for text in texts:
         kind, _, name = text.partition("/")

@@ -224,7 +224,7 @@ class PreBind:
 
 
 def _are_ready(claim: Object, wanted: DevicesFor) -> bool:
-    """Raises NotPrepared if a device says that it cannot be made ready."""
+    """Whether all devices say that they are ready. Raises NotPrepared if a device says that it cannot be made ready."""
     told = {
         (each["driver"], each["pool"], each["device"]): {c["type"] for c in each.get("conditions") or () if c.get("status") == "True"}
         for each in (claim.get("status") or {}).get("devices") or ()

@@ -85,7 +85,7 @@ _review = msgspec.json.Decoder(AdmissionReview)
 
 
 def read(body: bytes) -> AdmissionReview:
-    """Raises NotAReview."""
+    """What a body asks. Raises NotAReview."""
     try:
         review = decode(_review, body)
     except msgspec.DecodeError as error:

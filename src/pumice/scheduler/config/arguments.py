@@ -112,7 +112,7 @@ class _Reader:
 
 
 def _duration(value: Any) -> Duration:
-    """Raises ValueError."""
+    """A duration that is not below zero. Raises ValueError."""
     seconds = duration(value if isinstance(value, str) else "")
     if seconds < 0:
         raise ValueError

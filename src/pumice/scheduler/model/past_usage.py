@@ -140,7 +140,7 @@ class PastShares:
 
 
 def past_shares(cluster: Cluster, args: PastUsageArgs, holder_of: HolderOf, now: float) -> PastShares | None:
-    """None if the past does not count."""
+    """The means of those who hold something. None if the past does not count."""
     if not args.half_life:
         return None
     return PastShares(cluster.used_before(args.half_life, holder_of), args, now)

@@ -84,7 +84,7 @@ def _jobs(items: list[tuple[str, Wire]], left_out: Counter[str]) -> Iterable[Wor
 
 
 def _minimum(wanted: int, pods: int) -> int | None:
-    """None for all of them."""
+    """The gang's minimum. None for all of them."""
     return None if wanted == pods else wanted
 
 

@@ -131,7 +131,7 @@ def sort(items: Items) -> Items:
 
 
 def sort_by(items: Items, keys: Items) -> Items:
-    """Raises EvaluationError."""
+    """The items in the order of their keys. Raises EvaluationError."""
     _sortable(keys, "sort")
     return [item for _, item in sorted(zip(keys, items, strict=True), key=itemgetter(0))]
 

@@ -18,7 +18,7 @@ _PATH = "/:@&=+$,;~!*'()[]-_."
 
 
 def address(text: str, what: str = "IP Address") -> Address:
-    """Raises EvaluationError."""
+    """The address that is written. Raises EvaluationError."""
     try:
         found = ipaddress.ip_address(text[:_LONGEST])
     except ValueError as error:
@@ -31,7 +31,7 @@ def address(text: str, what: str = "IP Address") -> Address:
 
 
 def network(text: str) -> Network:
-    """Raises EvaluationError."""
+    """The network that is written. Raises EvaluationError."""
     before, slash, bits = text[:_LONGEST].rpartition("/")
     try:
         found = address(before).ip

@@ -148,14 +148,14 @@ def between(left: Instant, right: Instant) -> Span:
 
 
 def moment(ns: int, offset: int = 0) -> Instant:
-    """Raises EvaluationError."""
+    """The instant, if there is such a one. Raises EvaluationError."""
     if not FIRST_NS <= ns <= LAST_NS:
         raise EvaluationError("timestamp overflow")
     return Instant(ns, offset)
 
 
 def truth(value: Any) -> bool:
-    """Raises EvaluationError."""
+    """The value, which must be true or false. Raises EvaluationError."""
     if not isinstance(value, bool):
         raise EvaluationError(NO_OVERLOAD)
     return value

@@ -20,7 +20,7 @@ _SHAPE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumk
 
 
 def amount(text: str) -> Amount:
-    """Raises EvaluationError."""
+    """The quantity that is written. Raises EvaluationError."""
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match[2] or match[3]):
         known = len(text) <= _LONGEST and re.fullmatch(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", text)
@@ -137,7 +137,7 @@ def is_less(left: Any, right: Any) -> bool:
 
 
 def version(text: str, lenient: bool = False) -> Version:
-    """Raises EvaluationError."""
+    """The version that is written. Raises EvaluationError."""
     core, plus, build = text.partition("+")
     core, dash, before = core.partition("-")
     if lenient:

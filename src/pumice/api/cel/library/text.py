@@ -121,7 +121,7 @@ def quote(text: str) -> str:
 
 
 def pattern_of(text: str) -> Pattern:
-    """Raises EvaluationError."""
+    """The pattern that is written. Raises EvaluationError."""
     try:
         return pattern(text)
     except PatternError as error:

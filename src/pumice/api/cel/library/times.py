@@ -32,7 +32,7 @@ def from_seconds(seconds: int) -> Instant:
 
 @function("timestamp(string) timestamp")
 def instant(text: str) -> Instant:
-    """Raises EvaluationError."""
+    """The instant that is written. Raises EvaluationError."""
     match = _INSTANT.fullmatch(text)
     try:
         assert match is not None
@@ -51,7 +51,7 @@ def from_nanoseconds(ns: int) -> Span:
 
 @function("duration(string) duration")
 def span(text: str) -> Span:
-    """Raises EvaluationError."""
+    """The duration that is written. Raises EvaluationError."""
     body = text[1:] if text[:1] in ("-", "+") else text
     total, position = 0, 0
     while position < len(body) or not body:
@@ -96,7 +96,7 @@ def span_text(value: Span) -> str:
 
 
 def _local(value: Instant, zone: str) -> datetime:
-    """Raises EvaluationError."""
+    """The instant as clocks of the zone show it. Raises EvaluationError."""
     at = _START + timedelta(microseconds=value.ns // 1000)
     match = _ZONE.fullmatch(zone)
     try:

@@ -92,7 +92,7 @@ class Faulty(Exception):
 
 
 def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools) -> list[Pick] | None:
-    """None if it cannot be. Raises Failed where a claim cannot be judged; GivenUp, Faulty."""
+    """A device for each request on the node; None if it cannot be. Raises Failed where a claim cannot be judged; GivenUp, Faulty."""
     reached = pools.reached_from(row)
     search = _Search(wanted, row, in_use, pools, reached)
     if search.request(0):

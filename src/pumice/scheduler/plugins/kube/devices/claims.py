@@ -182,7 +182,7 @@ def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason
 
 
 def reach(picks: Sequence[Pick], node: str) -> NodeSelector | None:
-    """None for everywhere. `node`: where the pod went for which they were chosen."""
+    """The nodes from which the devices can be used. None for everywhere. `node`: where the pod went for which they were chosen."""
     expressions: list[LabelSelectorRequirement] = []
     fields: list[LabelSelectorRequirement] = []
     for pick in picks:

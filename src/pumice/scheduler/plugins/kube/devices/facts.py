@@ -32,7 +32,7 @@ SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset(
 
 
 def admits(chosen: Selector, facts: Facts, purse: Purse) -> bool:
-    """Raises Failed."""
+    """Whether the selector admits the device. Raises Failed."""
     program = _compiled(chosen.expression)
     if isinstance(program, str):
         raise Failed(f"{chosen.name}: CEL compile error: {program}")
@@ -57,7 +57,7 @@ def _compiled(expression: str) -> Program | str:
 
 
 def selector(expression: str) -> Program:
-    """Raises CompileError."""
+    """The compiled selector. Raises CompileError."""
     return condition(expression, SELECTORS, ANY)
 
 
@@ -87,7 +87,7 @@ def facts_of(device: Device, driver: str) -> Facts:
 
 
 def satisfies(program: Program, facts: Facts, purse: Purse | None = None) -> bool:
-    """Raises EvaluationError if the expression has no value, or none that is true or false."""
+    """Whether the expression is true of the device. Raises EvaluationError if it has no value, or none that is true or false."""
     if facts["device"].problem:
         raise EvaluationError(facts["device"].problem)
     return program.holds(facts, purse)

@@ -42,7 +42,7 @@ class Offered(Struct, frozen=True):
     rows: Mask | None  #: those that reach it; None for all that the slice is for
 
     def attribute(self, name: str) -> Any:
-        """None if it has no such attribute."""
+        """The device's attribute of this name. None if it has no such attribute."""
         domain, slash, short = name.rpartition("/")
         return self.facts["device"]["attributes"][domain if slash else self.key[0]].get(short)
 
@@ -135,7 +135,7 @@ class DevicePools:
         return sorted(found, key=lambda pool: any(offered.device.binding_conditions for offered in pool.offered))
 
     def _pool(self, key: tuple[str, str], targeting: list[_Piece]) -> DevicePool | None:
-        """None for one that is about to be replaced by a generation that has nothing for the row."""
+        """The pool of its newest generation. None for one that is about to be replaced by a generation that has nothing for the row."""
         newest = max(piece.slice.spec.pool.generation for piece in targeting)
         here = sorted((p for p in targeting if p.slice.spec.pool.generation == newest), key=lambda p: p.slice.metadata.name)
         everywhere, wanted = here, here[0].slice.spec.pool.resource_slice_count
@@ -150,7 +150,7 @@ class DevicePools:
 
 
 def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> DevicePool | None:
-    """None if devices or sets of counters have one name, or a device takes of counters that are not there."""
+    """The pool; None if devices or sets of counters have one name, or a device takes of counters that are not there."""
     offered = [each for piece in here for each in piece.offered]
     sets = [one for piece in here for one in piece.slice.spec.shared_counters or ()]
     counters = _counted((one.name, one.counters) for one in sets)

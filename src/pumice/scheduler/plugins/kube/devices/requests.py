@@ -74,7 +74,7 @@ class Unclear(Exception):
 
 
 def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -> ClaimedDevices:
-    """Raises Unclear."""
+    """What the claims ask for, together. Raises Unclear."""
     requests, constraints = [], []
     for key, claim in claims.items():
         for request in claim.spec.devices.requests or ():

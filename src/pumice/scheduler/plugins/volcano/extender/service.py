@@ -125,7 +125,7 @@ class ExtenderClient:
         self._connection = connection
 
     def ask(self, verb: str, body: dict[str, Any]) -> Mapping[str, Any]:
-        """Raises Failure."""
+        """The service's answer. Raises Failure."""
         if self._connection is None:
             raise ServiceFailure("there is no connection to extenders here")
         try:
