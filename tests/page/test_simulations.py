@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pumice.cli.up_options import policy_of
-from pumice.page.policy import told_policy, written
+from pumice.page.policy import policy_fields, written
 from pumice.page.simulations import beginning
 from tests.page.desk import Town, town
 from tests.page.tab import Tab
@@ -48,7 +48,7 @@ configurations:
 def test_a_policy_written_anew_means_the_same(tmp_path: Path, text: str) -> None:
     policy = policy_of([configuration(tmp_path, text)])
     again = policy_of([configuration(tmp_path, written(policy))])
-    assert told_policy(again) == told_policy(policy)
+    assert policy_fields(again) == policy_fields(policy)
 
 
 def pod(name: str, phase: str, group: str = "", **annotations: str) -> dict[str, Any]:

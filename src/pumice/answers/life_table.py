@@ -16,9 +16,8 @@ from pumice.scheduler.model.arrays import NDArray
 LEAST_S = 600.0  #: a job of which nothing is known has run, or is taken to have run, at least so long
 LONGER = 1.0  #: so many more, who outlive everybody, stand for what has not been seen
 
-Watched: TypeAlias = NDArray[
-    np.float64
-]  #: a row a job: the ages from which and until which it was watched, whether it ended then, its weight
+#: a row a job: the ages from which and until which it was watched, whether it ended then, its weight
+Watched: TypeAlias = NDArray[np.float64]
 
 
 class LifeTable(NamedTuple):

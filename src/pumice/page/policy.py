@@ -11,10 +11,11 @@ import msgspec
 from pumice.scheduler.config.arguments import REST
 from pumice.scheduler.framework.policy import SCHEDULE, PluginOption, Policy
 
-Told = dict[str, Any]
+Fields = dict[str, Any]
 
 
-def told_policy(policy: Policy) -> Told:
+def policy_fields(policy: Policy) -> Fields:
+    """What the page shows of it."""
     usual = _usual(policy)
     return {
         "actions": [{"name": action.name, "text": _promise(type(action)), "args": _as_text(action.args)} for action in policy.actions],
@@ -42,13 +43,13 @@ def written(policy: Policy) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _listed(indent: str, args: Told) -> list[str]:
+def _listed(indent: str, args: Fields) -> list[str]:
     return [f"{indent}arguments:", *(f"{indent}  {name}: {json.dumps(value)}" for name, value in args.items())] if args else []
 
 
-def _as_written(args: Any, wildcards: tuple[str, ...] = ()) -> Told:
+def _as_written(args: Any, wildcards: tuple[str, ...] = ()) -> Fields:
     """Under the names that configurations have for them."""
-    values: Told = msgspec.to_builtins(args, enc_hook=str) if isinstance(args, msgspec.Struct) else {}
+    values: Fields = msgspec.to_builtins(args, enc_hook=str) if isinstance(args, msgspec.Struct) else {}
     prefix = wildcards[0] if len(wildcards) == 1 else ""
     return {name: value for name, value in values.items() if name != REST} | {f"{prefix}{k}": v for k, v in values.get(REST, {}).items()}
 
@@ -59,7 +60,7 @@ def _usual(policy: Policy) -> frozenset[str]:
     return frozenset.intersection(*(choice.off for choice in plugins)) if plugins else frozenset()
 
 
-def _plugin(choice: PluginOption, usual: frozenset[str]) -> Told:
+def _plugin(choice: PluginOption, usual: frozenset[str]) -> Fields:
     """Switches that are off for all say nothing."""
     off = sorted(choice.off - usual)
     return {

@@ -22,7 +22,7 @@ KEPT = 200  #: cycles
 SHOWN = 200  #: binds, and evictions, of one cycle
 
 
-class ActionTold(msgspec.Struct):
+class ActionRecord(msgspec.Struct):
     """What one action did."""
 
     name: str
@@ -31,7 +31,7 @@ class ActionTold(msgspec.Struct):
     evicted: int
 
 
-class CycleTold(msgspec.Struct):
+class CycleRecord(msgspec.Struct):
     """One cycle that decided something. `binds` and `evictions` are its first ones, in order."""
 
     number: int
@@ -40,7 +40,7 @@ class CycleTold(msgspec.Struct):
     bound: int
     evicted: int
     waiting: int
-    actions: list[ActionTold]
+    actions: list[ActionRecord]
     binds: list[tuple[str, str, str, str]]  #: pod, its job, node, action
     evictions: list[tuple[str, str, str, str, str]]  #: pod, its job, node, in whose favour, action
 
@@ -51,7 +51,7 @@ class Recorder(CycleObserver):
     watches = False
 
     def __init__(self) -> None:
-        self.cycles: deque[CycleTold] = deque(maxlen=KEPT)
+        self.cycles: deque[CycleRecord] = deque(maxlen=KEPT)
         self.count = 0  #: cycles, the idle ones too
         self.deserved: dict[str, Vector] = {}  #: by queue, as the last session's plugins share out the cluster
         self.why: dict[str, str] = {}  #: by pod uid
@@ -61,7 +61,7 @@ class Recorder(CycleObserver):
         self._session: Session | None = None
         self._began = 0.0
         self._before = (0, 0)
-        self._actions: list[tuple[ActionTold, tuple[int, int]]] = []
+        self._actions: list[tuple[ActionRecord, tuple[int, int]]] = []
 
     # -- in the cycle
 
@@ -77,7 +77,7 @@ class Recorder(CycleObserver):
         if stage is Stage.ACTION:
             (bound, evicted), before = self._decided(), self._before
             took_ms = round((time.perf_counter() - self._began) * 1000, 2)
-            self._actions.append((ActionTold(subject.name, took_ms, bound - before[0], evicted - before[1]), before))
+            self._actions.append((ActionRecord(subject.name, took_ms, bound - before[0], evicted - before[1]), before))
         elif stage is Stage.OPEN and hasattr(subject, "entitlements"):
             self.deserved = {name: deserved for name, (deserved, _) in subject.entitlements().items()}
         elif stage is Stage.SESSION:
@@ -99,7 +99,7 @@ class Recorder(CycleObserver):
         self.stirred.update(group.job.uid for group in decisions.groups)
         self.stirred.update(self.jobs_why)
         if decisions.binds or decisions.evictions:
-            self.cycles.append(self._told(decisions, at, took_s))
+            self.cycles.append(self._record(decisions, at, took_s))
         self._actions = []
 
     def _note_reasons(self, decisions: Decisions) -> None:
@@ -114,9 +114,9 @@ class Recorder(CycleObserver):
                 found[key] = one.message
         self.jobs_why = found
 
-    def _told(self, decisions: Decisions, at: float, took_s: float) -> CycleTold:
+    def _record(self, decisions: Decisions, at: float, took_s: float) -> CycleRecord:
         binds, evictions = decisions.binds[:SHOWN], decisions.evictions[:SHOWN]
-        return CycleTold(
+        return CycleRecord(
             number=self.count,
             at=at,
             took_ms=round(took_s * 1000, 2),

@@ -34,11 +34,11 @@ from pumice.live.scheduler.loop import Scheduler
 from pumice.page.answers import Expected, PageAnswers
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
-from pumice.page.policy import told_policy
+from pumice.page.policy import policy_fields
 from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
+from pumice.page.sent_rows import History, LastMinutes, PastChange, Rows, SentRows
 from pumice.page.simulations import Simulations
-from pumice.page.told import History, LastMinutes, PastChange, Rows, Told
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ class PageServer:
         self._lasts_s = STREAM_S if readers is not None else inf
         self._scheme, self._host = "http" if tls is None else "https", address.rpartition(":")[0]
         self._recorder = Recorder()
-        self._told = Told(self._recorder)
+        self._sent = SentRows(self._recorder)
         self.feed = Feed()
         self._history = History()
         self._past = LastMinutes(time.monotonic)
         self._looking = asyncio.Lock()
         self._came = asyncio.Event()  #: a reader
-        self._told_policy = scheduler.policy
+        self._sent_policy = scheduler.policy
         self._told_s = 0.0  #: when readers were told something
         self._working: list[asyncio.Task[None]] = []
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
@@ -105,7 +105,7 @@ class PageServer:
         """Raises OSError if the address is taken."""
         await self._listener.__aenter__()
         self._scheduler.watch(self._recorder)
-        expected = Expected(self._scheduler, lambda: bool(self.feed.readers), self._told.expect)
+        expected = Expected(self._scheduler, lambda: bool(self.feed.readers), self._sent.expect)
         self._working = [asyncio.ensure_future(self._tell()), asyncio.ensure_future(expected.run())]
         return self
 
@@ -125,11 +125,11 @@ class PageServer:
         about = {
             "place": self.feed.place,
             "version": __version__,
-            "policy": told_policy(self._scheduler.policy),
+            "policy": policy_fields(self._scheduler.policy),
             "acts": self._api is not None,
         }
         cycles = [_encode(cycle) for cycle in self._recorder.cycles]
-        now = PastChange(self.feed.last, self._scheduler.clock.now(), self._recorder.count, self._told.rows, cycles)
+        now = PastChange(self.feed.last, self._scheduler.clock.now(), self._recorder.count, self._sent.rows, cycles)
         return await self._packed(request, _object([*_members_of(now), *_members(about), (b"history", self._history.encoded())]))
 
     async def _last_minutes(self, request: Request) -> Response:
@@ -170,10 +170,10 @@ class PageServer:
         """How long the look at the cluster took."""
         async with self._looking:
             rows, spent_s = await self._scheduler.look(self._timed_changes)
-            cycles, policy, at = self._told.fresh_cycles(), self._fresh_policy(), self._scheduler.clock.now()
+            cycles, policy, at = self._sent.fresh_cycles(), self._fresh_policy(), self._scheduler.clock.now()
             if rows or cycles or policy or (self.feed.readers and time.monotonic() - self._told_s >= TIME_TOLD_S):
                 self._told_s = time.monotonic()
-                self._history.note(at, self._told.rows["queues"])
+                self._history.note(at, self._sent.rows["queues"])
                 change = PastChange(self.feed.last + 1, at, self._recorder.count, rows, cycles)
                 self._past.note(change)
                 self.feed.publish(_object([*_members_of(change), *policy]))
@@ -181,16 +181,16 @@ class PageServer:
 
     def _timed_changes(self, cluster: Cluster) -> tuple[dict[str, Rows], float]:
         began_s = time.thread_time()
-        rows = self._told.changes(cluster)
+        rows = self._sent.changes(cluster)
         return rows, time.thread_time() - began_s
 
     def _fresh_policy(self) -> list[tuple[bytes, bytes]]:
         """If it is not the one that readers know."""
         policy = self._scheduler.policy
-        if policy is self._told_policy:
+        if policy is self._sent_policy:
             return []
-        self._told_policy = policy
-        return _members({"policy": told_policy(policy)})
+        self._sent_policy = policy
+        return _members({"policy": policy_fields(policy)})
 
 
 def _members_of(change: PastChange) -> list[tuple[bytes, bytes]]:

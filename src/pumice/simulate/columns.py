@@ -68,11 +68,8 @@ DISTRIBUTIONS = ("wait", "turnaround", "bounded_slowdown")
 #: the same over time. fairness: Jain's index of what the queues that ask for anything hold above the smaller of what they deserve and
 #: ask for, 1 if all are equally far from it; for a queue that difference itself, below 0 where it gets too little. fragmentation: GPUs
 OVER_TIME = ("fairness", "fragmentation")
-BY_RESOURCE = (
-    "utilisation",
-    "goodput",
-    "lost_work",
-)  #: {"cpu": ..., "memory": ..., "gpu": ...}; utilisation 0..1, work in resource-seconds
+#: {"cpu": ..., "memory": ..., "gpu": ...}; utilisation 0..1, work in resource-seconds
+BY_RESOURCE = ("utilisation", "goodput", "lost_work")
 NUMBERS = ("makespan", "jobs", "done", "killed", "evictions")
 PERCENTILES = (50, 90, 95, 99)
 

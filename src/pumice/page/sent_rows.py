@@ -40,7 +40,7 @@ class Touched(Index):
         self.jobs.add(job_key(task))
 
 
-class Told:
+class SentRows:
     """The rows that readers have, and messages with those that have changed. All of it happens between two cycles."""
 
     def __init__(self, recorder: Recorder) -> None:

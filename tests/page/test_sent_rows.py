@@ -15,7 +15,7 @@ from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.recorder import Recorder
-from pumice.page.told import KINDS, Told, Touched
+from pumice.page.sent_rows import KINDS, SentRows, Touched
 from pumice.scheduler.framework.observer import Stage
 from pumice.testing.builders import hypernode, node, pod, podgroup, queue
 
@@ -28,7 +28,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(KINDS_OF_STEPS), st.sampled_from(NAME
 class Reader:
     """What a browser would know."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: SentRows) -> None:
         self.told = told
         self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
 
@@ -78,12 +78,12 @@ async def _story(steps: list[tuple[str, str]]) -> None:
     scheduler = Scheduler(InProcess(STORE, "pumice"), POLICY)
     recorder = Recorder()
     scheduler.watch(recorder)
-    reader = Reader(Told(recorder))
+    reader = Reader(SentRows(recorder))
     reader.look(scheduler.cluster)
     for what, name in steps:
         await _happens(scheduler, reader, what, name)
     reader.look(scheduler.cluster)
-    anew = Told(recorder)
+    anew = SentRows(recorder)
     scheduler.cluster.index(Touched).recount()
     anew.changes(scheduler.cluster)
     for kind in KINDS:
@@ -126,7 +126,7 @@ def test_the_page_makes_no_cycle_look_again_at_what_has_not_changed() -> None:
 
 def test_when_a_job_is_expected_to_start_is_told_and_told_anew_and_no_more_once_nothing_is_known() -> None:
     scheduler, recorder = Scheduler(InProcess(STORE, "pumice"), POLICY), Recorder()
-    told = Told(recorder)
+    told = SentRows(recorder)
     for kind, obj in (queue("q").build(), podgroup("big", 1).queue("q").phase("Inqueue").build(), pod("big-0").cpu(2).gang("big").build()):
         scheduler.cluster.put(kind, obj)
     told.changes(scheduler.cluster)
