@@ -36,7 +36,7 @@ def scanning() -> Iterator[None]:
     with (
         patch("pumice.scheduler.framework.rules.Evaluations", Forgetful),
         patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),
-        patch.object(Evaluation, "_best_by_bounds", return_value=-1),
+        patch.object(Evaluation, "_bounds", return_value=None),
         patch("pumice.scheduler.placement.placing.MIN_RUN", NEVER),
         patch("pumice.scheduler.actions.schedule.MIN_RUN", NEVER),
         patch("pumice.scheduler.eviction.gang_eviction.Rosters", ForgetfulRosters),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.scheduler.engine.bounds import BestByBounds
+from pumice.scheduler.engine.bounds import LOOKS, BestByBounds
 from pumice.scheduler.engine.evaluation import Evaluations
-from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -50,8 +50,9 @@ def test_a_node_found_by_bounds_is_the_first_of_the_best(nodes: list[tuple[float
         candidates = np.array(data.draw(st.lists(st.booleans(), min_size=len(nodes), max_size=len(nodes))))
         candidates[data.draw(st.integers(0, len(nodes) - 1))] = True
         totals = sum(rule.weight * rule.score(task.template, View(made.nodes)) for rule in scorers()[:2])
-        found = by_bounds.find(task.template, candidates)
-        assert found in (-1, np.where(candidates, totals, -np.inf).argmax())
+        best = np.where(candidates, totals, -np.inf).argmax()
+        assert by_bounds.find(task.template, totals.item, candidates) in (-1, best)
+        assert by_bounds.find(task.template, totals.item) in (-1, totals.argmax())
         made.move(task, status.ALLOCATED, data.draw(st.integers(0, len(nodes) - 1)))
 
 
@@ -68,10 +69,14 @@ def test_bounds_are_no_less_than_scores(nodes: list[tuple[float, int]], pods: li
         made.move(task, status.ALLOCATED, place % len(nodes))
 
 
+def unasked(row: int) -> float:
+    raise AssertionError("no node need be scored")
+
+
 def found(made: Cluster, *rules: Scorer) -> list[int]:
     """Where bounds lead to for each pod of its own, one after the other."""
     by_bounds = BestByBounds(made, rules)
-    return [by_bounds.find(task.template, made.nodes.alive) for task in made.tasks.values()]
+    return [by_bounds.find(task.template, unasked) for task in made.tasks.values()]
 
 
 def two_nodes(*pods: Any) -> Cluster:
@@ -112,9 +117,19 @@ def test_there_are_no_bounds_where_a_node_has_none_of_a_resource(rule: Scorer) -
     assert rule.bounds(cluster(node("a").cpu(1).memory("1Gi"), node("b").cpu(0).memory("1Gi")).nodes) is None
 
 
-def test_what_is_a_whole_number_is_not_certain() -> None:
-    made = cluster(node("a").cpu(10).memory("10Gi"), pod("p").cpu(1).memory("1Gi"))
-    assert found(made, LeastAllocated()) == [-1]
+@pytest.mark.parametrize(("nodes", "row", "looks"), [(1, 0, [0]), (3, 2, [0, 1, 2]), (LOOKS + 1, -1, [*range(LOOKS)])])
+def test_where_a_bound_is_near_a_whole_number_that_node_is_scored(nodes: int, row: int, looks: list[int]) -> None:
+    """All but the last have a little less of what they may have at most."""
+    made = cluster(*(node(f"n{number}").cpu(10).memory("10Gi") for number in range(nodes)), pod("p").cpu(1).memory("1Gi"))
+    (task,) = made.tasks.values()
+    looked_at = []
+
+    def score_of(row: int) -> float:
+        looked_at.append(row)
+        return 90.0 if row == nodes - 1 else 89.0
+
+    assert BestByBounds(made, [LeastAllocated()]).find(task.template, score_of) == row
+    assert looked_at == looks
 
 
 class Scanned(LeastAllocated):
@@ -178,8 +193,48 @@ def test_many_changes_at_once_are_looked_at_together() -> None:
     made = two_nodes(*(pod(f"p{number}").cpu(f"{110 + number}m").memory("310Mi") for number in range(3)))
     by_bounds = BestByBounds(made, [LeastAllocated()])
     first, second, third = made.tasks.values()
-    assert by_bounds.find(third.template, made.nodes.alive) == 1
+    assert by_bounds.find(third.template, unasked) == 1
     made.move(first, status.ALLOCATED, 1)
     made.move(second, status.ALLOCATED, 0)
     totals = LeastAllocated().score(third.template, View(made.nodes))
-    assert by_bounds.find(third.template, made.nodes.alive) == totals.argmax()
+    assert by_bounds.find(third.template, totals.item) == totals.argmax()
+
+
+def different(count: int) -> list[Any]:
+    return [pod(f"p{number}").cpu(f"{110 + number}m").memory("310Mi") for number in range(count)]
+
+
+def test_no_candidates_are_looked_for_as_long_as_the_best_node_of_all_will_do() -> None:
+    made = two_nodes(*different(3), pod("large").cpu("4500m").memory("310Mi"), pod("none").cpu(9), *different(5)[3:])
+    first, second, third, large, none, fourth, fifth = made.tasks.values()
+    kept = Evaluations(made, [], scorers())
+    assert kept.of(first).best_of_all() == -1, "it is not known yet that the taints tell no nodes apart"
+    assert kept.of(first).best(made.nodes.alive) == 1
+    assert kept.of(second).best_of_all() == 1
+    assert kept.of(second).best_of_all() == -1, "it comes again"
+    made.move(large, status.ALLOCATED, 1)
+    assert kept.of(none).best_of_all() == -1, "it has room nowhere"
+    assert kept.of(third).best_of_all() == -1, "nor need others have any"
+    assert kept.of(third).best(made.nodes.alive) == kept.of(fourth).best_of_all() == kept.of(fifth).best_of_all() == 0
+
+
+class NotOn(Filter):
+    """Refuses a row, until told otherwise: what stands anywhere decides."""
+
+    reach = Reach.CLUSTER
+    reads_amounts = False
+    row = 1
+
+    def refuse(self, state: Any, nodes: View) -> list[Refused]:
+        return [Refused(nodes.row_numbers == self.row, Reason("not here"))]
+
+
+def test_the_best_node_of_all_is_asked_about_by_what_stands_anywhere() -> None:
+    made = two_nodes(*different(3))
+    rule = NotOn()
+    first, second, third = made.tasks.values()
+    kept = Evaluations(made, [rule], scorers()[:2])
+    assert kept.of(first).best_of_all() == -1
+    rule.row = 0
+    made.move(first, status.ALLOCATED, 0)
+    assert kept.of(second).best(made.nodes.alive) == kept.of(third).best_of_all() == 1

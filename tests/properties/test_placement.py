@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.scheduler.engine import plan
+from pumice.scheduler.engine import feasible_rows, plan
 from pumice.scheduler.engine.evaluation import Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
@@ -41,7 +41,7 @@ def place_by_scanning(opened: Session, scorers: list[object]) -> list[int]:
     for task in list(opened.cluster.tasks.values()):
         evaluation = Evaluations(opened.cluster, [PodLimit()], scorers).of(task)
         evaluation.refresh()
-        candidates = evaluation.admitted & evaluation.fits_idle
+        candidates = evaluation.admitted & evaluation.fits_idle & evaluation.fits_future
         row = int(evaluation.totals(candidates).argmax()) if candidates.any() else -1
         rows.append(row)
         if row >= 0:
@@ -83,6 +83,38 @@ def place_by_plan(opened: Session, scorers: list[object], cells: int) -> list[in
         plan.CELLS = before
     opened.cluster.check()
     return rows
+
+
+LATER = {"it stays": status.ALLOCATED, "it is promised its place": status.PIPELINED, "it leaves": status.PENDING}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    sizes,
+    st.lists(st.tuples(requests, st.sampled_from(sorted(LATER))), min_size=1, max_size=12),
+    st.sampled_from(["least", "balanced and least"]),
+    st.sampled_from([0, 2, feasible_rows.FEW]),
+)
+def test_the_best_node_of_all_is_the_best_of_those_that_will_do(
+    nodes: list[tuple[int, int, int]], pods: list[tuple[tuple[int, int], str]], kind: str, few: int
+) -> None:
+    """Whatever comes of the tasks before. `few`: so many rows may have changed that are not asked about."""
+    with session(world(nodes, [request for request, _ in pods])) as opened:
+        made, before = opened.cluster, feasible_rows.FEW
+        kept = Evaluations(made, [PodLimit()], SCORERS[kind])
+        feasible_rows.FEW = few
+        try:
+            for task, (_, later) in zip(list(made.tasks.values()), pods, strict=True):
+                row = kept.of(task).best_of_all()
+                fresh = Evaluations(made, [PodLimit()], SCORERS[kind]).of(task)
+                fresh.refresh()
+                candidates = fresh.admitted & fresh.fits_idle & fresh.fits_future
+                assert row in (-1, fresh.totals(candidates).argmax() if candidates.any() else -1)
+                if row >= 0:
+                    made.move(task, status.ALLOCATED, row)
+                    made.move(task, LATER[later], -1 if later == "it leaves" else row)
+        finally:
+            feasible_rows.FEW = before
 
 
 @settings(max_examples=200, deadline=None)

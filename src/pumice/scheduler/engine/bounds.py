@@ -2,19 +2,18 @@
 
 Scores that are whole numbers take many passes over all nodes. What they are at most takes few, in float32, for a little is added to what is
 rounded down. The first of the highest bounds is the best node if it is a score for certain, as nothing was near a whole number there: then
-no node has more, and none before it as much. Else all nodes are scored.
+no node has more, and none before it as much. Else that node is scored, and if it has less, the next one is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from pumice.scheduler.engine.rules import Scorer, weighted
-from pumice.scheduler.engine.view import all_of
 from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask
@@ -23,6 +22,7 @@ from pumice.scheduler.model.template import Template
 Singles = NDArray[np.float32]
 
 SLACK = 2.0**-14  #: more than float32 is wrong by after a few operations on numbers up to 100
+LOOKS = 4  #: at single nodes, before all are sooner scored
 WEIGHTS = range(1, 1000)  #: with these, sums of scores are exact in float32
 
 
@@ -53,9 +53,10 @@ class BestByBounds:
         self._scorers = scorers
         self._kept: list[tuple[Bounds, float]] = []  #: of all scorers, with their weights, or none
         self._position = -1
+        self.foremost = -1  #: the row of the highest bound of all nodes for the last task, whether it was a candidate or not
 
-    def find(self, template: Template, candidates: Mask) -> int:
-        """The row of the highest score among candidates, the first of equals; -1 if that is not known."""
+    def find(self, template: Template, score_of: Callable[[int], float], candidates: Mask | None = None) -> int:
+        """The row of the highest score among candidates (None: all nodes), the first of equals; -1 if bounds do not tell it soon."""
         self._refresh()
         parts, rounded = [], []
         for kept, weight in self._kept:
@@ -67,9 +68,17 @@ class BestByBounds:
         if not parts:
             return -1
         most = reduce(np.add, parts)
-        row = int((most if all_of(candidates) else np.where(candidates, most, -np.inf)).argmax())
-        above_whole = min(number % 1.0 for part in rounded for number in part[:, row].tolist())
-        return row if above_whole >= 2 * SLACK else -1
+        row = self.foremost = int(most.argmax())
+        for _ in range(LOOKS):
+            if candidates is not None and not candidates[row]:
+                most, candidates = np.where(candidates, most, -np.inf), None
+                row = int(most.argmax())
+            above_whole = min([number % 1.0 for part in rounded for number in part[:, row].tolist()])
+            if above_whole >= 2 * SLACK or (score := score_of(row)) == most[row]:
+                return row
+            most[row] = score
+            row = int(most.argmax())
+        return -1
 
     def _refresh(self) -> None:
         """Take the log's changes in."""

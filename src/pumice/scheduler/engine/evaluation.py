@@ -15,7 +15,7 @@ import numpy as np
 from pumice.scheduler.engine.bounds import BestByBounds
 from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, refusal_bits
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
-from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, all_of, any_of, touched
+from pumice.scheduler.engine.view import NodeColumns, Scores, SharedScores, SharingView, View, all_of, any_of, touched
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
@@ -73,14 +73,12 @@ class Common:
         self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
         self.filters = [pair for pair in self.filters if pair[1] is not None]
         self.scorers = [pair for pair in self.scorers if pair[1] is not None]
+        #: those that look at each node by itself, and at what stands there
+        self.at_each_node = {rule for rule, _ in self.scorers if rule.reach is Reach.NODE and not rule.normalizes}
         known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
         self.feasible = FeasibleRows(cluster, known, asking)
         self.static_scores = StaticScores(cluster.nodes, asking)
-
-
-def at_each_node(rule: Scorer) -> bool:
-    """Whether it looks at each node by itself, and at what stands there."""
-    return rule.reach is Reach.NODE and not rule.normalizes
+        self.best_of_all_served = True  #: the last one of these tasks, so that it is worth while to look at it first
 
 
 def prepared(rule: Scorer, task: Task) -> Any:
@@ -117,14 +115,15 @@ class Evaluation:
             elif state is not None:
                 self.filters.append((rule, state))
         self.scorers: list[tuple[Scorer, Any]] = []
+        self._node_scorers: list[tuple[Scorer, Any]] = []
+        self._other_scorers: list[tuple[Scorer, Any]] = []
         for scorer, known in common.scorers:
             state = prepared(scorer, task) if known is UNKNOWN else known
             if isinstance(state, Unscored):
                 self._fail(state)
             elif state is not None:
                 self.scorers.append((scorer, state))
-        self._node_scorers = [pair for pair in self.scorers if at_each_node(pair[0])]
-        self._other_scorers = [pair for pair in self.scorers if not at_each_node(pair[0])]
+                (self._node_scorers if scorer in common.at_each_node else self._other_scorers).append((scorer, state))
         self._feasible = [common.feasible]  #: what the filters say, those apart that read amounts
         if by_amounts := [pair for pair in self.filters if pair[0].reads_amounts]:
             self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking))
@@ -197,6 +196,10 @@ class Evaluation:
         scores = [weighted(self._asking.score(rule, state, view), rule.weight) for rule, state in self._node_scorers]
         return reduce(np.add, scores) if len(scores) > 1 else np.zeros(len(view)) + sum(scores)
 
+    def _score_of(self, row: int) -> float:
+        """The same of one row."""
+        return float(self._node_score(View(self.table, slice(row, row + 1)))[0])
+
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
         """The explanation of the present state, made once for all equal tasks that meet it."""
         position = self._position
@@ -268,21 +271,33 @@ class Evaluation:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
         if not any_of(candidates):
             return -1
-        row = self._best_by_bounds(candidates)
+        row = -1
+        if bounds := self._bounds():
+            row = bounds.find(self.template, self._score_of, candidates)
+            if row >= 0:
+                self._was_scored, self._common.best_of_all_served = True, bool(candidates[bounds.foremost])
         if row < 0:
             row = int((self.totals(candidates) if self.scorers else candidates).argmax())
         return row if self.rejected is None else -1
 
-    def _best_by_bounds(self, candidates: Mask) -> int:
-        """The same for a task that comes for the first time, if it can be known without scores; else -1."""
-        if self._was_scored or self._asking is not PLAINLY:
+    def best_of_all(self) -> int:
+        """The same of all nodes if it is known without scores and has room now, so that nobody need find the candidates; else -1."""
+        bounds = self._bounds() if self._common.best_of_all_served else None
+        if bounds is None:
             return -1
+        row = bounds.find(self.template, self._score_of)
+        served = row >= 0 and all(self.room(NodeColumns(self.table, row))) and all(part.admits(row) for part in self._feasible)
+        self._common.best_of_all_served = self._was_scored = served
+        return row if served else -1
+
+    def _bounds(self) -> BestByBounds | None:
+        """What may find the best node for a task that comes for the first time."""
+        if self._was_scored or self._asking is not PLAINLY:
+            return None
         for rule, _ in self._other_scorers:
             if not self._common.static_scores.is_level(rule):
-                return -1
-        row = self._common.bounds(tuple([rule for rule, _ in self._node_scorers])).find(self.template, candidates)
-        self._was_scored = row >= 0
-        return row
+                return None
+        return self._common.bounds(tuple([rule for rule, _ in self._node_scorers]))
 
     @property
     def lasts(self) -> bool:

@@ -18,6 +18,8 @@ Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a t
 #: What filters say of a row, as bits: 1 if it is refused, and these if for good, or if some filter could say nothing of it.
 FINAL, FAILING = np.uint8(2), np.uint8(4)
 
+FEW = 64  #: rows that are sooner kept in mind than asked about
+
 
 def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.uint8]:
     """The word of filters on the rows of a view."""
@@ -60,6 +62,13 @@ class FeasibleRows:
                 admitted = admitted & (bits == 0)
             self.admitted: Mask = admitted  #: rows that none of them refuses
         self._position = position
+
+    def admits(self, row: int) -> bool:
+        """Whether none of them refuses a row. Others that changed are not asked about for its sake, as long as they are few."""
+        changed = self._cluster.log.rows_since(self._position) if self._position >= 0 else None
+        if changed is None or row in changed or len(changed) > FEW or Reach.CLUSTER in self._filters:
+            self.refresh()
+        return bool(self.admitted[row])
 
     def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> bool:
         """Whether they say something new of some rows."""

@@ -89,6 +89,8 @@ class Placing:
         if refusal is not None:
             return everywhere(evaluation, refusal)
         row = -1 if task.nominated else self._planned(evaluation, within)
+        if row < 0 and within is None:
+            row = self._best_of_all(task, sheet, evaluation)
         if row >= 0:
             statement.allocate(task, row)
             return None
@@ -103,6 +105,11 @@ class Placing:
             return evaluation.remember(explain) if within is None else explain(evaluation, within)
         self._take(task, row, evaluation, statement)
         return None
+
+    def _best_of_all(self, task: Task, sheet: PendingTasks, evaluation: Evaluation) -> int:
+        """The best node, if no candidates need be found to know it; else -1."""
+        chosen = task.nominated or self._clears or self.session.has_best_node
+        return -1 if chosen or sheet.run_length(task, MIN_RUN) == MIN_RUN else evaluation.best_of_all()
 
     def _take(self, task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
         if evaluation.fits_idle[row] and not (self._clears and not self.session.may_bind(task, evaluation, self._clearing)[row]):

@@ -73,9 +73,11 @@ class BalanceBounds(Bounds):
         self.update()
 
     def update(self, rows: int | slice = slice(None)) -> None:
-        used = self._table.used_for_filters[: MEMORY + 1, rows] / self._table.allocatable[: MEMORY + 1, rows]
-        self._used[:, rows] = MOST_APART * used
-        self._before[rows] = 150.0 - _evenness(_deviation(np.minimum(used, 1.0)))
+        used, capacity = self._table.used_for_filters, self._table.allocatable
+        parts = [used[resource, rows] / capacity[resource, rows] for resource in (CPU, MEMORY)]  # of one row, these are numbers
+        for resource, part in enumerate(parts):
+            self._used[resource, rows] = MOST_APART * part
+        self._before[rows] = 150.0 - _evenness(_deviation([at_most(part, 1.0) for part in parts]))
 
     def of(self, template: Template) -> Bound | None:
         cpu, memory = template.request[: MEMORY + 1].tolist()

@@ -158,8 +158,9 @@ class LeastAllocatedBounds(Bounds):
         self.update()
 
     def update(self, rows: int | slice = slice(None)) -> None:
-        used, capacity = self._table.nonzero_used[:, rows], self._table.allocatable[: MEMORY + 1, rows]
-        self._rates[:, rows] = MAX_SCORE + SLACK - MAX_SCORE * used / capacity
+        used, capacity = self._table.nonzero_used, self._table.allocatable
+        for resource in (CPU, MEMORY):  # of one row, these are numbers
+            self._rates[resource, rows] = MAX_SCORE + SLACK - MAX_SCORE * used[resource, rows] / capacity[resource, rows]
 
     def of(self, template: Template) -> Bound:
         rates = self._part * np.array([[template.newcomer_cpu], [template.newcomer_memory]], np.float32)
