@@ -15,7 +15,7 @@ import numpy as np
 from pumice.scheduler.engine.bounds import BestByBounds
 from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, refusal_bits
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
-from pumice.scheduler.engine.view import NodeColumns, Scores, SharedScores, SharingView, View, all_of, any_of, touched
+from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, all_of, any_of, touched
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
@@ -154,6 +154,13 @@ class Evaluation:
         fits = reduce(np.logical_and, now)
         return fits, reduce(np.logical_and, later) if moving else fits.copy()
 
+    def _has_room(self, row: int) -> bool:
+        """The same of one row: whether it fits into both."""
+        rooms = [self.table.row_idle(row)]
+        if self.table.moving:
+            rooms.append(self.table.row_future_idle(row))
+        return all(room[column] > amount - EPSILON for room in rooms for column, amount in self.template.needs)
+
     @property
     def fits_idle(self) -> Mask:
         """Rows with room for the request now."""
@@ -286,7 +293,7 @@ class Evaluation:
         if bounds is None:
             return -1
         row = bounds.find(self.template, self._score_of)
-        served = row >= 0 and all(self.room(NodeColumns(self.table, row))) and all(part.admits(row) for part in self._feasible)
+        served = row >= 0 and self._has_room(row) and all(part.admits(row) for part in self._feasible)
         self._common.best_of_all_served = self._was_scored = served
         return row if served else -1
 
@@ -423,10 +430,9 @@ class Evaluations:
 
     def _common(self, task: Task, key: tuple[Hashable, ...]) -> Common:
         alike = (task.template.without_amounts(), *key[1:])
-        made = self._commons.find(alike)
-        if made is None:
-            made = Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared, self._bounds)
-        return self._commons.keep(alike, made)
+        return self._commons.find(alike) or self._commons.keep(
+            alike, Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared, self._bounds)
+        )
 
 
 # How full nodes would be in what a pod asks for, each resource by its weight.

@@ -18,7 +18,7 @@ Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a t
 #: What filters say of a row, as bits: 1 if it is refused, and these if for good, or if some filter could say nothing of it.
 FINAL, FAILING = np.uint8(2), np.uint8(4)
 
-FEW = 64  #: rows that are sooner kept in mind than asked about
+FEW = 32  #: rows that are sooner kept in mind than asked about
 
 
 def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.uint8]:

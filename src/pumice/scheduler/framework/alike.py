@@ -45,18 +45,15 @@ class Member(NamedTuple):
 class Alike:
     """Jobs that fared alike so far, by age."""
 
-    __slots__ = ("members",)
+    __slots__ = ("first", "members")
 
     def __init__(self, members: list[Member]) -> None:
         self.members = members
+        self.first = members[0].job  #: he stays whoever parts
 
     @classmethod
     def alone(cls, job: Job) -> Alike:
         return cls([Member.of(job)])
-
-    @property
-    def first(self) -> Job:
-        return self.members[0].job
 
 
 def age(job: Job) -> tuple[float, str]:

@@ -163,6 +163,7 @@ class JobsByQueue:
     def __init__(self, session: Session, groups: Iterable[Alike]) -> None:
         self._session = session
         self._queues: list[tuple[Key, Queue]] = []
+        self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
         for name in self._turns:
@@ -172,7 +173,7 @@ class JobsByQueue:
         """It is served again if it may have more jobs. In a hierarchy others' places depend on its own."""
         turns = self._turns[queue.name]
         turns.part()
-        if self._session.queues_need_comparing:
+        if self._are_compared:
             self._compared.push(queue)
         elif turns:
             key = self._session.queue_key(queue) if len(self._turns) > 1 else ()  # a single queue has no order
