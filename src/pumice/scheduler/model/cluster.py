@@ -444,6 +444,7 @@ class Cluster:
             tasks = job.tasks.values()
             for bit in status.NAMES:
                 assert job.counts[bit] == sum(t.status == bit for t in tasks), f"{status.NAMES[bit]} of {job}"
+            assert job.ready_count == job.count(status.READY), f"ready of {job}"
             assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
             assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"

@@ -66,6 +66,7 @@ class Job:
         "priority",
         "promises",
         "queue",
+        "ready_count",
         "role_minimum",
         "role_minimum_total",
         "tasks",
@@ -85,6 +86,7 @@ class Job:
         self.pending: dict[str, Task] = {}  #: the Pending ones of `tasks`
         self.pending_best_effort = 0  #: of `pending`
         self.counts = dict.fromkeys(status.NAMES, 0)  #: tasks by status
+        self.ready_count = 0  #: tasks that hold a node or have succeeded
         self.holding: Sum = dimensions.nothing()  #: requests of tasks in status.HELD
         self.asking: Sum = dimensions.nothing()  #: requests of Pending tasks
         self.promises = Promises()
@@ -165,6 +167,8 @@ class Job:
     def enter(self, task: Task) -> None:
         """Count a task in its present status."""
         self.counts[task.status] += 1
+        if task.status & status.READY:
+            self.ready_count += 1
         if task.status & status.HELD:
             self.holding += task.template.exactly
         elif task.status == status.PENDING:
@@ -175,6 +179,8 @@ class Job:
     def leave(self, task: Task) -> None:
         """Undo enter()."""
         self.counts[task.status] -= 1
+        if task.status & status.READY:
+            self.ready_count -= 1
         if task.status & status.HELD:
             self.holding -= task.template.exactly
         elif task.status == status.PENDING:
@@ -187,12 +193,6 @@ class Job:
     def count(self, mask: int) -> int:
         """Tasks in any of the statuses."""
         return sum(number for bit, number in self.counts.items() if bit & mask)
-
-    @property
-    def ready_count(self) -> int:
-        """Tasks that hold a node or have succeeded."""
-        c = self.counts
-        return c[status.BOUND] + c[status.BINDING] + c[status.RUNNING] + c[status.ALLOCATED] + c[status.SUCCEEDED]
 
     @property
     def waiting_count(self) -> int:
