@@ -1,1 +1,81 @@
-"""One file an input format. Each has `workload(path)`, which streams jobs, and `nodes(path)` if clusters are written in it as well."""
+"""One file an input format. Each has `workload(path)`, which streams jobs, and `nodes(path)` if clusters are written in it as well.
+
+What readers of text files share is here: rows by column names, and errors that name file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from pumice.api.errors import InputError
+
+
+class Row:
+    """One row by column names."""
+
+    __slots__ = ("_cells", "line", "where")
+
+    def __init__(self, where: str, line: int, cells: dict[str, str]) -> None:
+        self.where, self.line, self._cells = where, line, cells
+
+    def wrong(self, message: str) -> NoReturn:
+        raise InputError(message, where=self.where, line=self.line)
+
+    def text(self, column: str) -> str:
+        return self._cells.get(column) or ""
+
+    def number(self, column: str, least: float = 0.0) -> float:
+        text = self.text(column)
+        try:
+            value = float(text)
+        except ValueError:
+            self.wrong(f'{column}: "{text[:40]}" is not a number')
+        if not least <= value < 1e15:
+            self.wrong(f"{column}: {text[:40]} is out of range; it must be at least {least:g}")
+        return value
+
+    def whole(self, column: str, least: int = 0) -> int:
+        value = self.number(column, least)
+        if not value.is_integer():
+            self.wrong(f"{column}: {self.text(column)[:40]} is not a whole number")
+        return int(value)
+
+
+def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
+    """The rows below the head. Raises InputError."""
+    with _opened(path) as file:
+        reader = csv.reader(file)
+        try:
+            head = next(reader, [])
+            for column in needed:
+                if column not in head:
+                    raise InputError(f'there is no column "{column}"; the first line must name {", ".join(needed)}', where=path, line=1)
+            for cells in reader:
+                if not cells:
+                    continue
+                if len(cells) != len(head):
+                    raise InputError(f"{len(cells)} cells below {len(head)} columns", where=path, line=reader.line_num)
+                yield Row(path, reader.line_num, dict(zip(head, cells, strict=True)))
+        except csv.Error as error:
+            raise InputError(f"cannot be read as CSV: {error}", where=path, line=reader.line_num) from None
+        except UnicodeDecodeError:
+            raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
+
+
+def lines(path: str) -> Iterator[tuple[int, str]]:
+    """Numbered from 1."""
+    with _opened(path) as file:
+        try:
+            yield from enumerate(file, 1)
+        except UnicodeDecodeError:
+            raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
+
+
+def _opened(path: str):  # type: ignore[no-untyped-def]
+    try:
+        return Path(path).open(encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None

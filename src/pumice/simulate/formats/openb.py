@@ -20,7 +20,7 @@ from pumice.api.errors import InputError
 from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
 from pumice.api.quantity import quantity
-from pumice.simulate.formats.rows import Row, csv_rows
+from pumice.simulate.formats import Row, csv_rows
 from pumice.simulate.objects import GPU_MILLI
 from pumice.simulate.work import GPU, Role, Work, Workload, in_order, node, role
 

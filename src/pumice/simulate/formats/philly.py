@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
-from pumice.simulate.formats.rows import csv_rows
+from pumice.simulate.formats import csv_rows
 from pumice.simulate.work import GPU, Role, Work, Workload, in_order, role
 
 

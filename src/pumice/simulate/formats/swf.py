@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
-from pumice.simulate.formats.rows import lines
+from pumice.simulate.formats import lines
 from pumice.simulate.work import Work, Workload, node, role
 
 FIELDS = 18
