@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from pumice.client.transport import Transport
-from pumice.cluster.recording.files import Bounds
+from pumice.cluster.recording.files import Retention
 from pumice.cluster.recording.replay import Replay, decide, differences
 from pumice.extensions import plugins
 from pumice.live.scheduler.black_box import black_box
@@ -20,7 +20,7 @@ from pumice.scheduler.framework.policy import Policy
 from tests.live.stories import running
 from tests.live.virtual import VirtualClock, run
 
-BOUNDS = Bounds()
+RETENTION = Retention()
 
 
 @cache
@@ -34,14 +34,14 @@ def recorded(
     story: Callable[[Scheduler], Awaitable[object]],
     conf: str = DEFAULT,
     options: Options | None = None,
-    bounds: Bounds = BOUNDS,
+    retention: Retention = RETENTION,
 ) -> Scheduler:
     """The scheduler at the end of a story that was recorded into the folder."""
     options = options or Options()
 
     async def play() -> Scheduler:
         clock = VirtualClock()
-        with black_box(str(folder), options, clock.now, bounds) as box:
+        with black_box(str(folder), options, clock.now, retention) as box:
             async with running(Scheduler(api, policy_of(conf), options, clock, keeper=box)) as scheduler:
                 await scheduler.synced.wait()
                 await story(scheduler)

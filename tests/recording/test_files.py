@@ -11,7 +11,7 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cluster.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
-from pumice.cluster.recording.files import Bounds, RecordingFile, Writer, entries, files_of
+from pumice.cluster.recording.files import RecordingFile, Retention, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
 SAID: list[Entry] = [BEGIN, Whole(1.0), *(Removed(2.0 + number, "Pod", f"default/p{number}") for number in range(100))]
@@ -26,7 +26,7 @@ def written(path: Path) -> Path:
 
 
 def test_only_their_user_may_read_them(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "new", Bounds())
+    writer = Writer(tmp_path / "new", Retention())
     writer.begin(lambda: SAID)
     writer.close()
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "new", *files_of(tmp_path / "new"))] == [0o700, 0o600]
@@ -80,9 +80,9 @@ def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pumice.cluster.recording.files import Bounds, Writer
+from pumice.cluster.recording.files import Retention, Writer
 from tests.recording.test_files import SAID
-writer = Writer(Path(sys.argv[1]), Bounds())
+writer = Writer(Path(sys.argv[1]), Retention())
 writer.begin(lambda: SAID[:2])
 for entry in SAID[2:]:
     writer.add(lambda entry=entry: [entry])
@@ -99,20 +99,20 @@ def test_what_was_written_before_a_kill_is_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_keeps_to_its_size_and_the_newest_stay(tmp_path: Path) -> None:
-    bounds = Bounds(folder_bytes=20_000, file_bytes=2_000)
-    writer = Writer(tmp_path, bounds)
+    retention = Retention(folder_bytes=20_000, file_bytes=2_000)
+    writer = Writer(tmp_path, retention)
     for number in range(100):
         writer.begin(lambda: SAID[:2])
         writer.add(lambda number=number: [PhaseSet(float(at), f"job-{number}-{at:x<50}", "Inqueue") for at in range(200)])
     writer.close()
     files = files_of(tmp_path)
-    assert sum(path.stat().st_size for path in files) <= bounds.folder_bytes
+    assert sum(path.stat().st_size for path in files) <= retention.folder_bytes
     assert files[-1].name == "recording-00000100.pumice" and 2 < len(files) < 100
 
 
 def test_a_file_has_its_end_by_age(tmp_path: Path) -> None:
-    for bounds, expected in ((Bounds(), False), (Bounds(file_s=0.0), True)):
-        writer = Writer(tmp_path, bounds)
+    for retention, expected in ((Retention(), False), (Retention(file_s=0.0), True)):
+        writer = Writer(tmp_path, retention)
         assert writer.wants_another()
         writer.begin(lambda: SAID)
         assert writer.wants_another() is expected
@@ -123,7 +123,7 @@ def test_a_disk_that_fails_ends_the_file_and_not_the_program(tmp_path: Path, cap
     def full() -> list[Entry]:
         raise OSError(28, "No space left on device")
 
-    writer = Writer(tmp_path, Bounds())
+    writer = Writer(tmp_path, Retention())
     writer.begin(lambda: SAID[:2])
     writer.add(full)
     writer.add(lambda: SAID[2:])

@@ -16,7 +16,7 @@ from pumice.client.client import Client
 from pumice.client.resolve_access import find
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
-from pumice.cluster.recording.files import Bounds, as_it_is
+from pumice.cluster.recording.files import Retention, as_it_is
 from pumice.cluster.recording.replay import opened
 from pumice.cluster.recording.snapshot import Snapshot
 from pumice.live.scheduler.sources import EVERY
@@ -34,7 +34,7 @@ def test_a_recording_of_a_live_cluster_holds_what_became_of_it(tmp_path: Path) -
         async with running(wanted) as embedded:
             embedded.server.kubeconfig(tmp_path / "kubeconfig", "test")
             async with Client(find(str(tmp_path / "kubeconfig"))) as client:
-                following = asyncio.create_task(follow(client, policy_of(), out, Bounds(), as_it_is))
+                following = asyncio.create_task(follow(client, policy_of(), out, Retention(), as_it_is))
                 await until(lambda: any(out.glob("*")), every_s=0.05)
                 embedded.plane.store.create("pods", POD, "default")
                 await until(lambda: embedded.plane.store.get("pods", "web", "default")["status"]["phase"] == "Running", every_s=0.05)

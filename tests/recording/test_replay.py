@@ -15,7 +15,7 @@ from msgspec import convert
 from pumice.answers import whatif
 from pumice.cluster.recording import snapshot
 from pumice.cluster.recording.entries import Eviction
-from pumice.cluster.recording.files import Bounds, files_of
+from pumice.cluster.recording.files import Retention, files_of
 from pumice.cluster.recording.replay import Replay, decide, differences, opened
 from pumice.cluster.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Scheduler
@@ -74,7 +74,7 @@ def test_each_file_of_a_folder_can_be_read_alone(
     monkeypatch.setattr(snapshot, "AT_ONCE", at_once)
     situation = SITUATIONS[name]
     options = Options(schedulers=(situation.scheduler,))
-    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, options, bounds=Bounds(file_s=0.0))
+    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, options, retention=Retention(file_s=0.0))
     files = files_of(tmp_path)
     assert len(files) >= least
     assert sum(all_alike(opened(file, pytest.fail)) for file in files) == all_alike(as_replayed(tmp_path))

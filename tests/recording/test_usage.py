@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import cli
-from pumice.cluster.recording.files import Bounds, entries, files_of
+from pumice.cluster.recording.files import Retention, entries, files_of
 from pumice.cluster.recording.usage import Ledger, UsageAccount
 from tests.live.virtual import START
 from tests.recording.week import record_week
@@ -60,7 +60,7 @@ def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
 
 def test_a_folder_of_many_files_gives_what_one_file_gives(tmp_path: Path) -> None:
     record_week(tmp_path / "one")
-    record_week(tmp_path / "many", Bounds(file_s=0.0))
+    record_week(tmp_path / "many", Retention(file_s=0.0))
     assert len(files_of(tmp_path / "many")) > 5
     one, many = ledger(tmp_path / "one").accounts, ledger(tmp_path / "many").accounts
     for queue in (("research",), ("finance",)):

@@ -7,11 +7,11 @@ import random
 from pathlib import Path
 
 from pumice.api.kinds import PODS
-from pumice.cluster.recording.files import Bounds
+from pumice.cluster.recording.files import Retention
 from pumice.live.scheduler.loop import Scheduler
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server
-from tests.recording.recorded import BOUNDS, recorded
+from tests.recording.recorded import RETENTION, recorded
 
 
 async def story(scheduler: Scheduler, api: MemoryServer) -> None:
@@ -26,9 +26,9 @@ async def story(scheduler: Scheduler, api: MemoryServer) -> None:
     await asyncio.sleep(600)
 
 
-def record_week(folder: Path, bounds: Bounds = BOUNDS) -> None:
+def record_week(folder: Path, retention: Retention = RETENTION) -> None:
     random.seed(1)  # when reflectors list anew
     api = server("n1", "n2", cpu=4)
     for name in ("research", "finance"):
         api.queue(name, reclaimable=True)
-    recorded(folder, api, lambda scheduler: story(scheduler, api), PREEMPTING, bounds=bounds)
+    recorded(folder, api, lambda scheduler: story(scheduler, api), PREEMPTING, retention=retention)

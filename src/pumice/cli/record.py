@@ -14,7 +14,7 @@ from pumice.cli.remote import Remote, remote_options
 from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
 from pumice.cluster.recording.anonymous import Anonymous
-from pumice.cluster.recording.files import Bounds, Hide, RecordingFile, as_it_is, entries, files_of
+from pumice.cluster.recording.files import Hide, RecordingFile, Retention, as_it_is, entries, files_of
 from pumice.live.lifecycle import WallClock, first, told_to_end
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
@@ -40,7 +40,7 @@ def record(remote: Remote, out: Path, source: Path | None, key_file: Path | None
         take_over(source, out, hide)
         return
     policy = policy_of(conf)
-    remote.run(lambda client: follow(client, policy, out, Bounds.of_folder(size << 20), hide))
+    remote.run(lambda client: follow(client, policy, out, Retention.of_folder(size << 20), hide))
 
 
 def _key(path: Path) -> bytes:
@@ -54,10 +54,10 @@ def _key(path: Path) -> bytes:
     return key
 
 
-async def follow(client: Client, policy: Policy, out: Path, bounds: Bounds, hide: Hide) -> None:
+async def follow(client: Client, policy: Policy, out: Path, retention: Retention, hide: Hide) -> None:
     """Record until a signal ends it. A write, which nobody asks for, would be held back."""
     options, clock = Options(schedulers=schedulers_of(policy)), WallClock()
-    with black_box(str(out), options, clock.now, bounds, hide) as box, told_to_end() as ended:
+    with black_box(str(out), options, clock.now, retention, hide) as box, told_to_end() as ended:
         assert box is not None
         scheduler = Scheduler(client.fenced(lambda: False), policy, options, clock, keeper=box)
 

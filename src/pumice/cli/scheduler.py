@@ -29,7 +29,7 @@ from pumice.cli.replica_flags import (
     term_of,
     until_told,
 )
-from pumice.cluster.recording.files import Bounds
+from pumice.cluster.recording.files import Retention
 from pumice.extensions import actions, plugins
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up
@@ -175,7 +175,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
         record=flags["record"],
-        record_bounds=Bounds.of_folder(flags["record_size"] << 20),
+        retention=Retention.of_folder(flags["record_size"] << 20),
         beside=page_at(flags),
     )
 

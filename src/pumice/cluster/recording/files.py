@@ -35,7 +35,7 @@ _lines = msgspec.json.Decoder(Entry)
 Tell = Callable[[str], None]
 
 
-class Bounds(Struct, frozen=True):
+class Retention(Struct, frozen=True):
     """How much of the past is kept."""
 
     folder_bytes: int = 256 * 1024 * 1024
@@ -43,7 +43,7 @@ class Bounds(Struct, frozen=True):
     file_s: float = 3600.0
 
     @classmethod
-    def of_folder(cls, size: int) -> Bounds:
+    def of_folder(cls, size: int) -> Retention:
         """As many files as let the oldest go bit by bit."""
         return cls(size, size // 8)
 
@@ -84,10 +84,10 @@ def as_it_is(entry: Entry) -> Entry:
 class Writer:
     """Writes files into a folder, on a thread of its own. What cannot be written is told once, and left out until the next file."""
 
-    def __init__(self, folder: Path, bounds: Bounds, hide: Hide = as_it_is) -> None:
+    def __init__(self, folder: Path, retention: Retention, hide: Hide = as_it_is) -> None:
         """Raises OSError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder, self._bounds, self._hide = folder, bounds, hide
+        self._folder, self._retention, self._hide = folder, retention, hide
         self._waiting: SimpleQueue[tuple[bool, Batch] | None] = SimpleQueue()
         self._file: RecordingFile | None = None
         self._began_at = NEVER
@@ -98,8 +98,8 @@ class Writer:
         """Whether what follows should go to a new file."""
         file, age_s = self._file, time.monotonic() - self._began_at
         if file is None:
-            return age_s >= min(PAUSE_S, self._bounds.file_s)
-        return age_s >= self._bounds.file_s or file.size >= self._bounds.file_bytes
+            return age_s >= min(PAUSE_S, self._retention.file_s)
+        return age_s >= self._retention.file_s or file.size >= self._retention.file_bytes
 
     def begin(self, batch: Batch) -> None:
         """A new file, which begins with this."""
@@ -136,7 +136,7 @@ class Writer:
     def _begin(self) -> None:
         self._end()
         files = _numbered(self._folder)
-        left = self._bounds.folder_bytes - self._bounds.file_bytes
+        left = self._retention.folder_bytes - self._retention.file_bytes
         for path in reversed(files):
             left -= path.stat().st_size
             if left < 0:

@@ -23,7 +23,7 @@ from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import encode
 from pumice.cluster.recording.entries import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
-from pumice.cluster.recording.files import Bounds, Hide, Writer, as_it_is
+from pumice.cluster.recording.files import Hide, Retention, Writer, as_it_is
 from pumice.cluster.recording.snapshot import CopiedTasks, Snapshot
 from pumice.live.scheduler.loop import Keeper
 from pumice.live.scheduler.options import Options
@@ -45,7 +45,7 @@ class ReadAgain(Struct, frozen=True):
 
 
 Told: TypeAlias = Seen | ReadAgain | PhaseSet | Decided
-DEFAULT_BOUNDS = Bounds()
+DEFAULT_RETENTION = Retention()
 
 
 class TapedCluster(Cluster):
@@ -212,14 +212,14 @@ def _pods_of(told: Told) -> Iterable[str]:
 
 @contextmanager
 def black_box(
-    folder: str, options: Options, now: Callable[[], float], bounds: Bounds = DEFAULT_BOUNDS, hide: Hide = as_it_is
+    folder: str, options: Options, now: Callable[[], float], retention: Retention = DEFAULT_RETENTION, hide: Hide = as_it_is
 ) -> Iterator[BlackBox | None]:
     """One that writes into a folder; without a folder there is none. Raises InputError."""
     if not folder:
         yield None
         return
     try:
-        writer = Writer(Path(folder), bounds, hide)
+        writer = Writer(Path(folder), retention, hide)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=folder) from None
     try:

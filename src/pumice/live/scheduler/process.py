@@ -27,12 +27,12 @@ from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport
-from pumice.cluster.recording.files import Bounds
+from pumice.cluster.recording.files import Retention
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, probes, told_to_end, while_leading
-from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
+from pumice.live.scheduler.black_box import DEFAULT_RETENTION, BlackBox, black_box
 from pumice.live.scheduler.fit_questions import PATH, FitQuestions
 from pumice.live.scheduler.forecasts import Forecasts
 from pumice.live.scheduler.headlines import Headlines
@@ -175,7 +175,7 @@ class SchedulerSettings(msgspec.Struct):
     tls: ssl.SSLContext | None = None  #: of the health address
     dump_folder: str = ""  #: empty: signals write no file
     record: str = ""  #: the folder of the black box; empty: none
-    record_bounds: Bounds = DEFAULT_BOUNDS
+    retention: Retention = DEFAULT_RETENTION
     beside: Beside = nothing_beside  #: what lasts as long as the scheduler works
 
 
@@ -225,7 +225,7 @@ class Replica:
 
     async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
         settings = self._settings
-        with black_box(settings.record, settings.options, self._clock.now, settings.record_bounds) as box:
+        with black_box(settings.record, settings.options, self._clock.now, settings.retention) as box:
             await self._decide(client, policy, identity, box)
 
     async def _decide(self, client: Client, policy: Policy, identity: str, box: BlackBox | None) -> None:
