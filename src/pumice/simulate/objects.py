@@ -14,7 +14,7 @@ from pumice.api.meta import Metadata
 from pumice.api.pod import Pod, PodSpec, PodStatus
 from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
-from pumice.scheduler.model.template import requested_by_containers
+from pumice.scheduler.model.pod_request import requested_by_containers
 from pumice.simulate.work import Role, Work
 
 WAITING = PodStatus(phase="Pending")

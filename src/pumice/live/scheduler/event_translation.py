@@ -15,8 +15,8 @@ from pumice.scheduler.framework.world import EVERYBODY, WaitingPods
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Pairs, Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Pairs, Template
 
 OTHERS = {
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), EventKind.VOLUMES),

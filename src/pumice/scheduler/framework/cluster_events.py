@@ -16,7 +16,8 @@ from pumice.scheduler.engine.rules import Filter
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Vector
-from pumice.scheduler.model.task import Pairs, Task
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Pairs
 
 
 class EventKind(Enum):

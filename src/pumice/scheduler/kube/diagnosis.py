@@ -17,7 +17,7 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.nodes import Nodes, Table
 from pumice.scheduler.model.resources import Mask, Rows
 
-Pairs = Sequence[tuple[Filter, Any]]
+PreparedFilters = Sequence[tuple[Filter, Any]]
 
 
 class WithNominated(View):
@@ -72,12 +72,12 @@ class NodeStatuses(NamedTuple):
         return self._replace(refused=self.refused & others, final=self.final & others, reasons=[(t, w & others) for t, w in self.reasons])
 
 
-def speaking(evaluation: Evaluation) -> Pairs:
+def speaking(evaluation: Evaluation) -> PreparedFilters:
     """The filters that are asked in trials. To be called outside of any."""
     return [(rule, state) for rule, state in evaluation.filters if not rule.is_silent(state)]
 
 
-def run_filters(filters: Pairs, view: View, among: Mask, *, narrowed: bool = True) -> NodeStatuses:
+def run_filters(filters: PreparedFilters, view: View, among: Mask, *, narrowed: bool = True) -> NodeStatuses:
     """The filters' words about some rows of a view. `narrowed`: some of them leave rows out before any is asked."""
     answers = [(rule, list(rule.refuse(state, view))) for rule, state in filters]
     refused, final = view.nothing(), view.nothing()

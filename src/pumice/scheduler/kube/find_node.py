@@ -19,7 +19,7 @@ from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.policy import Profile
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.diagnosis import NodeStatuses, Pairs, WithNominated, run_filters, sees_columns_only, sentence, speaking
+from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.nominator import Nominator, pipelined_room
@@ -199,7 +199,7 @@ class NodeFinder:
         filters = speaking(evaluation)
         return rows, together([self._on_trial(task, filters, row) for row in rows.tolist()])
 
-    def _on_trial(self, task: Task, filters: Pairs, row: int) -> NodeStatuses:
+    def _on_trial(self, task: Task, filters: PreparedFilters, row: int) -> NodeStatuses:
         with Trial(self.session.cluster) as trial:
             for other in self.nominations.held_against(task, row):
                 trial.place(other, row)

@@ -21,9 +21,8 @@ from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.queue import KnownPromises, Queue, refresh_promises, withdraw_promises
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
-from pumice.scheduler.model.sharing import Shared
 from pumice.scheduler.model.task import Task, key_of
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model.template import Shared, Template
 
 Kept = TypeVar("Kept", bound=Index)
 

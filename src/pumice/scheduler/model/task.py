@@ -14,7 +14,7 @@ from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import Pod, PodStatus
 from pumice.api.times import instant_or, rfc3339
 from pumice.scheduler.model import status
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model.template import Pairs, Template
 
 if TYPE_CHECKING:
     from pumice.scheduler.model.job import Job
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
 
 SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
 TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
-
-
-class Pairs(dict[str, str]):
-    """Labels or annotations, one for all equal ones, and so a key as itself."""
-
-    __slots__ = ("__weakref__",)
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return id(self)
 
 
 class Task:

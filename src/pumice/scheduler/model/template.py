@@ -1,24 +1,23 @@
 """What equal pods share: everything that scheduling reads except identity, state and labels.
 
-A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod.
+A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod. `Shared` has each once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
-from types import MappingProxyType
+from sys import getrefcount, intern
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 from msgspec.structs import replace
 
-from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
-from pumice.api.quantity import Quantity, format_milli, quantity
+from pumice.api.pod import Container, Pod, PodSpec, Volume
+from pumice.api.quantity import Quantity
 from pumice.api.structs import encode
-from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
-
-UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: what a container counts in scoring if it names none
-POD_LEVEL = ("cpu", "memory")
+from pumice.scheduler.model.pod_request import POD_LEVEL, beyond_all, pod_request, request_vector, resize_state, scoring_request
+from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum
 
 
 class Template:
@@ -29,8 +28,8 @@ class Template:
         self.namespace = pod.metadata.namespace or "default"
         self.annotations = pod.metadata.annotations or {}  #: of the first pod; read only keys in TEMPLATE_ANNOTATIONS here
         asked = pod_request(pod)
-        whole = _vector(asked, dimensions)
-        self.beyond = _beyond(asked, dimensions)  #: an amount, in words, that makes it fit nowhere, ever; empty for none
+        whole = request_vector(asked, dimensions)
+        self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that makes it fit nowhere, ever; empty for none
         self.immense = np.flatnonzero(whole >= MOST_OF_ONE)  #: dimensions of which it asks for more than a node can ever have
         self.request: Vector = np.where(whole < MOST_OF_ONE, whole, 0.0)  #: as it counts in sums over jobs and queues
         self.exactly: Sum = as_sum(self.request)  #: the same, as kept sums count
@@ -133,114 +132,65 @@ def _limits(container: Container) -> list[tuple[str, Quantity]]:
     return list((limits or {}).items())
 
 
-def _requests(asking: Container | PodSpec) -> ResourceList:
-    return (asking.resources.requests if asking.resources else None) or {}
+# What equal pods share is there once, and gone with the last of them, or some time after.
+#
+# Nearly each pod of a gang has labels of its own, and a weak reference takes half as much memory as labels: those that nobody has any
+# longer are looked for instead, whenever there are twice as many as the last time.
+
+FEW = 1000  #: labels and annotations that are not worth looking through
 
 
-def pod_request(pod: Pod, unnamed: Mapping[str, Quantity] = MappingProxyType({}), *, pod_level: bool = True) -> dict[str, int]:
-    """What the pod takes from a node, as kube-scheduler counts it, in thousandths. `unnamed`: what containers count that name none."""
-    spec, resized = pod.spec, _resized(pod)
-    running = requested_by_containers(spec, lambda container: {**unnamed, **resized.get(container.name, _requests(container))})
-    for name, amount in _requests(spec).items() if pod_level else ():
-        if is_pod_level(name):
-            running[name] = amount.milli
-    _add(running, spec.overhead or {})
-    return running
+class Pairs(dict[str, str]):
+    """Labels or annotations, one for all equal ones, and so a key as itself."""
+
+    __slots__ = ("__weakref__",)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
 
 
-def is_pod_level(name: str) -> bool:
-    """Whether a pod may ask for a resource as a whole."""
-    return name in POD_LEVEL or name.startswith("hugepages-")
+_nobodys = {0: Pairs()}
+UNUSED = getrefcount(_nobodys[0])  #: of what stands in a dictionary alone
 
 
-def requested_by_containers(spec: PodSpec, requests_of: Callable[[Container], ResourceList] = _requests) -> dict[str, int]:
-    """In milli-units: what runs together, or what initialising needs at its peak."""
-    running: dict[str, int] = {}
-    for container in spec.containers or ():
-        _add(running, requests_of(container))
-    before: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in spec.init_containers or ():
-        requests = requests_of(container)
-        if container.restart_policy == "Always":
-            _add(running, requests)
-            _add(before, requests)
-            _raise(peak, {name: before[name] for name in requests})
-        else:
-            _raise(peak, {name: before.get(name, 0) + amount.milli for name, amount in requests.items()})
-    _raise(running, peak)
-    return running
+class Shared:
+    """Templates, and labels and annotations as a whole. Each is one object for all that are equal."""
 
+    def __init__(self, dimensions: Dimensions) -> None:
+        self._dimensions = dimensions
+        self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
+        self._latest: Callable[[], Template | None] = lambda: None  #: that the next pod has often, too
+        self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less than they
+        self._bound = FEW  #: pairs after which those that nobody has are looked for
 
-def _in_units(name: str, milli: int) -> int:
-    return -(-milli // 1000) if in_units(name) else milli
+    def template(self, pod: Pod) -> Template:
+        spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
+        resized, latest = resize_state(pod), self._latest()
+        if latest is not None and resized is None and latest.namespace == pod.metadata.namespace and latest.spec == spec:
+            return latest
+        key = encode((pod.metadata.namespace, spec, resized))
+        known = self._templates.get(key)
+        if known is None:
+            known = self._templates[key] = Template(replace(pod, spec=spec), self._dimensions)
+        if resized is None:
+            self._latest = ref(known)
+        return known
 
+    def pairs(self, pairs: dict[str, str] | None) -> Pairs:
+        given = pairs or {}
+        key = hash(frozenset(given.items()))
+        known = self._pairs.get(key)
+        if known is None or known != given:
+            known = self._pairs[key] = Pairs((name, intern(given[name])) for name in sorted(given))
+            if len(self._pairs) > self._bound:
+                self._forget_unused()
+        return known
 
-def _vector(asked: Mapping[str, int], dimensions: Dimensions) -> Vector:
-    """With one of `pods`."""
-    columns = {name: dimensions.column(name) for name in asked}
-    vector = dimensions.zeros()
-    for name, column in columns.items():
-        if column is not None:
-            vector[column] = bounded(_in_units(name, asked[name]))
-    vector[PODS] = 1
-    return vector
+    def _forget_unused(self) -> None:
+        for key in [key for key in self._pairs if getrefcount(self._pairs[key]) == UNUSED]:
+            del self._pairs[key]
+        self._bound = FEW + 2 * len(self._pairs)
 
-
-def _beyond(asked: Mapping[str, int], dimensions: Dimensions) -> str:
-    for name, milli in asked.items():
-        if dimensions.leaves_out(name, milli) or (name in dimensions.columns and _in_units(name, milli) >= MOST_OF_ONE):
-            return f"{name} {format_milli(milli)}"
-    return ""
-
-
-def _add(total: dict[str, int], more: Mapping[str, Quantity | int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + (amount if isinstance(amount, int) else amount.milli)
-
-
-def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
-    for name, amount in floor.items():
-        total[name] = max(total.get(name, 0), amount)
-
-
-def _resized(pod: Pod) -> dict[str, ResourceList]:
-    """Requests of containers whose in-place resize is under way: the greatest of asked, granted and applied."""
-    state = resize_state(pod)
-    if state is None:
-        return {}
-    applied, infeasible = state
-    resized: dict[str, ResourceList] = {}
-    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
-        status = applied.get(container.name)
-        if status is None:
-            continue
-        parts = [status.allocated_resources or {}, (status.resources.requests if status.resources else None) or {}]
-        parts += [] if infeasible else [_requests(container)]
-        names = {name for part in parts for name in part}
-        resized[container.name] = {name: max((p[name] for p in parts if name in p), key=lambda q: q.milli) for name in names}
-    return resized
-
-
-def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
-    """What nodes have granted to containers by name, and whether what is asked beyond it cannot be had; None for nothing."""
-    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
-    if not applied:
-        return None
-    infeasible = pod.status.resize == "Infeasible" or any(
-        c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or ()
-    )
-    return applied, infeasible
-
-
-def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
-    """CPU in milli and memory in bytes for scoring: a container that names none counts as UNNAMED says.
-
-    If the pod asks for something as a whole, only what nothing of it names is made up; but kube-scheduler overlooks that in a pod not
-    placed yet.
-    """
-    level = placed and any(is_pod_level(name) for name in _requests(pod.spec))
-    named = pod_request(pod) if level else {}
-    asked = pod_request(pod, {name: amount for name, amount in UNNAMED.items() if name not in named}, pod_level=placed)
-    return bounded(asked.get("cpu", 0)), bounded(_in_units("memory", asked.get("memory", 0)))
+    def widen(self) -> None:
+        for template in self._templates.values():
+            template.widen(self._dimensions)

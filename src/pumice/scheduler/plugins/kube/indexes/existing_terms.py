@@ -19,8 +19,8 @@ from pumice.api.pod import PodAffinity, PodAffinityTerm
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.task import Pairs, Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Pairs, Template
 from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodScope
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 
 from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.sharing import FEW, Shared
-from pumice.scheduler.model.task import Pairs
+from pumice.scheduler.model.template import FEW, Pairs, Shared
 
 
 def test_equal_labels_are_one_object_and_those_that_nobody_has_any_longer_are_forgotten() -> None:
