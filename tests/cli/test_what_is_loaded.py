@@ -47,6 +47,12 @@ def test_who_schedules_nothing_loads_no_scheduler(command: str, unneeded: set[st
     assert not unneeded.intersection(loaded)
 
 
+def test_a_scheduler_loads_no_answers_and_no_loop_of_kube_scheduler_before_they_are_asked_for() -> None:
+    program = [sys.executable, "-c", LISTED, "pumice.cli.scheduler"]
+    loaded = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert not {"pumice.answers", "pumice.scheduler.kube", "tempfile", "shutil", "dataclasses"}.intersection(loaded)
+
+
 def test_a_cycle_without_devices_loads_no_expression_language(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SMALL)
     command = [sys.executable, "-c", CYCLE, "cycle", "-f", str(tmp_path / "small.yaml")]

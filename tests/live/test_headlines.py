@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from importlib import import_module
 
 import pytest
 
 from pumice.api.kinds import EVENTS, POD_GROUPS
 from pumice.api.times import rfc3339
-from pumice.live.scheduler import headlines
 from pumice.live.scheduler.headlines import Headlines
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
@@ -63,7 +63,7 @@ def test_a_fault_in_asking_stops_nobody_and_is_told_once(monkeypatch: pytest.Mon
             await until(lambda: bool(api.placed("small")))
             telling.cancel()
 
-    monkeypatch.setattr(headlines, "why", None)
+    monkeypatch.setattr(import_module("pumice.answers.why"), "why", None)
     with caplog.at_level(logging.ERROR):
         run(story())
     assert [record.message for record in caplog.records] == ["why PodGroup default/one waits could not be found out"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -58,6 +57,8 @@ def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLConte
 
 def present(made: ssl.SSLContext, pair: KeyPair) -> None:
     """Show this certificate on connections that come from now on. Raises InputError."""
+    import tempfile  # few have a client certificate
+
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder, "pair.pem")
         file.touch(mode=0o600)

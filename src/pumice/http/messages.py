@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
@@ -15,21 +14,19 @@ JSON = "application/json"
 _encode = msgspec.json.encode
 
 
-@dataclass(slots=True)
 class Request:
     """One request. Header names are in lower case."""
 
-    method: str
-    target: str
-    headers: dict[str, str]
-    body: bytes = b""
-    local: bool = False  #: it came over this machine's loopback
-    user: Any = None  #: who asks, once somebody has found out
-    path: str = field(init=False)
-    query: dict[str, str] = field(init=False)
+    __slots__ = ("body", "headers", "local", "method", "path", "query", "target", "user")
 
-    def __post_init__(self) -> None:
-        path, question, query = self.target.partition("?")
+    def __init__(self, method: str, target: str, headers: dict[str, str], body: bytes = b"", local: bool = False) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        self.local = local  #: it came over this machine's loopback
+        self.user: Any = None  #: who asks, once somebody has found out
+        path, question, query = target.partition("?")
         self.path = unquote(path) if "%" in path else path
         self.query = dict(parse_qsl(query, keep_blank_values=True)) if question else {}
 

@@ -6,17 +6,19 @@ the watch shows becomes the happening that it means. Pods that Volcano's actions
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.api.core import Node
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import EVERYBODY, WaitingPods
-from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Pairs, Template
+
+if TYPE_CHECKING:
+    from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 
 OTHERS = {
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), EventKind.VOLUMES),
@@ -78,7 +80,13 @@ class EventTranslation:
         """Under another policy everybody is tried anew."""
         profiles = policy.profiles
         self._alone = profiles is not None and not policy.has_action("allocate")
-        self._backlog = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s) if profiles is not None else None
+        self._backlog = None
+        if profiles is not None:
+            from pumice.scheduler.kube.scheduling_queue import (
+                SchedulingQueue,  # kube-scheduler's loop is not for those without its profiles
+            )
+
+            self._backlog = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s)
 
     @property
     def queue(self) -> WaitingPods:

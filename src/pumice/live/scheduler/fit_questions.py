@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from pumice.answers.fits import never_fits
 from pumice.api.errors import InputError
 from pumice.api.kinds import JOBS, group_of
 from pumice.api.manifests import Manifest
@@ -62,6 +61,8 @@ class FitQuestions:
         return time.monotonic() >= self._free_at and self._scheduler.synced.is_set()
 
     def _asked(self, obj: dict[str, Any], cluster: Cluster) -> str:
+        from pumice.answers.fits import never_fits  # answers are loaded once somebody asks
+
         began, now = time.monotonic(), self._scheduler.clock.now()
         try:
             why = never_fits(_pods_of(obj, cluster, now), cluster, self._scheduler.policy, now)

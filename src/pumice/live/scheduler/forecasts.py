@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from math import inf
 
-from pumice.answers.past_forecasts import past_forecasts, some_of
 from pumice.live.lifecycle import FaultLog
 from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
@@ -59,6 +58,8 @@ class Forecasts:
 
 def _who_is_asked_about(cluster: Cluster) -> Sequence[str]:
     """Some of those that wait as a whole and were not asked about before. What became of the others is seen."""
+    from pumice.answers.past_forecasts import past_forecasts, some_of  # answers are loaded when they are due
+
     known = past_forecasts(cluster)
     for each in [each for each in known if each.started is None]:
         job = cluster.jobs.get(each.job)
@@ -80,4 +81,6 @@ def _started(job: Job) -> float | None:
 
 
 def _keep(began: float, starts: dict[str, list[float]], cluster: Cluster) -> None:
+    from pumice.answers.past_forecasts import past_forecasts
+
     past_forecasts(cluster).made(began, {uid: found for uid, found in starts.items() if uid in cluster.jobs})

@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from pumice.answers.fits import fits
-from pumice.answers.why import why
 from pumice.client.events import EventRecord
 from pumice.live.lifecycle import FaultLog
 from pumice.live.scheduler.effects import about_group
@@ -61,6 +59,9 @@ class Headlines:
             return []
 
     def _asked(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
+        from pumice.answers.fits import fits  # answers are loaded once somebody waits long enough
+        from pumice.answers.why import why
+
         policy, subject = self._scheduler.policy, f"podgroup/{job.uid}"
         headline = why(cluster, policy, now, subject).headline
         self._because[job.uid] = now, headline.because if headline is not None else ""

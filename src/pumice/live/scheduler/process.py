@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice import __version__, memory
-from pumice.answers.past_forecasts import forecast_events
 from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.api.meta import ROOT_QUEUE
@@ -354,6 +353,8 @@ class Replica:
         configuration = self._settings.configuration()
         if self._scheduler is None:
             return dump(Cluster(), configuration)
+        from pumice.answers.past_forecasts import forecast_events  # answers are for those who ask
+
         return await self._scheduler.look(lambda cluster: dump(cluster, configuration, forecast_events(cluster)))
 
     def _begin_state(self) -> None:
