@@ -111,7 +111,16 @@ class KnownObjects(Generic[T]):
             raise OutOfOrder(f"{metadata.name} at {version} came after {self.position}")
         else:
             self.position = max(self.position, version)
-        return self._newer(key, version, item, metadata)
+        uid = metadata.uid or ""
+        known = self._known.get(key)
+        if known and version <= known.version:
+            return []
+        self._known[key] = KnownObject(uid, version)
+        if known is None:
+            return [Added(item, key)]
+        if known.uid != uid:
+            return [_deleted(key, known), Added(item, key)]
+        return [Modified(item, key)]
 
     def deleted(self, metadata: Metadata) -> list[Change[T]]:
         """A DELETED event of a watch. Its resource version is that of the deletion."""
@@ -127,18 +136,6 @@ class KnownObjects(Generic[T]):
         if version > known.version:
             self._known[key] = KnownObject(metadata.uid or "", version)
         return version > known.version or known.uid == metadata.uid
-
-    def _newer(self, key: str, version: int, item: T, metadata: Metadata) -> list[Change[T]]:
-        uid = metadata.uid or ""
-        known = self._known.get(key)
-        if known and version <= known.version:
-            return []
-        self._known[key] = KnownObject(uid, version)
-        if known is None:
-            return [Added(item, key)]
-        if known.uid != uid:
-            return [_deleted(key, known), Added(item, key)]
-        return [Modified(item, key)]
 
     def _drop(self, key: str) -> Deleted:
         return _deleted(key, self._known.pop(key))

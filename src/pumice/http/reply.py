@@ -14,6 +14,7 @@ _WARNING = re.compile(rb'\r\nwarning:[ \t]*299 [^ \r]+ "((?:[^"\\\r]|\\.)*)"', r
 _RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*([^\r]*)", re.IGNORECASE)
 LONGEST_HEAD = 256 * 1024
 GZIP = 16 + zlib.MAX_WBITS
+MOST_ZIPPED = 1032  #: so many bytes become one at most
 
 
 class TooLong(OSError):
@@ -99,7 +100,8 @@ class Reply:
 
     def _unzipped(self, body: bytes) -> bytes:
         if self._max_bytes is None:
-            return zlib.decompress(body, GZIP)
+            told = int.from_bytes(body[-4:], "little")  # how much it was, but for multiples of 4 GiB: room for it is made at once
+            return zlib.decompress(body, GZIP, min(told, MOST_ZIPPED * len(body)))
         opening = zlib.decompressobj(GZIP)
         found = opening.decompress(body, self._max_bytes)
         if opening.unconsumed_tail:

@@ -34,8 +34,12 @@ class CycleTimer:
         self._news = Urgency.SOON
         self._news_at = float("-inf")
 
+    def knows(self, urgency: Urgency) -> bool:
+        """Whether news of this urgency, or a greater one, have come since the last cycle."""
+        return urgency <= self._news
+
     def news(self, urgency: Urgency, now: float) -> None:
-        if urgency > self._news:
+        if not self.knows(urgency):
             self._news = urgency
             self._news_at = now
 

@@ -319,7 +319,8 @@ class Scheduler:
     # ---- when
 
     def _news(self, urgency: Urgency) -> None:
-        self.change(self._cycle_timer.news, urgency, self.clock.now())
+        if self._state.is_taken or not self._cycle_timer.knows(urgency):
+            self._state.change(self._cycle_timer.news, urgency, self.clock.now())
         if urgency:
             self._stirred.set()
 

@@ -7,6 +7,7 @@ counts as one without such objects; they are asked for again and again, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -87,13 +88,14 @@ Take = Callable[[str, Change[Any]], None]
 
 def reflectors(wanted: Iterable[WatchSource], transport: Transport, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
     """One for each source. `take` is given the kind and the change."""
-
-    def delivery(kind: str) -> Callable[[Change[Any]], None]:
-        return lambda change: take(kind, change)
-
     return [
         Reflector(
-            transport, ListScope(source.resource), source.decode, delivery(source.resource.kind), pace=pace, optional=not source.required
+            transport,
+            ListScope(source.resource),
+            source.decode,
+            partial(take, source.resource.kind),
+            pace=pace,
+            optional=not source.required,
         )
         for source in wanted
     ]

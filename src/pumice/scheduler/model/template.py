@@ -149,6 +149,7 @@ class Pairs(dict[str, str]):
         return id(self)
 
 
+NO_PAIRS = Pairs()
 _nobodys = {0: Pairs()}
 UNUSED = getrefcount(_nobodys[0])  #: of what stands in a dictionary alone
 
@@ -177,11 +178,12 @@ class Shared:
         return known
 
     def pairs(self, pairs: dict[str, str] | None) -> Pairs:
-        given = pairs or {}
-        key = hash(frozenset(given.items()))
+        if not pairs:
+            return NO_PAIRS
+        key = hash(frozenset(pairs.items()))
         known = self._pairs.get(key)
-        if known is None or known != given:
-            known = self._pairs[key] = Pairs((name, intern(given[name])) for name in sorted(given))
+        if known is None or known != pairs:
+            known = self._pairs[key] = Pairs((name, intern(pairs[name])) for name in sorted(pairs))
             if len(self._pairs) > self._bound:
                 self._forget_unused()
         return known
