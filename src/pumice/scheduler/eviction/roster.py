@@ -18,7 +18,7 @@ from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, Sum, Vector, as_vector
+from pumice.scheduler.model.resources import Mask, Sum, Vector, as_vectors
 from pumice.scheduler.model.task import Task
 
 Standing = Callable[[Job], Hashable]  #: what the place of a job among the victims depends on
@@ -74,7 +74,7 @@ class Roster:
         ranks = Ranks(bundles % 2 == WHOLE, self._ranks(in_order)[self._codes[jobs]], jobs)
         asked = np.flatnonzero(need)
         sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._columns.template[entries])], first, axis=1)
-        held = as_vector(self._holding[:, asked[:, None], jobs])
+        held = as_vectors(self._holding[:, column, jobs] for column in asked)
         returns = _returns(sizes, held, need[asked, None], ranks.whole)
         order = np.lexsort((-returns, ranks.standing, ranks.whole))
         place = np.empty(2 * len(self._jobs), int)

@@ -30,6 +30,7 @@ Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 4096
 MOST_NAMES = 128  #: names that have a column before those that no node has offered get none: each widens all vectors
 HALF = 2**32  #: what one of the high half of a sum stands for
+HALVES = np.array((1.0, HALF))  #: what one of each half does
 MOST_OF_ONE = 2**46  #: 64Ti bytes, 70 billion CPUs, cards or pods: no pod that asks for as much fits anywhere
 MOST_OF_MANY = 2**52  #: the bound of minResources, and of a queue's amounts
 DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
@@ -165,14 +166,13 @@ def as_sum(amounts: Vector) -> Sum:
 
 def as_vector(total: Sum) -> Vector:
     """As numbers to reckon with: exact up to 2**53, near enough above."""
-    low, high = total
-    vector: Vector = high * float(HALF) + low
+    vector: Vector = HALVES.dot(total)
     return vector
 
 
 def as_vectors(totals: Iterable[Sum]) -> NDArray[np.float64]:
     """The same of many, a row for each."""
-    return as_vector(np.array(list(totals)).swapaxes(0, 1))
+    return as_vector(np.array(list(totals)))
 
 
 def fits(need: Vector, room: Vector) -> bool:
