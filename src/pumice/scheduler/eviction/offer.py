@@ -118,8 +118,6 @@ def importance(task: Task) -> int:
 # not run as it is); the Whole bundle the others: losing any of them breaks the gang, so it may as well lose all. Safe bundles go
 # first; what breaks a gang should give much here for little elsewhere (`offer.py`).
 
-READY = status.ALLOCATED_ALL | status.SUCCEEDED
-
 
 def safe_ones(job: Job, candidates: Sequence[Task]) -> list[bool]:
     """Of those of a job's tasks that may be evicted here, the least important first: which are in its Safe bundle."""
@@ -139,7 +137,7 @@ class _Surplus:
         if job.role_minimum and job.min_member >= job.role_minimum_total:
             self._roles = {role: -minimum for role, minimum in job.role_minimum.items()}
             for task in job.tasks.values():
-                if task.status & READY:
+                if task.status & status.READY:
                     self._roles[task.role] = self._roles.get(task.role, 0) + 1
         self._parts: _PartSurplus | None = None if job.has_one_part else _PartSurplus(job)
 

@@ -49,7 +49,7 @@ class SubJob:
     @property
     def ready_margin(self) -> int:
         """Tasks that hold a node, have succeeded or need none, above its minimum."""
-        return self.count(status.ALLOCATED_ALL | status.SUCCEEDED) + self._best_effort - self.min_member
+        return self.count(status.READY) + self._best_effort - self.min_member
 
     @property
     def is_ready(self) -> bool:

@@ -23,7 +23,6 @@ from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
 
 PATIENCE_S = 60.0  #: with a gang whose placing was cut short
-READY = status.ALLOCATED_ALL | status.SUCCEEDED
 
 
 class Gang(Plugin):
@@ -47,12 +46,12 @@ class Gang(Plugin):
         return subjob.is_ready
 
     def job_ready(self, job: Job) -> bool:
-        if not job.is_ready or not job.roles_reach(READY, pending_best_effort=True):
+        if not job.is_ready or not job.roles_reach(status.READY, pending_best_effort=True):
             return False
         return self._enough_subgroups(job, lambda subjob: subjob.is_ready)
 
     def job_pipelined(self, job: Job) -> Vote:
-        if not job.is_pipelined or not job.roles_reach(READY | status.PIPELINED, pending_best_effort=True):
+        if not job.is_pipelined or not job.roles_reach(status.READY | status.PIPELINED, pending_best_effort=True):
             return Vote.REJECT
         return Vote.PERMIT if self._enough_subgroups(job, lambda subjob: subjob.is_pipelined) else Vote.REJECT
 
