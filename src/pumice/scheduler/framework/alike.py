@@ -45,15 +45,18 @@ class Member(NamedTuple):
 class Alike:
     """Jobs that fared alike so far, by age."""
 
-    __slots__ = ("first", "members")
+    __slots__ = ("members",)
 
     def __init__(self, members: list[Member]) -> None:
         self.members = members
-        self.first = members[0].job  #: he stays whoever parts
 
     @classmethod
     def alone(cls, job: Job) -> Alike:
         return cls([Member.of(job)])
+
+    @property
+    def first(self) -> Job:
+        return self.members[0].job
 
 
 def age(job: Job) -> tuple[float, str]:
