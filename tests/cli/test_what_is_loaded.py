@@ -50,7 +50,14 @@ def test_who_schedules_nothing_loads_no_scheduler(command: str, unneeded: set[st
 def test_a_scheduler_loads_no_answers_and_no_loop_of_kube_scheduler_before_they_are_asked_for() -> None:
     program = [sys.executable, "-c", LISTED, "pumice.cli.scheduler"]
     loaded = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60).stdout.split()
-    assert not {"pumice.answers", "pumice.scheduler.kube", "tempfile", "shutil", "dataclasses"}.intersection(loaded)
+    assert not {
+        "pumice.answers",
+        "pumice.scheduler.kube",
+        "pumice.cluster.recording.files",
+        "tempfile",
+        "shutil",
+        "dataclasses",
+    }.intersection(loaded)
 
 
 def test_a_cycle_without_devices_loads_no_expression_language(tmp_path: Path) -> None:
@@ -100,6 +107,15 @@ def test_no_garbage_is_looked_for_while_a_command_is_imported() -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     before, _, _ = ran.stderr.partition("builtins")  # the first of all modules
     assert "looked True" not in before
+
+
+def test_garbage_is_looked_for_more_seldom_while_a_cluster_is_read() -> None:
+    steps = ("collect_nothing", "imported", "reads", "collect_seldom")
+    told = "; ".join(f"memory.{step}(); print(gc.isenabled() and gc.get_threshold()[0])" for step in steps)
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import gc; from pumice import memory; {told}"], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["False", "50000", "500000", "50000"]
 
 
 def test_no_garbage_is_looked_for_at_the_end() -> None:

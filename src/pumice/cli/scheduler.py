@@ -29,7 +29,6 @@ from pumice.cli.replica_flags import (
     term_of,
     until_told,
 )
-from pumice.cluster.recording.files import Retention
 from pumice.extensions import actions, plugins
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up
@@ -175,7 +174,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
         record=flags["record"],
-        retention=Retention.of_folder(flags["record_size"] << 20),
+        record_bytes=flags["record_size"] << 20,
         beside=page_at(flags),
     )
 

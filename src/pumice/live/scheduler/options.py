@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect
-from hashlib import sha256
 
 import msgspec
 
@@ -63,7 +62,9 @@ def _name_of_job(metadata: Metadata) -> str:
 
 
 def _checksum(name: str) -> bytes:
-    return sha256(name.encode()).digest()[:8]
+    import hashlib  # OpenSSL's is not for those who share with nobody
+
+    return hashlib.sha256(name.encode()).digest()[:8]
 
 
 class Sharding(msgspec.Struct, frozen=True):

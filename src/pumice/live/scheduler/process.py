@@ -26,12 +26,10 @@ from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport
-from pumice.cluster.recording.files import Retention
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, probes, told_to_end, while_leading
-from pumice.live.scheduler.black_box import DEFAULT_RETENTION, BlackBox, black_box
 from pumice.live.scheduler.fit_questions import PATH, FitQuestions
 from pumice.live.scheduler.forecasts import Forecasts
 from pumice.live.scheduler.headlines import Headlines
@@ -45,6 +43,7 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
+    from pumice.live.scheduler.black_box import BlackBox
     from pumice.live.scheduler.shadow import Comparison, Shadow
 
 # The two queues that must exist before anything else: `root`, and the one for PodGroups that name none. Every replica makes them.
@@ -174,7 +173,7 @@ class SchedulerSettings(msgspec.Struct):
     tls: ssl.SSLContext | None = None  #: of the health address
     dump_folder: str = ""  #: empty: signals write no file
     record: str = ""  #: the folder of the black box; empty: none
-    retention: Retention = DEFAULT_RETENTION
+    record_bytes: int = 256 << 20  #: that it may take
     beside: Beside = nothing_beside  #: what lasts as long as the scheduler works
 
 
@@ -224,12 +223,19 @@ class Replica:
 
     async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
         settings = self._settings
-        with black_box(settings.record, settings.options, self._clock.now, settings.retention) as box:
+        if not settings.record:
+            await self._decide(client, policy, identity, None)
+            return
+        from pumice.cluster.recording.files import Retention  # recordings are for those who keep some
+        from pumice.live.scheduler.black_box import black_box
+
+        with black_box(settings.record, settings.options, self._clock.now, Retention.of_folder(settings.record_bytes)) as box:
             await self._decide(client, policy, identity, box)
 
     async def _decide(self, client: Client, policy: Policy, identity: str, box: BlackBox | None) -> None:
         settings = self._settings
         call = asyncio.get_running_loop().call_soon_threadsafe
+        memory.reads()
         world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
         scheduler = self._scheduler = Scheduler(
             client,
@@ -279,7 +285,7 @@ class Replica:
 
     def _read(self) -> None:
         """Everything there was has been read."""
-        memory.settle()
+        memory.collect_seldom()
         assert self._scheduler is not None
         cluster = self._scheduler.cluster
         sizes = (len(cluster.nodes), len(cluster.tasks), len(cluster.jobs), len(cluster.queues))
