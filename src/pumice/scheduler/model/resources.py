@@ -172,7 +172,7 @@ def as_vector(total: Sum) -> Vector:
 
 def as_vectors(totals: Iterable[Sum]) -> NDArray[np.float64]:
     """The same of many, a row for each."""
-    return as_vector(np.array(list(totals)))
+    return np.array([as_vector(total) for total in totals])
 
 
 def fits(need: Vector, room: Vector) -> bool:
