@@ -109,8 +109,6 @@ def _resized(pod: Pod) -> dict[str, ResourceList]:
 def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
     """What nodes have granted to containers by name, and whether what is asked beyond it cannot be had; None for nothing."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    if not statuses:
-        return None
     applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
     if not applied:
         return None
