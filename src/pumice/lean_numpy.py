@@ -1,7 +1,8 @@
 """NumPy as a program needs it: without the texts of its documentation and its types for checkers.
 
 Both are made when NumPy is imported, and take a quarter of that time. While it is imported, modules stand in for them in which every name
-is a type; afterwards whoever asks for one of them imports the real one. Programs alone do so: as a library we leave NumPy as it is.
+is a type; afterwards whoever asks for one of them imports the real one. Programs alone do so: as a library we leave NumPy as it is. So we
+leave versions with which this was not tried.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
+TRIED = (b'version = "2.3.', b'version = "2.4.')  #: as they stand in version.py
 UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars", "numpy._typing")
 
 
@@ -26,9 +28,14 @@ class _Finder:
             return None
         sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path)
-        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+        if spec is not None and isinstance(spec.loader, SourceFileLoader) and _was_tried(spec.loader):
             spec.loader = _Loader(name, spec.loader.path)
         return spec
+
+
+def _was_tried(numpy: SourceFileLoader) -> bool:
+    version = numpy.get_data(numpy.path.removesuffix("__init__.py") + "version.py")
+    return any(tried in version for tried in TRIED)
 
 
 class _Loader(SourceFileLoader):

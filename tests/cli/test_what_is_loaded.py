@@ -100,6 +100,17 @@ print(len(sys.meta_path))
     assert first.split()[-1] == second
 
 
+def test_numpy_of_a_version_that_was_not_tried_is_left_as_it_is() -> None:
+    asked = """
+from pumice import lean_numpy
+lean_numpy.TRIED = (b'version = "1.26.',)
+lean_numpy.install()
+import numpy as np
+assert np.ndarray.sum.__doc__
+"""
+    subprocess.run([sys.executable, "-c", asked], check=True, timeout=60)
+
+
 def test_no_garbage_is_looked_for_while_a_command_is_imported() -> None:
     noting = "import gc; gc.callbacks.append(lambda *_: print('looked', 'click' in sys.modules, file=sys.stderr))\n"
     job = Path(__file__).parents[2] / "examples" / "job.yaml"
