@@ -37,8 +37,8 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "scheduler/eviction": ("topology", "scenarios", "framework", "kube_scheduler", "properties", "simulate"),
     "live": ("live", "live_controllers", "webhooks", "recording", "live_whole", "kube_scheduler"),
     "cluster/apiserver": ("apiserver", "embedded", "hostile"),
-    "client": ("kube", "live", "live_controllers"),
-    "http": ("apiserver", "kube", "webhooks", "live", "page"),
+    "client": ("client", "live", "live_controllers"),
+    "http": ("apiserver", "client", "webhooks", "live", "page"),
 }
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-m", "not nightly and not cluster and not kubectl")
 NO_TESTS = 5  #: pytest's exit code

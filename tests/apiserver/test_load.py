@@ -175,7 +175,7 @@ def test_a_client_that_asks_and_never_reads_is_answered_no_further(running: Runn
 def test_silent_connections_over_tls_have_no_buffers_of_their_own() -> None:
     with in_thread() as running:
         host, port = running.url.removeprefix("https://").split(":")
-        context = ssl.create_default_context(cadata=running.server._authority.certificate.decode())  # type: ignore[union-attr]
+        context = ssl.create_default_context(cadata=running.server._authority.pem.decode())  # type: ignore[union-attr]
         with socket.create_connection((host, int(port)), 60) as plain, context.wrap_socket(plain, server_hostname="localhost") as spoken:
             spoken.sendall(HEALTH)
             assert spoken.recv(65536).startswith(b"HTTP/1.1 200 OK")
