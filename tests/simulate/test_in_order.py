@@ -48,6 +48,17 @@ def test_who_waits_for_a_leaving_pod_is_not_overtaken(args: InOrderArgs) -> None
 
 
 @BOTH
+def test_of_jobs_that_ask_for_the_same_the_one_that_ends_in_time_goes_before(args: InOrderArgs) -> None:
+    """Who is longer than one that found no room is not tried, unless a pod of his is another one; who is shorter is."""
+    made = cluster(node("n").cpu(4), pod("leaves").cpu(2).on("n").leaving())
+    put(made, "first", "1m", pod("first").cpu(4))
+    for name, estimate in (("long", "1m"), ("longer", "1h"), ("short", "1s")):
+        put(made, name, estimate, pod(name).cpu(1))
+    put(made, "two-kinds", "1h", pod("one").cpu(1), pod("other").cpu("500m"), least=2)
+    assert started(made, args) == ["short"]
+
+
+@BOTH
 def test_who_can_never_start_holds_nobody_up(args: InOrderArgs) -> None:
     made = cluster(node("n").cpu(4))
     put(made, "never", "1m", pod("never").cpu(5))
