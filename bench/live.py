@@ -29,8 +29,7 @@ from stage import Stage, install_definitions
 
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.known_objects import Deleted
-from pumice.client.reflector import Reflector, dict_metadata
+from pumice.client.reflector import Deleted, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.process import make_queues

@@ -14,8 +14,7 @@ from bench.naive import scanning
 from pumice.live.whole import play as play_whole
 from pumice.simulate import arrivals
 from pumice.simulate.columns import JOBS
-from pumice.simulate.inputs import Source, nodes_of_pools
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
 from pumice.simulate.run import Scenario, simulate
 
 

@@ -25,8 +25,7 @@ from typing import Any
 
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.client.client import Client
-from pumice.client.known_objects import Deleted
-from pumice.client.reflector import Reflector, dict_metadata
+from pumice.client.reflector import Deleted, Reflector, dict_metadata
 from pumice.client.resolve_access import find
 from pumice.client.transport import ApiError, ListScope, NoAnswer, PatchType, as_dict
 from pumice.live.lifecycle import WallClock

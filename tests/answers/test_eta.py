@@ -12,18 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.answers.calibration import calibrate
-from pumice.answers.eta import eta, etas
-from pumice.answers.forecast import Forecast
-from pumice.answers.life_table import LifeTable
-from pumice.answers.past import Guess, Past, RunTimes
+from pumice.answers.eta import Forecast, eta, etas
+from pumice.answers.past import Guess, LifeTable, Past, RunTimes
 from pumice.api.annotations import ESTIMATE, USER
 from pumice.api.errors import InputError
 from pumice.api.times import rfc3339
 from pumice.cli.main import cli
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
-from pumice.simulate.inputs import source
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import read_policy, source
 from pumice.simulate.run import cluster_of
 from pumice.simulate.work import Work, role
 from pumice.testing import cluster, node, pod, podgroup, queue

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
-from pumice.api.cel.kinds import DYN
 from pumice.api.cel.tree import CelError
-from pumice.api.cel.values import Optional
+from pumice.api.cel.values import DYN, Optional
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from tests.apiserver.made import store
 from tests.apiserver.test_custom_kinds import CRDS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cluster.apiserver.tls import kept_authority, make_authority
+from pumice.client.certificates import kept_authority, make_authority
 
 NOW = 1_767_225_600.0
 

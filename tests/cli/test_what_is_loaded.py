@@ -81,15 +81,15 @@ def test_a_cycle_over_jobs_loads_no_network_no_other_controllers_and_no_loop_of_
 
 def test_numpy_without_what_only_people_and_checkers_read_is_whole_for_those_who_ask_for_it() -> None:
     asked = """
-from pumice import lean_numpy
-lean_numpy.install()
+from pumice import interpreter
+interpreter.install()
 import numpy as np
 assert not np.ndarray.sum.__doc__
 assert np.linalg.det(np.eye(2)) == 1
 import numpy.ma, numpy.random, numpy.polynomial, numpy.testing, numpy.typing as npt, sys
 print(sys.modules["numpy._typing"].__file__, npt.NDArray[np.float64], len(sys.meta_path))
 assert isinstance([], npt.ArrayLike.__args__[0]) is False
-lean_numpy.install()
+interpreter.install()
 print(len(sys.meta_path))
 """
     first, second = subprocess.run(
@@ -102,9 +102,9 @@ print(len(sys.meta_path))
 
 def test_numpy_of_a_version_that_was_not_tried_is_left_as_it_is() -> None:
     asked = """
-from pumice import lean_numpy
-lean_numpy.TRIED = (b'version = "1.26.',)
-lean_numpy.install()
+from pumice import interpreter
+interpreter.TRIED = (b'version = "1.26.',)
+interpreter.install()
 import numpy as np
 assert np.ndarray.sum.__doc__
 """
@@ -122,9 +122,9 @@ def test_no_garbage_is_looked_for_while_a_command_is_imported() -> None:
 
 def test_garbage_is_looked_for_more_seldom_while_a_cluster_is_read() -> None:
     steps = ("collect_nothing", "imported", "reads", "collect_seldom")
-    told = "; ".join(f"memory.{step}(); print(gc.isenabled() and gc.get_threshold()[0])" for step in steps)
+    told = "; ".join(f"interpreter.{step}(); print(gc.isenabled() and gc.get_threshold()[0])" for step in steps)
     ran = subprocess.run(
-        [sys.executable, "-c", f"import gc; from pumice import memory; {told}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import gc; from pumice import interpreter; {told}"], capture_output=True, text=True, check=True
     )
     assert ran.stdout.split() == ["False", "50000", "500000", "50000"]
 

@@ -17,8 +17,7 @@ from fakeapi import FakeApi, Fault
 from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
 from pumice.client.access import Access, Fixed, TokenFile
 from pumice.client.certificates import Authority
-from pumice.client.client import Client, ClientLimits
-from pumice.client.retry import Backoff, Retry, TokenBucket
+from pumice.client.client import Backoff, Client, ClientLimits, Retry, TokenBucket
 from pumice.client.tls import LOOK_AGAIN_S, KeyFiles, KeyPair, Trust
 from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, NoAnswer, NoCredentials, PatchType, as_dict
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client
+from pumice.client.client import Backoff, Client, Retry
 from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, micro_time, new_identity
-from pumice.client.retry import Backoff, Retry
 
 LOCK = ObjectRef("volcano", "volcano-system")
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client
+from pumice.client.client import Backoff, Client, Retry
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.client.retry import Backoff, Retry
 from pumice.client.transport import ApiError, KubeError
 
 KEY = ("pods", "default", "a")

@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 from pumice.api.kinds import PODS
 from pumice.api.meta import Metadata, Wire
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client
-from pumice.client.known_objects import Added, Deleted, KnownObjects, Modified, OutOfOrder
-from pumice.client.reflector import Pace, Reflector, dict_metadata
-from pumice.client.retry import Backoff, Retry
+from pumice.client.client import Backoff, Client, Retry
+from pumice.client.reflector import Added, Deleted, KnownObjects, Modified, OutOfOrder, Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, as_dict
 
 QUICK = Pace(Backoff(0.001, 0.01), idle_s=0.1, shortest_watch_s=300, page=2)

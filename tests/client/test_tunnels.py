@@ -15,8 +15,7 @@ from aloop import run, until
 from pumice.api.kinds import PODS
 from pumice.client.access import Access, Fixed
 from pumice.client.certificates import Authority
-from pumice.client.client import Client
-from pumice.client.retry import Backoff, Retry
+from pumice.client.client import Backoff, Client, Retry
 from pumice.client.tls import KeyPair, Trust
 from pumice.client.transport import ListScope, NoAnswer
 

@@ -11,9 +11,8 @@ from pumice.api import kinds
 from pumice.api.json_objects import Object, status_of, terminating
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory
-from pumice.controllers.volcano.job.controller import Jobs
+from pumice.controllers.volcano.job.controller import Jobs, build, min_resources
 from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, PolicyChoice, choose, from_pod
-from pumice.controllers.volcano.job.sync_job import build, min_resources
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
 

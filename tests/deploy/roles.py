@@ -103,7 +103,7 @@ _CONTROLLERS = """
 batch.volcano.sh | jobs | get create patch delete | job/controller.py
 batch.volcano.sh | jobs/status | patch | job/controller.py
 batch.volcano.sh | cronjobs/status | patch | cronjob.py
-batch.volcano.sh | jobs/finalizers | update | job/sync_job.py
+batch.volcano.sh | jobs/finalizers | update | job/controller.py
 batch.volcano.sh | cronjobs/finalizers | update | cronjob.py
 bus.volcano.sh | commands | delete | command.py
 flow.volcano.sh | jobflows/status jobtemplates/status | patch | jobflow.py
@@ -112,7 +112,7 @@ scheduling.volcano.sh | podgroups | get create patch delete | podgroup.py
 scheduling.volcano.sh | queues queues/status | patch | queue.py
 topology.volcano.sh | hypernodes | get create patch delete | hypernode.py
 topology.volcano.sh | hypernodes/status | patch | hypernode.py
- | pods | get create patch delete | job/sync_job.py
+ | pods | get create patch delete | job/controller.py
  | pods/finalizers | update | podgroup.py
  | persistentvolumeclaims | get create | job/pods.py
  | services | get create delete | job/plugins/svc.py

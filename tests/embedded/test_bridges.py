@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from pumice.api import kinds
 from pumice.api.json_objects import Key, field, name_of, owners_of
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
-from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.pods import bind, evict
-from pumice.client.reflector import Reflector, dict_metadata
+from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
 from pumice.client.transport import ApiError, ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, Server, Store
-from pumice.cluster.bridges import StoreLister, StoreWrites
+from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControllerLoop
-from pumice.cluster.in_process import InProcess
 from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}

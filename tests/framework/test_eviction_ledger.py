@@ -10,14 +10,14 @@ import pytest
 
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.framework.eviction_ledger import EVICTION_LOOP
+from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import read_policy
 from pumice.simulate.record import Record
 from pumice.simulate.run import cluster_of
 from pumice.simulate.simulated_cluster import Habits, SimulatedCluster

@@ -17,11 +17,9 @@ from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
 from pumice.cluster.offline import complete
 from pumice.cluster.recording.snapshot import dump
-from pumice.http.head import is_loopback
 from pumice.http.listener import Listener
-from pumice.http.messages import Request, Response
-from pumice.live.exposition import Counter, Gauge, Histogram, render
-from pumice.live.lifecycle import Json, Logfmt, insights, probes
+from pumice.http.messages import Request, Response, is_loopback
+from pumice.live.lifecycle import Counter, Gauge, Histogram, Json, Logfmt, insights, probes, render
 from pumice.live.scheduler import world
 from pumice.live.scheduler.process import Reloader
 from pumice.live.scheduler.world import UsageFailure, fetch

@@ -16,8 +16,8 @@ from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.times import rfc3339
 from pumice.cli.main import cli
 from pumice.cluster.recording.snapshot import dump
-from pumice.live.scheduler import forecasts
-from pumice.live.scheduler.forecasts import Forecasts
+from pumice.live.scheduler import answering
+from pumice.live.scheduler.answering import Forecasts
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import VirtualClock, run
@@ -82,7 +82,7 @@ def test_a_large_cluster_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not len(past_forecasts(scheduler.cluster))
             making.cancel()
 
-    monkeypatch.setattr(forecasts, "LARGEST", 2)
+    monkeypatch.setattr(answering, "LARGEST", 2)
     run(story(), 6 * 3600)
 
 
@@ -97,7 +97,7 @@ def test_a_fault_in_forecasting_stops_nobody_and_is_told_once(monkeypatch: pytes
             await until(lambda: bool(api.placed("runs")))
             making.cancel()
 
-    monkeypatch.setattr(forecasts, "_who_is_asked_about", None)
+    monkeypatch.setattr(answering, "_who_is_asked_about", None)
     with caplog.at_level(logging.ERROR):
         run(story(), 6 * 3600)
     assert [record.message for record in caplog.records] == ["it could not be forecast when jobs start"]

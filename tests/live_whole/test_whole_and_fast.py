@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pumice.live.whole import play as play_whole
-from pumice.simulate.inputs import Source
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import Source, read_policy
 from pumice.simulate.run import Player, Scenario, as_objects, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
 from tests.live.stories import PREEMPTING

@@ -13,9 +13,8 @@ import pytest
 from pumice.api.cel import Program, condition
 from pumice.api.cel.check import Environment
 from pumice.api.cel.functions import EACH_EXPRESSION, Purse
-from pumice.api.cel.kinds import ANY, DYN
 from pumice.api.cel.tree import CompileError, CostError, EvaluationError
-from pumice.api.cel.values import equal
+from pumice.api.cel.values import ANY, DYN, equal
 from pumice.api.devices import Device
 from pumice.api.structs import convert
 from pumice.scheduler.plugins.kube.devices.facts import SELECTORS, facts_of, satisfies, selector

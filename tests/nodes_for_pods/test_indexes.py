@@ -6,7 +6,7 @@ import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.scheduler.model.index import Index
-from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.assumed import AssumedVolumes
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.node_ports import Ports

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.scheduler.model import status
-from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.assumed import AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone

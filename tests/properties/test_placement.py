@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.scheduler.engine import feasible_rows, plan
+from pumice.scheduler.engine import plan, shared_answers
 from pumice.scheduler.engine.evaluation import Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
@@ -93,16 +93,16 @@ LATER = {"it stays": status.ALLOCATED, "it is promised its place": status.PIPELI
     sizes,
     st.lists(st.tuples(requests, st.sampled_from(sorted(LATER))), min_size=1, max_size=12),
     st.sampled_from(["least", "balanced and least"]),
-    st.sampled_from([0, 2, feasible_rows.FEW]),
+    st.sampled_from([0, 2, shared_answers.FEW]),
 )
 def test_the_best_node_of_all_is_the_best_of_those_that_will_do(
     nodes: list[tuple[int, int, int]], pods: list[tuple[tuple[int, int], str]], kind: str, few: int
 ) -> None:
     """Whatever comes of the tasks before. `few`: so many rows may have changed that are not asked about."""
     with session(world(nodes, [request for request, _ in pods])) as opened:
-        made, before = opened.cluster, feasible_rows.FEW
+        made, before = opened.cluster, shared_answers.FEW
         kept = Evaluations(made, [PodLimit()], SCORERS[kind])
-        feasible_rows.FEW = few
+        shared_answers.FEW = few
         try:
             for task, (_, later) in zip(list(made.tasks.values()), pods, strict=True):
                 row = kept.of(task).best_of_all()
@@ -114,7 +114,7 @@ def test_the_best_node_of_all_is_the_best_of_those_that_will_do(
                     made.move(task, status.ALLOCATED, row)
                     made.move(task, LATER[later], -1 if later == "it leaves" else row)
         finally:
-            feasible_rows.FEW = before
+            shared_answers.FEW = before
 
 
 @settings(max_examples=200, deadline=None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pumice.simulate.inputs import Source, nodes_of_pools
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
 from pumice.simulate.run import Scenario, Summary, as_objects, simulate
 from pumice.simulate.simulated_cluster import Habits
 

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
-from pumice.simulate.assertion import assertion_of
-from pumice.simulate.compare import interval
+from pumice.simulate.compare import assertion_of, interval
 from tests.simulate.playing import swf
 from tests.simulate.test_queueing import BY_HAND
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from pumice.simulate import spill
+from pumice.simulate.inputs import read_policy
 from pumice.simulate.measures import distribution, spread
-from pumice.simulate.policies import read_policy
 from pumice.simulate.record import Record
 from pumice.simulate.report_charts import charts
 from pumice.simulate.run import Scenario, play_fast, simulate

@@ -15,14 +15,12 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.packing.cards import Ask, Cards, PodShape, TypicalPods
+from pumice.scheduler.plugins.packing import Ask, Cards, PodShape, TypicalPods
 from pumice.simulate import arrivals
-from pumice.simulate.gauges import kind_of
-from pumice.simulate.inputs import Source
-from pumice.simulate.objects import GPU_MILLI, group_of, instant_text, pods_of
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import Source, read_policy
 from pumice.simulate.run import Scenario
-from pumice.simulate.work import node
+from pumice.simulate.series import kind_of
+from pumice.simulate.work import GPU_MILLI, group_of, instant_text, node, pods_of
 from pumice.testing import cluster, pod, podgroup, session
 from pumice.testing.scene import policy
 

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.scheduler.model.cluster import Cluster
-from pumice.simulate.inputs import Source, nodes_of_pools
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import Source, nodes_of_pools, read_policy
 from pumice.simulate.record import Record
 from pumice.simulate.run import as_objects, cluster_of
 from pumice.simulate.simulated_cluster import SimulatedCluster

@@ -11,9 +11,9 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.cli.webhooks import _url
 from pumice.client.transport import Transport
-from pumice.cluster.in_process import InProcess
+from pumice.cluster.bridges import InProcess
 from pumice.http.listener import Listener
-from pumice.live.scheduler.fit_questions import PATH, FitQuestions
+from pumice.live.scheduler.answering import PATH, FitQuestions
 from tests.live.stories import scheduling
 from tests.live_controllers.scene import Scene, play
 from tests.webhooks.calling import prepare, review, served

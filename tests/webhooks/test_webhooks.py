@@ -17,8 +17,8 @@ from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
 from pumice.live.lifecycle import WallClock
 from pumice.live.webhooks import server
-from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
+from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served
 

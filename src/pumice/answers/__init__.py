@@ -8,10 +8,9 @@ All answers are structs; `text.py` writes them for people, msgspec as JSON. The 
 """
 
 from pumice.answers.answer import Because, Headline, Link, Near, Why
-from pumice.answers.difference import Difference
 from pumice.answers.fits import Fit, fits
 from pumice.answers.sketch import Sketch
-from pumice.answers.whatif import Option, WhatIf, compare, whatif
+from pumice.answers.whatif import Difference, Option, WhatIf, compare, whatif
 from pumice.answers.why import why
 
 __all__ = [

@@ -14,9 +14,9 @@ from msgspec import Struct
 from pumice.answers import closed, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import AskScheduler, Gone, MakeGroup, MakeQueue, MorePods, OpenQueue, Ungate
-from pumice.answers.look import Look
 from pumice.answers.nodes import NodesFor
 from pumice.answers.room import Missing
+from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.statement import Statement

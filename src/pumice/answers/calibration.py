@@ -12,7 +12,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from pumice.answers.forecast import Forecast
+from pumice.answers.eta import Forecast
 from pumice.answers.past import Past
 from pumice.answers.past_forecasts import PastForecasts
 from pumice.scheduler.framework.policy import Policy

@@ -1,19 +1,234 @@
-"""When does it start? The scheduler rolled forward from now, several times; what half of the rollouts reach, and nine of ten, by what
-became of forecasts before."""
+"""When does it start? What half of a forecast's rollouts reach, and nine of ten, by what became of forecasts before.
+
+A `Forecast` rolls the scheduler forward from a state, several times: each time running jobs end, and others come, as the past lets expect.
+Nothing is random: how long a job runs in a rollout follows from its name and the rollout's number, and the jobs that came of late come
+again, each time from another hour on.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
 from math import inf
+from typing import NamedTuple
+from zlib import crc32
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from pumice.answers.forecast import Forecast
-from pumice.answers.past import Past
+from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.past_forecasts import past_forecasts
+from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.answers.subject import find, who_waits
+from pumice.api.annotations import GROUP_NAME, TASK_SPEC, USER
+from pumice.api.meta import DEFAULT_QUEUE
+from pumice.api.quantity import format_milli
 from pumice.api.times import rfc3339
+from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
+from pumice.simulate.work import Role, Work, role
+
+ROLLOUTS = 9  #: a further one comes after all of so many with a chance of one in ten
+HORIZON_S = 7 * 86_400.0
+ALIKE = 0.5  #: of the jobs of an owner run equally long in a rollout
+
+STANDS = status.BINDING | status.BOUND | status.RUNNING
+WAITS = status.PENDING | status.PIPELINED
+
+
+class StandingForecast(NamedTuple):
+    """A job that is there, or a pod that belongs to none: its pods that run, and how long it is expected to run."""
+
+    name: str
+    seed: str  #: of its run times
+    batches: list[Batch]
+    guess: Guess
+    promised: Work | None  #: where nobody has made its pods yet
+
+
+class Forecast:
+    """The starts of jobs, over several runs of the same state into the future."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, past: Past | None = None) -> None:
+        self._cluster, self._policy, self._now = cluster, policy, now
+        jobs = sorted((job for job in cluster.jobs.values() if job.group is not None), key=lambda job: job.created)
+        works = {job.uid: _work(job, list(job.tasks.values())) for job in jobs}
+        past = past or past_of(works, cluster)
+        there = [(works[job.uid], tasks) for job in jobs if (tasks := _active(job)) or job.is_pending]
+        plain = [task for task in cluster.tasks.values() if _is_plain(cluster, task) and task.status & (STANDS | WAITS)]
+        there += [(_lone_work(task), [task]) for task in plain]
+        stand = [(work, tasks, _batches(tasks, now)) for work, tasks in there]
+        running = ((work, _first(batches)) for work, tasks, batches in stand if batches and not _is_service(tasks))
+        run_times = RunTimes(past, now, running)
+        self.standing = [self._standing(work, tasks, batches, run_times) for work, tasks, batches in stand]
+        self._recent = [(_fresh(work), run_times.guess(work)) for work in past.recent(now)]
+
+    @property
+    def sources(self) -> Counter[str]:
+        """What run times were guessed from, and of how many jobs."""
+        return Counter(each.guess.source for each in self.standing)
+
+    @property
+    def arrivals(self) -> int:
+        """Jobs that come again each day."""
+        return len(self._recent)
+
+    def starts(self, wanted: set[str]) -> dict[str, list[float]]:
+        """By job: in how many seconds pods of it start, in each rollout, in order; inf where they do not before the horizon."""
+        found = [self.rollout(number, wanted) for number in range(ROLLOUTS)]
+        return {name: sorted(each.get(name, inf) - self._now for each in found) for name in wanted}
+
+    def rollout(self, number: int, wanted: set[str]) -> dict[str, float]:
+        """The instants at which these start in one rollout; those are left out that do not before the horizon."""
+        runs = {each.name: each.guess.run(_share(each.seed, number)) for each in self.standing}
+        batches = (batch for each in self.standing for batch in each.batches)
+        promised = [Coming(each.promised, runs[each.name]) for each in self.standing if each.promised is not None]
+        rollout = Rollout(self._cluster, self._policy, self._now, runs, batches)
+        return rollout.starts(wanted, promised, self._arrivals(number), self._now + HORIZON_S)
+
+    def _arrivals(self, number: int) -> Iterator[Coming]:
+        """What came within the window comes again, over and over."""
+        shift = WINDOW_S * number / ROLLOUTS
+        turns = sorted(((work.submit - self._now - shift) % WINDOW_S, n) for n, (work, _) in enumerate(self._recent))
+        for day in range(int(HORIZON_S // WINDOW_S)):
+            for after, n in turns:
+                work, guess = self._recent[n]
+                again = replace(work, name=f"{work.name}-again-{day}", submit=self._now + day * WINDOW_S + after)
+                yield Coming(again, guess.run(_share(_seed(again), number)))
+
+    def _standing(self, work: Work, tasks: list[Task], batches: list[Batch], run_times: RunTimes) -> StandingForecast:
+        elapsed = self._now - _first(batches) if batches else 0.0
+        guess = SERVICE if _is_service(tasks) else run_times.guess(work, elapsed)
+        return StandingForecast(f"{work.namespace}/{work.name}", _seed(work), batches, guess, None if tasks else work)
+
+
+def past_of(works: dict[str, Work], cluster: Cluster) -> Past:
+    """What the state itself tells: pods that have ended, and when everybody came."""
+    past = Past()
+    over: list[tuple[float, float, str]] = []
+    for uid, work in works.items():
+        job = cluster.jobs[uid]
+        past.came(work)
+        times = [
+            (task.ended, task.ended - task.started) for task in job.tasks.values() if task.ended is not None and task.started is not None
+        ]
+        if times and not job.count(STANDS | WAITS):
+            over.append((max(at for at, _ in times), max(run for _, run in times), uid))
+    for at, run, uid in sorted(over):
+        past.ended(works[uid], run, at)
+    return past
+
+
+def _fresh(work: Work) -> Work:
+    """As it was when it came."""
+    return work if work.group is None else replace(work, group=structs.replace(work.group, status=PodGroupStatus(phase="Pending")))
+
+
+def _seed(work: Work) -> str:
+    """Its name; for some of the jobs that of their owner, whose jobs often run for equally long."""
+    name = f"{work.namespace}/{work.name}"
+    return owner_of(work) if _hashed(name) < ALIKE else name
+
+
+def _share(seed: str, number: int) -> float:
+    """From 0 to below 1, for each rollout another."""
+    return _hashed(f"{number}/{seed}")
+
+
+def _hashed(text: str) -> float:
+    return crc32(text.encode()) * 2654435761 % 2**32 / 2**32
+
+
+def _is_plain(cluster: Cluster, task: Task) -> bool:
+    """Whether it is the scheduler's, without being a member of anything."""
+    return task.job is None and task.template.scheduler_name in cluster.schedulers
+
+
+def _active(job: Job) -> list[Task]:
+    return [task for task in job.tasks.values() if task.status & (STANDS | WAITS)]
+
+
+def _is_service(tasks: list[Task]) -> bool:
+    return bool(tasks and tasks[0].controller)
+
+
+def _batches(tasks: list[Task], now: float) -> list[Batch]:
+    """Those that stand, by when they started."""
+    since: dict[float, list[Task]] = {}
+    for task in tasks:
+        if task.status & STANDS:
+            since.setdefault(_since(task, now), []).append(task)
+    return [Batch(those, when) for when, those in since.items()]
+
+
+def _first(batches: list[Batch]) -> float:
+    """When the first began."""
+    return min(batch.since for batch in batches)
+
+
+def _since(task: Task, now: float) -> float:
+    since = task.started if task.started is not None else task.placed_at
+    return now if since is None else min(since, now)
+
+
+def _work(job: Job, tasks: list[Task]) -> Work:
+    """Of those whose pods are not made yet, as many as it needs, of what it needs."""
+    assert job.group is not None
+    spec = job.group.spec
+    alike = groupby(tasks, key=lambda task: id(task.template))
+    roles = tuple(_role(list(equal)) for _, equal in alike) or _promised(job)
+    least = max(0, job.min_member - job.counts[status.SUCCEEDED])
+    begun = structs.replace(job.group.status, phase=job.phase)
+    group = structs.replace(job.group, spec=structs.replace(spec, min_member=least), status=begun)
+    return Work(
+        job.name,
+        job.created,
+        inf,
+        roles,
+        spec.queue or DEFAULT_QUEUE,
+        job.annotations.get(USER, ""),
+        estimate=job.estimate,
+        minimum=None if least == sum(role.count for role in roles) else least,
+        namespace=job.namespace,
+        group=group,
+        scheduler=tasks[0].template.scheduler_name if tasks else "",
+    )
+
+
+def _lone_work(task: Task) -> Work:
+    """Of a pod that is a member of nothing."""
+    return Work(
+        task.name,
+        task.created,
+        inf,
+        (_role([task]),),
+        user=task.annotations.get(USER, ""),
+        namespace=task.namespace,
+        scheduler=task.template.scheduler_name,
+    )
+
+
+def _role(equal: list[Task]) -> Role:
+    """Labels and annotations are those of the first."""
+    task = equal[0]
+    annotations = {key: value for key, value in task.annotations.items() if key != GROUP_NAME}
+    return Role(len(equal), structs.replace(task.template.spec, node_name=None), annotations, dict(task.labels))
+
+
+def _promised(job: Job) -> tuple[Role, ...]:
+    """The pods that its controller makes as soon as it is let in, of the roles that its group counts."""
+    count = max(1, job.min_member)
+    spec = job.group.spec if job.group is not None else None
+    least = (spec.min_resources if spec is not None else None) or {}
+    equal = role(count, {name: format_milli(amount.milli // count) for name, amount in least.items()})
+    members = (spec.min_task_member if spec is not None else None) or {}
+    return tuple(Role(number, equal.spec, {TASK_SPEC: name}) for name, number in members.items() if number) or (equal,)
+
 
 KINDS = ("job", "podgroup", "pod")
 

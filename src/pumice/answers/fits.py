@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from pumice.answers import closed, room
 from pumice.answers.answer import Because, Headline
-from pumice.answers.look import Look, look
 from pumice.answers.nodes import NodesFor
 from pumice.answers.room import Missing
-from pumice.answers.sketch import Sketch
+from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, who_waits
 from pumice.api.meta import Metadata, Wire
 from pumice.cluster.offline import complete

@@ -1,7 +1,7 @@
 """What became of forecasts, so that the next ones are told better.
 
 How many times as long as their slowest rollout did jobs wait of late? P90 is what nine of ten of a forecast's own rollouts and of these
-ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have (`life_table.py`): of those asked about of
+ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have (`LifeTable`): of those asked about of
 late, the first to start are those that wait briefly. The fewer independent ones are known the more than nine of ten are meant, up to all.
 """
 
@@ -16,12 +16,12 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from pumice.answers.life_table import LifeTable
+from pumice.answers.past import LifeTable
 from pumice.api.core import FORECAST, Event, ObjectReference
 from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant_or, rfc3339
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import NDArray
 
 T = TypeVar("T")
 MEMORY = "past forecasts"  #: their key in the cluster's memory

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pumice.answers.answer import Scored, Why
-from pumice.answers.look import rehearse_alone
 from pumice.answers.score import ScoreTable, Watcher
-from pumice.answers.sketch import Sketch
+from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import SHORT, Subject, waiter
 from pumice.api.times import rfc3339
 from pumice.scheduler.framework.cycle import rehearse

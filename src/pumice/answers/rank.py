@@ -6,7 +6,7 @@ from typing import Any
 
 from pumice.answers.answer import Because, Headline, Link
 from pumice.answers.changes import Gone
-from pumice.answers.look import Look
+from pumice.answers.sketch import Look
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE, Job

@@ -20,8 +20,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import COMPLETED
 from pumice.scheduler.model.task import Task
-from pumice.simulate.objects import group_of, instant_text, pods_of, queue
-from pumice.simulate.work import Work
+from pumice.simulate.work import Work, group_of, instant_text, pods_of, queue
 
 PACE = 1 / 20  #: of the time that has passed, between two decisions
 PERIOD_S = 1.0  #: from one decision to the next of a scheduler that has not come to rest, and until an evicted pod is gone

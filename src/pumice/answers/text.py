@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.answers.answer import Why
-from pumice.answers.difference import Difference
-from pumice.answers.whatif import Option, WhatIf
+from pumice.answers.whatif import Difference, Option, WhatIf
 from pumice.api.times import rfc3339
 from pumice.text_table import columns
 

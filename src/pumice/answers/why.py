@@ -13,8 +13,8 @@ from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Gone
 from pumice.answers.fits import Fit, fits
-from pumice.answers.look import Look, look
 from pumice.answers.place import gone_pod, of_pods, running
+from pumice.answers.sketch import Look, look
 from pumice.answers.subject import Subject, Waiter, find, tasks_of_job, waiter, who_waits
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy

@@ -1,22 +1,122 @@
 """The clusters that `pumice up` runs for this user: `pumice clusters` lists them, `pumice down` ends one, by its process id, and
-`pumice export` writes one as one file that `pumice up --import` begins with."""
+`pumice export` writes one as one file that `pumice up --import` begins with.
+
+`merged` is the cluster in the user's own kubeconfig, as kind does it: there and current while it runs, and gone afterwards. The file is
+written under the lock of kubectl's own kind, FILE.lock, and swapped in whole. What is in the way there (a file that is no kubeconfig, a
+lock that nobody takes away) is told and hurts nobody: the cluster has a kubeconfig of its own beside it.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import click
+import yaml
 
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, places
 from pumice.cli.remote import Remote
 from pumice.cli.tables import print_table
+from pumice.client.certificates import write_private
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
-from pumice.cluster.apiserver.tls import write_private
 from pumice.text_table import columns
+
+PATIENCE_S, PAUSE_S = 2.0, 0.05
+PARTS = ("clusters", "users", "contexts")
+CURRENT = "current-context"
+Config = dict[str, Any]
+
+
+def user_file() -> Path:
+    """The first file of KUBECONFIG that exists, else its first, else the usual one."""
+    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return next((path for path in named if path.exists()), named[0] if named else Path.home() / ".kube" / "config")
+
+
+@contextmanager
+def merged(kubeconfig: Path, name: str, tell: Callable[[str], None]) -> Iterator[Path | None]:
+    """Inside, the user's file has what `kubeconfig` has under this name; None if it could not be written."""
+    path = user_file()
+    ours = _read(kubeconfig)
+    try:
+        before = _change(path, lambda config: _add(config, ours, name))
+    except (InputError, OSError) as error:
+        tell(f"{path} is left as it is: {error}")
+        yield None
+        return
+    try:
+        yield path
+    finally:
+        with suppress(InputError, OSError):
+            _change(path, lambda config: _remove(config, name, before))
+
+
+def _add(config: Config, ours: Config, name: str) -> str:
+    """The context that was current."""
+    before = str(config.get(CURRENT) or "")
+    for part in PARTS:
+        others = [entry for entry in config.get(part) or () if entry.get("name") != name]
+        config[part] = [*others, *ours[part]]
+    config[CURRENT] = name
+    return "" if before == name else before
+
+
+def _remove(config: Config, name: str, before: str) -> str:
+    for part in PARTS:
+        config[part] = [entry for entry in config.get(part) or () if entry.get("name") != name]
+    if config.get(CURRENT) == name:
+        there = any(entry.get("name") == before for entry in config["contexts"])
+        config[CURRENT] = before if there else ""
+    return ""
+
+
+def _change(path: Path, change: Callable[[Config], str]) -> str:
+    """Read, change, write. Raises InputError, OSError."""
+    path = path.resolve()  # a link stays one
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(path):
+        config = _read(path) if path.exists() else {"apiVersion": "v1", "kind": "Config"}
+        told = change(config)
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        write_private(fresh, yaml.safe_dump(config, sort_keys=False).encode())
+        fresh.replace(path)
+    return told
+
+
+def _read(path: Path) -> Config:
+    try:
+        config = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError):
+        config = None
+    entries = [entry for part in PARTS for entry in (config.get(part) or ())] if isinstance(config, dict) else [None]
+    if not isinstance(config, dict) or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError("it is no kubeconfig")
+    return config
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = path.with_name(f"{path.name}.lock")
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            break
+        except FileExistsError:
+            if time.monotonic() > until:
+                raise InputError(f"{lock} is there; remove it if no kubectl runs") from None
+            time.sleep(PAUSE_S)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
 
 PATIENCE_S = 20.0
 PAUSE_S = 0.05

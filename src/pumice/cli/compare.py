@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from pumice.cli.tables import complain, print_table
-from pumice.simulate.assertion import assertion_of
-from pumice.simulate.compare import ComparedRun, table
+from pumice.simulate.compare import ComparedRun, assertion_of, table
 from pumice.simulate.compare import compare as play
 from pumice.simulate.outputs import as_json
 from pumice.text_table import columns

@@ -22,8 +22,8 @@ from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.pod_life import log_of
 from pumice.controllers.admission import CREATE
 from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.answering import FitQuestions
 from pumice.live.scheduler.black_box import black_box
-from pumice.live.scheduler.fit_questions import FitQuestions
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -8,13 +8,11 @@ import click
 import msgspec
 
 from pumice.answers.calibration import Calibration, calibrate
-from pumice.answers.eta import Eta, etas
+from pumice.answers.eta import HORIZON_S, Eta, etas
 from pumice.answers.eta import eta as eta_of
-from pumice.answers.forecast import HORIZON_S
 from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.simulate.inputs import nodes_from, source
-from pumice.simulate.policies import read_policy
+from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.run import cluster_of
 from pumice.text_table import columns
 

@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice import memory
+from pumice import interpreter
 from pumice.api.core import FORECAST, Event
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
@@ -217,7 +217,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
         from pumice.answers.past_forecasts import take_in_forecasts  # answers are not for those who only schedule
 
         take_in_forecasts(cluster, objects.items)
-    memory.settle()
+    interpreter.settle()
     return cluster, policy
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice import __version__, memory
+from pumice import __version__, interpreter
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.tables import complain
 
@@ -70,7 +70,7 @@ class _Lazy(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[name][0])
-        memory.imported()
+        interpreter.imported()
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
@@ -134,7 +134,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output would fail as well
         complain(f"Error: {error.filename or 'the output'}: {error.strerror or error}")
         sys.exit(1)
-    memory.settle()  # nor need the interpreter look for garbage at its end
+    interpreter.settle()  # nor need the interpreter look for garbage at its end
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from pumice import lean_numpy, memory
+from pumice import interpreter
 
 
 def main() -> None:
-    memory.collect_nothing()
-    lean_numpy.install()
+    interpreter.collect_nothing()
+    interpreter.install()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
     from pumice.cli.main import main
 

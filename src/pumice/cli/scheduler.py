@@ -30,10 +30,9 @@ from pumice.cli.replica_flags import (
     until_told,
 )
 from pumice.extensions import actions, plugins
-from pumice.http.head import NAMES_OF_LOOPBACK
+from pumice.http.messages import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up
-from pumice.live.scheduler.canary import CanaryShare, share_of
-from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
+from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, numbered, share_of
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, nothing_beside
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT

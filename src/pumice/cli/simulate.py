@@ -15,9 +15,8 @@ import click
 from pumice.api.errors import InputError
 from pumice.cli.tables import print_table
 from pumice.simulate.columns import DISTRIBUTIONS, OVER_TIME, PERCENTILES
-from pumice.simulate.inputs import nodes_from, source
+from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json, as_parquet, pyarrow
-from pumice.simulate.policies import read_policy
 from pumice.simulate.record import Record
 from pumice.simulate.run import Player, Scenario, as_objects, play_fast
 from pumice.simulate.run import simulate as play

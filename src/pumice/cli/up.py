@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice import memory
+from pumice import interpreter
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, own_name
 
@@ -105,16 +105,16 @@ async def _serve(
     for name in ENDINGS:
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+    from pumice.cli.clusters import merged
     from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
     from pumice.cli.up_options import wanted
     from pumice.cli.up_submit import submit
-    from pumice.cli.user_kubeconfig import merged
 
     asked = wanted(data, **options)
     async with running(asked) as cluster, _page(cluster, page_ports) as page:
         if ended.is_set():
             return 0
-        memory.settle()
+        interpreter.settle()
         cluster.server.kubeconfig(place.kubeconfig, place.context)
         say = child.say if child else click.echo
         if page is not None:

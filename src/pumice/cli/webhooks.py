@@ -21,9 +21,8 @@ from pumice.client.resolve_access import find
 from pumice.client.transport import KubeError
 from pumice.controllers import admission
 from pumice.live.lifecycle import WallClock, set_up
-from pumice.live.webhooks.certificates import UNRENEWED_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, SERVICE, Caller, Webhook
-from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
+from pumice.live.webhooks.server import UNRENEWED_DAYS, ClusterSecret, WebhookReplica, WebhookSettings
 
 log = logging.getLogger(__name__)
 

@@ -2,12 +2,17 @@
 
 Elliptic keys (P-256), which are small and quick to make. The time is an argument; certificates begin an hour before it, for clocks that
 are behind.
+
+A server keeps its authority in its directory (`kept_authority`) and presents a pair that this one signed (`server_context`).
 """
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
+import os
+import ssl
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from pumice.api.errors import InputError
 from pumice.client.tls import KeyPair
 
 
@@ -96,3 +102,43 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+VALID_DAYS = 3650
+
+
+def make_authority(now: float) -> Authority:
+    return Authority(now, VALID_DAYS, "pumice-ca")
+
+
+def kept_authority(directory: Path, now: float) -> Authority:
+    """The directory's own authority, made on first use: kubeconfigs written earlier go on trusting the server."""
+    certificate, key = directory / "ca.crt", directory / "ca.key"
+    if not (certificate.exists() and key.exists()):
+        made = make_authority(now).pair
+        write_private(key, made.key)
+        write_private(certificate, made.certificate)
+    try:
+        return Authority(now, VALID_DAYS, kept=KeyPair(certificate.read_bytes(), key.read_bytes(), certificate.name))
+    except ValueError as error:
+        advice = "put it back from a copy, or remove ca.crt and ca.key for a new authority, to which clients need a new kubeconfig"
+        raise InputError(f"{error}; {advice}", where=str(key)) from None
+
+
+def server_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
+    """`directory` holds the pair for as long as the server_context is made: OpenSSL reads files only."""
+    path = directory / "server.pem"
+    write_private(path, pair.certificate + pair.key)
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(["http/1.1"])
+    made.load_cert_chain(path)
+    return made
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """A file that only its owner may read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)

@@ -23,7 +23,7 @@ import msgspec
 from pumice.api.kinds import EVENTS, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.access import TimeSource
-from pumice.client.retry import TokenBucket
+from pumice.client.client import TokenBucket
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
 
 REMEMBERED = 4096

@@ -20,7 +20,7 @@ from pumice.client.access import Access
 from pumice.client.tls import KeyPair, context
 from pumice.client.transport import KubeError, NoAnswer, NoCredentials, api_error, shallow
 from pumice.http.connection import Answer
-from pumice.http.head import head_of
+from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected
 
 JSON = "application/json"

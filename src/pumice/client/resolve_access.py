@@ -20,7 +20,7 @@ from pumice.api.errors import InputError
 from pumice.client.access import EXEC_VERSIONS, Access, Credentials, ExecPlugin, Fixed, Keys, TimeSource, TokenFile
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.tls import KeyFiles, KeyPair, Trust
-from pumice.http.head import basic
+from pumice.http.messages import basic
 
 # The proxy that the environment asks for, by Go's rules, since the same pods and shells run kubectl.
 #

@@ -4,7 +4,7 @@
 back as the JSON they are, for the caller to decode into just the fields it reads; lists come page by page with their items undecoded, and
 watches as batches of lines, so that one odd object spoils nothing but itself.
 
-`repeatable` says that the write may reach the server twice without harm; see retry.py.
+`repeatable` says that the write may reach the server twice without harm; see `Retry`.
 """
 
 from __future__ import annotations

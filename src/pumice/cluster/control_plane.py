@@ -25,9 +25,8 @@ from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.bridges import StoreLister, StoreWrites, default_queues, volcano_rules
+from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites, default_queues, volcano_rules
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
-from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages

@@ -25,7 +25,7 @@ from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import is_shadow
-from pumice.scheduler.model.pod_request import POD_LEVEL, is_pod_level, requested_by_containers
+from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
 PERIOD_S = 1.0  #: between cycles
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -13,8 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from pumice.api.kinds import kind_of
-from pumice.controllers.controller import EVERY, Controller, GivesUp, KeysOf, ObjectChange
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import EVERY, Controller, GivesUp, KeysOf, Lister, ObjectChange
 
 
 class QueuedKey(NamedTuple):

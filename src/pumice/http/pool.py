@@ -13,7 +13,7 @@ from functools import partial
 from urllib.parse import SplitResult, quote, urlsplit
 
 from pumice.http.connection import Answer, Connection
-from pumice.http.head import basic_of, head_of
+from pumice.http.messages import basic_of, head_of
 
 CONNECT_S = 10.0
 KEPT_ALIVE_S = 60.0

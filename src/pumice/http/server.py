@@ -19,8 +19,7 @@ from http import HTTPStatus
 from typing import cast
 
 from pumice.http.connection import TlsLayer
-from pumice.http.head import MAX_HEAD, Head, Malformed, is_loopback
-from pumice.http.messages import Answer, Outgoing, Request, Respond, Response, Stream
+from pumice.http.messages import MAX_HEAD, Answer, Head, Malformed, Outgoing, Request, Respond, Response, Stream, is_loopback
 
 LARGEST_BODY = 3 * 1024 * 1024
 READ_TIMEOUT_S = 30.0  #: from the first byte of a request to its last, and from a connection to its first request

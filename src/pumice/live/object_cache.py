@@ -14,11 +14,9 @@ from pumice.api import kinds
 from pumice.api.annotations import JOB_NAME
 from pumice.api.json_objects import Key, Object, key_of, labels_of, uid_of
 from pumice.api.kinds import Kind
-from pumice.client import known_objects
-from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
+from pumice.client.reflector import DEFAULT_PACE, Change, Deleted, Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, Transport, as_dict
-from pumice.controllers.controller import ObjectChange
-from pumice.controllers.lister import IndexKey, KeyIndex
+from pumice.controllers.controller import IndexKey, KeyIndex, ObjectChange
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
 
@@ -71,11 +69,11 @@ class ObjectCache:
         taken, self._changes = self._changes, []
         return taken
 
-    def delivery(self, kind: str, resource: Kind) -> Callable[[known_objects.Change[Object]], None]:
+    def delivery(self, kind: str, resource: Kind) -> Callable[[Change[Object]], None]:
         """Where the reflector of a kind delivers."""
 
-        def deliver(change: known_objects.Change[Object]) -> None:
-            if isinstance(change, known_objects.Deleted):
+        def deliver(change: Change[Object]) -> None:
+            if isinstance(change, Deleted):
                 self.removed(kind, Key(change.namespace, change.name), change.uid)
             else:
                 self.put(kind, whole(change.object, resource))

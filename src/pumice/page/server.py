@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from pumice import __version__
-from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.http.listener import Handler, Listener
-from pumice.http.messages import JSON, Request, Response, Stream
+from pumice.http.messages import JSON, NAMES_OF_LOOPBACK, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.answers import Expected, PageAnswers
 from pumice.page.feed import Feed, Reader

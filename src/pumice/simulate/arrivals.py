@@ -22,13 +22,11 @@ from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
-from pumice.scheduler.plugins.packing import Packing
-from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, PodShape, TypicalPods
+from pumice.scheduler.plugins.packing import GPU_MILLI_NAME, WHOLE, Packing, PodShape, TypicalPods
 from pumice.scheduler.plugins.volcano.fgd import Fgd
-from pumice.simulate.gauges import kind_of
-from pumice.simulate.objects import group_of, instant_text, pods_of
 from pumice.simulate.run import Scenario, cluster_of
-from pumice.simulate.work import Work
+from pumice.simulate.series import kind_of
+from pumice.simulate.work import Work, group_of, instant_text, pods_of
 
 Curve = dict[str, float]
 
@@ -41,7 +39,7 @@ def play(scenario: Scenario, load: float) -> dict[str, Any]:
     trace = list(workload.jobs)
     workload.nodes = Random(seed).sample(workload.nodes, len(workload.nodes))
     cluster = cluster_of(scenario.policy, workload)
-    column = cluster.dimensions.columns.get(GPU_MILLI)
+    column = cluster.dimensions.columns.get(GPU_MILLI_NAME)
     capacity = 0.0 if column is None else float(cluster.nodes.total()[column]) / 1000
     if not capacity:
         raise InputError("there are no GPUs, so that no load can be told", where=workload.name)
@@ -116,7 +114,7 @@ def _curves(
 ) -> dict[str, Any]:
     """What stood where, pod by pod once more, read at each whole per cent of load."""
     nodes = cluster.nodes
-    count = nodes.allocatable[cluster.dimensions.columns[GPU_MILLI]] // (1000 * WHOLE)
+    count = nodes.allocatable[cluster.dimensions.columns[GPU_MILLI_NAME]] // (1000 * WHOLE)
     left = np.where(np.arange(int(count.max())) < count[:, None], WHOLE, 0.0)
     cpu = nodes.allocatable[CPU].copy()
     fragments, changed = typical.fragments(cpu, left), set[int]()

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, Waiting
 from pumice.scheduler.model.job import Job
-from pumice.simulate.objects import Amounts, amounts_of, object_name, total_of
-from pumice.simulate.work import Work
+from pumice.simulate.work import Amounts, Work, amounts_of, object_name, total_of
 
 P = TypeVar("P")
 

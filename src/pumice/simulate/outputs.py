@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from pumice.api.errors import InputError
-from pumice.scheduler.model.arrays import NDArray
+from pumice.scheduler.model.resources import NDArray
 from pumice.simulate import columns
 from pumice.simulate.report import report
 from pumice.simulate.report_data import columns_for

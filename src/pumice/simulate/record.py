@@ -8,11 +8,10 @@ from heapq import heappush, heappushpop
 from typing import Protocol
 
 from pumice.scheduler.model.cluster import Cluster
-from pumice.simulate.gauges import Gauges, counted
 from pumice.simulate.life import Life
-from pumice.simulate.objects import Amounts, amounts_of
-from pumice.simulate.series import Series, SeriesKey, Signal
+from pumice.simulate.series import Gauges, Series, SeriesKey, Signal, counted
 from pumice.simulate.spill import Row, RowsInOrder, Spill, Values
+from pumice.simulate.work import Amounts, amounts_of
 
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown

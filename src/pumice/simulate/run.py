@@ -17,11 +17,10 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate import columns, measures
 from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed
 from pumice.simulate.inputs import Source
-from pumice.simulate.objects import queue
 from pumice.simulate.outputs import Folder
 from pumice.simulate.record import Record
 from pumice.simulate.simulated_cluster import Habits, Rank, SimulatedCluster
-from pumice.simulate.work import Workload
+from pumice.simulate.work import Workload, queue
 
 Summary = dict[str, Any]
 

@@ -25,9 +25,8 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.simulate.life import Life, Reasons, Run
-from pumice.simulate.objects import class_name, group_of, instant_text, pods_of, priority_class, queue
 from pumice.simulate.record import Record
-from pumice.simulate.work import Work
+from pumice.simulate.work import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
 
 PERIOD_S = 1.0  #: between two cycles of a scheduler that has not come to rest
 

@@ -14,7 +14,7 @@ from weakref import finalize
 import msgspec
 import numpy as np
 
-from pumice.scheduler.model.arrays import NDArray
+from pumice.scheduler.model.resources import NDArray
 
 Column = NDArray[Any]
 Row = tuple[Any, ...]

@@ -2,6 +2,8 @@
 
 Readers (`formats/`) give these, in the order of submission; the simulated cluster makes Kubernetes objects of them when their time has
 come.
+
+`group_of` and `pods_of` make of a job the Kubernetes objects that a scheduler sees: a PodGroup and its pods.
 """
 
 from __future__ import annotations
@@ -9,14 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
-from pumice.api.annotations import HOSTNAME
-from pumice.api.core import Node, NodeSpec, NodeStatus
+from msgspec.structs import replace
+
+from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, HOSTNAME, USER
+from pumice.api.core import Node, NodeSpec, NodeStatus, PriorityClass
 from pumice.api.meta import DEFAULT_QUEUE, Metadata, Wire
-from pumice.api.pod import Container, PodSpec, ResourceRequirements
-from pumice.api.quantity import quantity
-from pumice.api.volcano import PodGroup
+from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from pumice.api.quantity import Quantity, format_milli, quantity
+from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
+from pumice.scheduler.model.template import requested_by_containers
 from pumice.simulate.faults import NO_FAULTS, Faults
 
 GPU = "nvidia.com/gpu"
@@ -102,3 +109,104 @@ def node(name: str, allocatable: Mapping[str, str | int], labels: Mapping[str, s
 def in_order(jobs: Iterable[Work]) -> Iterator[Work]:
     """By submission; equal ones as they stand in the file."""
     return iter(sorted(jobs, key=lambda work: work.submit))
+
+
+WAITING = PodStatus(phase="Pending")
+
+
+class Amounts(NamedTuple):
+    """What is counted of each job: whole CPUs, bytes, whole GPUs."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+
+
+def instant_text(seconds: float) -> str:
+    """An instant as a creationTimestamp, finer than a server writes it, so that jobs keep the order in which they came."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def object_name(work: Work) -> str:
+    """Numbers with zeros before them, so that their order as names is their order as numbers."""
+    return f"job-{work.name:0>9}" if work.name.isdigit() else work.name
+
+
+def group_of(work: Work, created: str) -> PodGroup:
+    if work.group is not None:
+        meta = replace(work.group.metadata, name=object_name(work), namespace=work.namespace, creation_timestamp=created)
+        return replace(work.group, metadata=meta)
+    annotations = {USER: work.user} if work.user else {}
+    if work.estimate is not None:
+        annotations[ESTIMATE] = f"{work.estimate:.6f}s"
+    if work.checkpoint:
+        annotations[CHECKPOINT] = f"{work.checkpoint:.6f}s"
+    meta = Metadata(object_name(work), work.namespace, annotations=annotations or None, creation_timestamp=created)
+    spec = PodGroupSpec(
+        min_member=work.gang,
+        queue=work.queue,
+        priority_class_name=class_name(work.priority) if work.priority else None,
+        min_resources=_least(work.roles, work.gang),
+    )
+    return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
+
+
+def class_name(priority: int) -> str:
+    """The PriorityClass of a number."""
+    return f"priority-{priority}"
+
+
+@lru_cache(maxsize=4096)
+def _least(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
+    """What a gang asks for, as the job controller sums it up: the first pods of its roles."""
+    left, total = gang, dict[str, int]()
+    for role in roles:
+        count = min(left, role.count)
+        left -= count
+        for name, milli in requested_by_containers(role.spec).items():
+            total[name] = total.get(name, 0) + milli * count
+    return {name: quantity(format_milli(milli)) for name, milli in total.items()}
+
+
+def pods_of(work: Work, created: str, scheduler: str, *, grouped: bool) -> list[Pod]:
+    """Its pods, none of them placed."""
+    name, pods = object_name(work), list[Pod]()
+    for role in work.roles:
+        spec = _spec_of(role, scheduler, work.priority)
+        annotations = {**(role.annotations or {}), GROUP_NAME: name} if grouped else role.annotations
+        first = len(pods)
+        pods += [
+            Pod(Metadata(f"{name}-{index}", work.namespace, None, role.labels, annotations, created), spec, WAITING)
+            for index in range(first, first + role.count)
+        ]
+    return pods
+
+
+@lru_cache(maxsize=4096)
+def _spec_of(role: Role, scheduler: str, priority: int) -> PodSpec:
+    return replace(role.spec, scheduler_name=scheduler, priority=priority or role.spec.priority)
+
+
+def queue(name: str, weight: int = 1) -> Queue:
+    return Queue(Metadata(name), QueueSpec(weight=weight), QueueStatus(state="Open"))
+
+
+def priority_class(priority: int) -> PriorityClass:
+    return PriorityClass(Metadata(class_name(priority)), priority)
+
+
+@lru_cache(maxsize=4096)
+def total_of(roles: tuple[Role, ...]) -> Amounts:
+    """Of all pods."""
+    return Amounts(*(sum(amounts_of(role)[index] * role.count for role in roles) for index in range(len(Amounts._fields))))
+
+
+@lru_cache(maxsize=4096)
+def amounts_of(role: Role) -> Amounts:
+    """Of one pod."""
+    asked = requested_by_containers(role.spec)
+    gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu")) + asked.get(GPU_MILLI, 0) / 1000
+    return Amounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000, gpus / 1000)
+
+
+GPU_MILLI = "alibabacloud.com/gpu-milli"  #: thousandths of cards, of which a pod may take less than one

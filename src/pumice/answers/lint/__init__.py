@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pumice.answers.lint import configuration, objects, queues
+from pumice.answers.lint import configuration, objects
 from pumice.answers.lint.finding import Finding, Level
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
@@ -24,11 +24,11 @@ RULES: tuple[Rule, ...] = (
     configuration.order_of_actions,
     configuration.rivals,
     configuration.gangs_unkept,
-    queues.beyond_the_cluster,
-    queues.contradictions,
-    queues.trees,
-    queues.shut_with_jobs,
-    queues.unreclaimable,
+    objects.beyond_the_cluster,
+    objects.contradictions,
+    objects.trees,
+    objects.shut_with_jobs,
+    objects.unreclaimable,
     objects.powerless_priorities,
     objects.blocking_budgets,
     objects.never_fits,

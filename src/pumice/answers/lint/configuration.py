@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from pumice.answers.difference import owner_of
 from pumice.answers.lint.finding import Finding, Level
+from pumice.answers.whatif import owner_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.world import World

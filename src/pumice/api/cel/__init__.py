@@ -14,11 +14,11 @@ import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
 from pumice.api.cel.check import Environment, check
 from pumice.api.cel.evaluate import steps
 from pumice.api.cel.functions import FUNCTIONS, METHODS, Activation, Purse
-from pumice.api.cel.kinds import BOOL, CelType
 from pumice.api.cel.library.operators import is_key
 from pumice.api.cel.library.text import pattern_of
 from pumice.api.cel.syntax import parse
 from pumice.api.cel.tree import Call, CompileError, Construct, EvaluationError, Items, Literal, Node, names_in
+from pumice.api.cel.values import BOOL, CelType
 
 # What can be known without any names is known beforehand: lists and maps as written, conversions of what is written, patterns.
 

@@ -10,22 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.cel.functions import FUNCTIONS, METHODS, ORDERED, Function
-from pumice.api.cel.kinds import (
-    BOOL,
-    DYN,
-    INT,
-    STRING,
-    CelType,
-    Known,
-    fits,
-    kind,
-    list_of,
-    map_of,
-    more_general,
-    optional_of,
-    settled,
-    with_fresh,
-)
 from pumice.api.cel.tree import (
     BindMacro,
     Call,
@@ -42,7 +26,24 @@ from pumice.api.cel.tree import (
     Subscript,
     Ternary,
 )
-from pumice.api.cel.values import TYPE_KINDS, kind_of
+from pumice.api.cel.values import (
+    BOOL,
+    DYN,
+    INT,
+    STRING,
+    TYPE_KINDS,
+    CelType,
+    Known,
+    fits,
+    kind,
+    kind_of,
+    list_of,
+    map_of,
+    more_general,
+    optional_of,
+    settled,
+    with_fresh,
+)
 
 Scope = Mapping[str, CelType]
 Signature = tuple[tuple[CelType, ...], CelType]

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from pumice.api.cel.kinds import CelType, kind
 from pumice.api.cel.tree import CostError, EvaluationError
-from pumice.api.cel.values import kind_of, size_of
+from pumice.api.cel.values import CelType, kind, kind_of, size_of
 
 Run = Callable[..., Any]
 Done = TypeVar("Done", bound=Run)

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pumice import memory
+from pumice import interpreter
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.server import EVENT_TTL_S, Server
 
@@ -23,8 +23,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
         recover=arguments.recover,
         event_ttl_s=arguments.event_ttl,
     )
-    memory.collect_seldom()
-    memory.settle()
+    interpreter.collect_seldom()
+    interpreter.settle()
     await server.start()
     if arguments.kubeconfig:
         server.kubeconfig(arguments.kubeconfig)

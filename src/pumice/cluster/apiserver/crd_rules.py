@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
 from pumice.api.cel.functions import EACH_EXPRESSION, Purse
-from pumice.api.cel.kinds import BOOL, DYN, STRING, CelType, kind, list_of, map_of, optional_of
 from pumice.api.cel.library.times import instant, span
 from pumice.api.cel.syntax import RESERVED, WORDS
 from pumice.api.cel.tree import CelError, CompileError, CostError, EvaluationError
-from pumice.api.cel.values import Optional
+from pumice.api.cel.values import BOOL, DYN, STRING, CelType, Optional, kind, list_of, map_of, optional_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import EMBEDDED, INT_OR_STRING, go_type
 

@@ -29,8 +29,8 @@ from pathlib import Path
 import yaml
 
 from pumice.api.errors import InputError
+from pumice.client import certificates
 from pumice.client.certificates import Authority
-from pumice.cluster.apiserver import tls
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
 from pumice.cluster.apiserver.bootstrap import bootstrap
@@ -39,11 +39,9 @@ from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.rest import LogSource, RestHandler
 from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
-from pumice.cluster.apiserver.tls import write_private
 from pumice.cluster.apiserver.tokens import Tokens
 from pumice.cluster.apiserver.watch import Key, WatchEvent
-from pumice.http.head import Malformed
-from pumice.http.messages import Request, Response, Stream
+from pumice.http.messages import Malformed, Request, Response, Stream
 from pumice.http.server import Connections, ServerConnection
 
 # Events are kept for an hour after they were last written, as in every cluster: nobody deletes them, and they must not fill the memory.
@@ -101,7 +99,7 @@ def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, 
         "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
         "current-context": name,
     }
-    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+    certificates.write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
 
 
 _SWEEP_EVERY_S = 5.0
@@ -249,19 +247,19 @@ class Server:
             return kept
         made = secrets.token_urlsafe(size).encode()
         if path is not None:
-            tls.write_private(path, made)
+            certificates.write_private(path, made)
         return made
 
     def _own_authority(self) -> Authority:
         if self._authority is None:
             now = time.time()
-            self._authority = tls.kept_authority(self._data, now) if self._data else tls.make_authority(now)
+            self._authority = certificates.kept_authority(self._data, now) if self._data else certificates.make_authority(now)
         return self._authority
 
     def _tls_context(self) -> ssl.SSLContext:
         hosts = dict.fromkeys([self.host, "127.0.0.1", "localhost"])
         with tempfile.TemporaryDirectory() as directory:
-            return tls.context(self._own_authority().issue("pumice", *hosts), Path(directory))
+            return certificates.server_context(self._own_authority().issue("pumice", *hosts), Path(directory))
 
 
 def _refusal(error: Malformed) -> Response:

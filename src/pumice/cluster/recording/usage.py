@@ -19,7 +19,7 @@ from pumice.api.structs import decoder
 from pumice.api.volcano import PodGroup, Queue
 from pumice.cluster.recording.entries import Begin, Cycle, Entry, Put, Removed, Restored, Whole
 from pumice.scheduler.model import status
-from pumice.scheduler.model.pod_request import requested_by_containers
+from pumice.scheduler.model.template import requested_by_containers
 
 FIELDS = ("queue", "user", "namespace")  #: by which pods can be summed up
 NO_QUEUE = "-"  #: of pods without a PodGroup

@@ -17,7 +17,7 @@ from pumice.api import kinds
 from pumice.api.json_objects import Object, annotations_of
 from pumice.controllers.admission import cronjob, hypernode, job, jobflow, pod, podgroup, queue
 from pumice.controllers.admission.problem import CREATE, DELETE, UPDATE, Problem, Settings, readable
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 
 Mutate = Callable[[Object, Lister, Settings], Object]
 Validate = Callable[[str, Object | None, Object | None, Lister, Settings], list[Problem]]

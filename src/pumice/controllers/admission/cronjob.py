@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pumice.api.json_objects import Object, copied, name_of, namespace_of, spec_of
 from pumice.controllers.admission import job as job_rules
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_subdomain, not_negative, one_of
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.cronjob import ScheduleError, parse_schedule
 
 LONGEST_NAME = 52  #: the jobs' names get 11 characters more, and must stay labels

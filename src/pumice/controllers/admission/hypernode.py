@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pumice.api.json_objects import Object, spec_of
 from pumice.api.patterns import PatternError, pattern
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, not_negative, one_of
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 
 WAYS = ("exactMatch", "regexMatch", "labelMatch")
 

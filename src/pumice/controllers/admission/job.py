@@ -14,7 +14,7 @@ from pumice.api.times import duration
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain
 from pumice.controllers.admission.task import LONGEST_NAME, policy_problems, task_problems
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.volcano.job.plugins.plugin import flags, is_port

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import Object, spec_of
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, loop, one_of
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 
 NOT_A_DAG = "jobflow Flow is not DAG"
 

@@ -13,7 +13,7 @@ from typing import Any
 from pumice.api import annotations as key
 from pumice.api.json_objects import Object, annotations_of, copied, namespace_of, spec_of
 from pumice.controllers.admission.problem import Problem, Settings
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 
 BUDGETS = (key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 

@@ -13,7 +13,7 @@ from pumice.api import kinds
 from pumice.api.json_objects import Object, annotations_of, copied, name_of, spec_of, status_of
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import CLOSED, OPEN
 
 AMOUNTS: dict[str, Callable[[Object], Any]] = {

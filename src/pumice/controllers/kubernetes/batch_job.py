@@ -15,11 +15,12 @@ from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAI
 from pumice.api.json_objects import Key, Object, condition, copied, name_of, spec_of, status_of, terminating, uid_of
 from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
-from pumice.controllers.controller import NOTHING, Create, Emit, KeysOf, Result, Write, delete, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Create, Emit, KeysOf, Lister, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.job_status import (
     FIRST,
     Attempts,
     PodTally,
+    StrayPod,
     by_index,
     deadline,
     entry,
@@ -27,10 +28,13 @@ from pumice.controllers.kubernetes.job_status import (
     has_ended,
     index_of,
     indexed,
+    let_go,
+    let_stray_go,
+    replaces_failed_only,
+    strays,
     tally,
     verdict,
 )
-from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, replaces_failed_only, strays
 from pumice.controllers.kubernetes.pods import (
     BURST,
     claim,
@@ -42,7 +46,6 @@ from pumice.controllers.kubernetes.pods import (
     its_claimants,
     ready,
 )
-from pumice.controllers.lister import Lister
 
 # The pods that a Job makes.
 

@@ -12,7 +12,19 @@ from pumice.api import kinds
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.json_objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
 from pumice.api.selectors import matches, requirements
-from pumice.controllers.controller import NOTHING, KeysOf, ObjectChange, Result, Write, all_of, delete, itself, result, status_change
+from pumice.controllers.controller import (
+    NOTHING,
+    KeysOf,
+    Lister,
+    ObjectChange,
+    Result,
+    Write,
+    all_of,
+    delete,
+    itself,
+    result,
+    status_change,
+)
 from pumice.controllers.kubernetes.pods import (
     ENDED,
     active,
@@ -28,7 +40,6 @@ from pumice.controllers.kubernetes.pods import (
     revision_of,
     share,
 )
-from pumice.controllers.lister import Lister
 
 # Whether a node suits a pod's selectors, and whether tolerations cover taints: what controllers need of scheduling's rules.
 

@@ -35,6 +35,7 @@ from pumice.controllers.controller import (
     Create,
     Emit,
     KeysOf,
+    Lister,
     ObjectChange,
     Result,
     Write,
@@ -59,7 +60,6 @@ from pumice.controllers.kubernetes.pods import (
     revision_of,
     share,
 )
-from pumice.controllers.lister import Lister
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #

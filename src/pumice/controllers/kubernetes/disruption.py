@@ -25,9 +25,8 @@ from pumice.api.json_objects import (
 from pumice.api.kinds import kind_of
 from pumice.api.selectors import label_selector, matches
 from pumice.api.times import instant, rfc3339
-from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result, status_change
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
-from pumice.controllers.lister import Lister
 
 FORGOTTEN_AFTER_S = 120.0  #: an eviction whose pod did not go by then is off
 SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)

@@ -12,9 +12,8 @@ from collections.abc import Hashable, Iterable
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, condition, copied, field, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.times import instant, rfc3339
-from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, patch, result, status_change
+from pumice.controllers.controller import NOTHING, Emit, Lister, ObjectChange, Result, Write, delete, patch, result, status_change
 from pumice.controllers.kubernetes.daemonset import covers
-from pumice.controllers.lister import Lister
 
 GRACE_S = 40.0
 LEASES = "kube-node-lease"

@@ -36,8 +36,7 @@ from pumice.api.json_objects import (
 from pumice.api.quantity import integer
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.api.times import instant
-from pumice.controllers.controller import Create, Emit, KeysOf, ObjectChange, Patch, Write, delete, its_controller, patch
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Create, Emit, KeysOf, Lister, ObjectChange, Patch, Write, delete, its_controller, patch
 
 ENDED = ("Succeeded", "Failed")
 STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}

@@ -26,9 +26,8 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.kinds import kind_of
-from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, delete, result, status_change
+from pumice.controllers.controller import NOTHING, Create, Emit, Lister, ObjectChange, Result, Write, delete, result, status_change
 from pumice.controllers.kubernetes.pods import ENDED, phase
-from pumice.controllers.lister import Lister
 
 
 class ClaimSubject(NamedTuple):

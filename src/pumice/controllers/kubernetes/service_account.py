@@ -6,8 +6,7 @@ from collections.abc import Hashable, Iterable
 
 from pumice.api import kinds
 from pumice.api.json_objects import Key, name_of, namespace_of, terminating
-from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, itself, patch, result
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import NOTHING, Create, Lister, ObjectChange, Result, Write, itself, patch, result
 
 DEFAULT = "default"
 

@@ -14,7 +14,7 @@ from pumice.api import kinds
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
 from pumice.api.json_objects import Key, Object, copied, labels_of, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.quantity import integer
-from pumice.controllers.controller import NOTHING, Create, Result, Write, delete, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Create, Lister, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.pods import (
     BURST,
     ENDED,
@@ -28,7 +28,6 @@ from pumice.controllers.kubernetes.pods import (
     ready,
     revision_of,
 )
-from pumice.controllers.lister import Lister
 
 
 class Revisions(NamedTuple):

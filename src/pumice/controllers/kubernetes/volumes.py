@@ -32,6 +32,7 @@ from pumice.controllers.controller import (
     NOTHING,
     Create,
     Emit,
+    Lister,
     ObjectChange,
     Result,
     Write,
@@ -42,7 +43,6 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
-from pumice.controllers.lister import Lister
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

@@ -36,6 +36,7 @@ from pumice.controllers.controller import (
     Create,
     Delete,
     Emit,
+    Lister,
     Result,
     Write,
     delete,
@@ -44,7 +45,6 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
-from pumice.controllers.lister import Lister
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED
 

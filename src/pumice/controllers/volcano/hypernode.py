@@ -11,8 +11,20 @@ from pumice.api.errors import InputError
 from pumice.api.json_objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, suffix, terminating
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import Selector, label_selector, matches
-from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, change, delete, itself, result, status_change
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import (
+    NOTHING,
+    Create,
+    Emit,
+    Lister,
+    ObjectChange,
+    Result,
+    Write,
+    change,
+    delete,
+    itself,
+    result,
+    status_change,
+)
 
 
 class HyperNodeCounts:

@@ -32,6 +32,7 @@ from pumice.api.times import instant
 from pumice.controllers.controller import (
     NOTHING,
     Create,
+    Lister,
     ObjectChange,
     Result,
     Write,
@@ -41,7 +42,6 @@ from pumice.controllers.controller import (
     result,
     status_change,
 )
-from pumice.controllers.lister import Lister
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job import state
 from pumice.controllers.volcano.job.state import COMPLETED

@@ -34,8 +34,7 @@ from pumice.api.kinds import kind_of
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.quantity import integer
 from pumice.api.quota import pod_usage, times, written
-from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, change, delete, patch, result
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import NOTHING, Create, Lister, ObjectChange, Result, Write, change, delete, patch, result
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)

@@ -13,8 +13,7 @@ from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
 from pumice.api.meta import ROOT_QUEUE
-from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, itself, patch, result, status_change
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import NOTHING, Emit, Lister, ObjectChange, Result, Write, delete, itself, patch, result, status_change
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 
 OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"

@@ -33,8 +33,7 @@ from pumice.controllers.volcano.jobflow import Probe, Reachable
 from pumice.http.listener import Listener
 from pumice.http.pool import fetch
 from pumice.live.controllers.loop import Controllers
-from pumice.live.exposition import Gauge, Labels, render
-from pumice.live.lifecycle import Clock, WallClock, first, listeners, measures, probes, told_to_end, while_leading
+from pumice.live.lifecycle import Clock, Gauge, Labels, WallClock, first, listeners, measures, probes, render, told_to_end, while_leading
 
 # Whether something answers, for the probes of JobFlows: asked in the background, answered from memory.
 #

@@ -16,18 +16,18 @@ from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
+from pumice.client.client import is_refusal
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.retry import is_refusal
 from pumice.client.transport import KubeError
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.live.scheduler.raw_objects import RawObjects, slim
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Request, WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
+from pumice.live.scheduler.sources import RawObjects, slim
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task

@@ -23,9 +23,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pumice.api.structs import encode
-from pumice.http.connection import Answer
+from pumice.http.connection import Answer, TooLong
 from pumice.http.pool import LARGEST_ANSWER, fetch
-from pumice.http.reply import TooLong
 
 FAILURES = 3  #: in a row, until it is left alone
 LOST_S = 10.0  #: that an extender may cost a cycle by not answering

@@ -21,17 +21,16 @@ from pumice.api.core import Node
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
-from pumice.client.known_objects import Change, Deleted
-from pumice.client.retry import Backoff
+from pumice.client.client import Backoff
+from pumice.client.reflector import Change, Deleted
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.assumed_pods import AssumedPods
-from pumice.live.scheduler.canary import ShareFilter
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.raw_objects import RawObject
+from pumice.live.scheduler.options import Options, ShareFilter
 from pumice.live.scheduler.sent_status import SentStatus
+from pumice.live.scheduler.sources import RawObject
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import key_of

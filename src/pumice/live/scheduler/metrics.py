@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.live.exposition import Counter, Family, Gauge, Histogram, exponential, render
+from pumice.live.lifecycle import Counter, Family, Gauge, Histogram, exponential, render
 from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.framework.eviction_ledger import EVICTION_LOOP
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.observer import Observer, Stage
+from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue

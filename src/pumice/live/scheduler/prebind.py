@@ -14,12 +14,12 @@ from uuid import uuid4
 
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
+from pumice.client.client import Backoff
 from pumice.client.pods import amend_status
-from pumice.client.retry import Backoff
 from pumice.client.transport import ApiError, Fenced, KubeError, Transport, as_dict
 from pumice.live.lifecycle import Clock
-from pumice.live.scheduler.raw_objects import RawObjects
 from pumice.live.scheduler.requests import DevicesFor, Making, Prerequisites, VolumeFor
+from pumice.live.scheduler.sources import RawObjects
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 LOOK_S = 0.2

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pumice import __version__, memory
+from pumice import __version__, interpreter
 from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.api.meta import ROOT_QUEUE
@@ -30,9 +30,7 @@ from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, probes, told_to_end, while_leading
-from pumice.live.scheduler.fit_questions import PATH, FitQuestions
-from pumice.live.scheduler.forecasts import Forecasts
-from pumice.live.scheduler.headlines import Headlines
+from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import LiveMetrics
@@ -235,7 +233,7 @@ class Replica:
     async def _decide(self, client: Client, policy: Policy, identity: str, box: BlackBox | None) -> None:
         settings = self._settings
         call = asyncio.get_running_loop().call_soon_threadsafe
-        memory.reads()
+        interpreter.reads()
         world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
         scheduler = self._scheduler = Scheduler(
             client,
@@ -285,7 +283,7 @@ class Replica:
 
     def _read(self) -> None:
         """Everything there was has been read."""
-        memory.collect_seldom()
+        interpreter.collect_seldom()
         assert self._scheduler is not None
         cluster = self._scheduler.cluster
         sizes = (len(cluster.nodes), len(cluster.tasks), len(cluster.jobs), len(cluster.queues))

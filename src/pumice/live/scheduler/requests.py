@@ -13,8 +13,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.claims import Mapped, reach, special_key
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
-from pumice.scheduler.plugins.kube.indexes.assumed_devices import Allotted, AssumedDevices
-from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.assumed import Allotted, AssumedDevices, AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
 
 # What must be true before a pod can be bound: its waiting volumes, and its devices, as the cycle decided them.

@@ -1,8 +1,8 @@
 """Carries requests out over a `Transport`, and tells how each of them ended.
 
-Binds, evictions and statuses have lanes of their own, so that none waits behind another kind; within a lane so many calls are under way at
-once that a slow one delays nothing else. In a lane a key (a pod, a group, a queue) has one call at a time, and of several requests that
-wait for it only the newest is made.
+Binds, evictions and statuses have lanes of their own (`WorkQueue`), so that none waits behind another kind; within a lane so many calls are
+under way at once that a slow one delays nothing else. In a lane a key (a pod, a group, a queue) has one call at a time, and of several
+requests that wait for it only the newest is made.
 
 A bind is repeated on the same node for as long as it may have happened without our knowing it: giving its room away, or the pod another
 node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: the rest of its gang may
@@ -13,8 +13,9 @@ lane of its own, wide enough that slow storage holds nobody else up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -23,13 +24,12 @@ from pumice.api.kinds import POD_GROUPS, PODS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.times import rfc3339
+from pumice.client.client import Backoff
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.client.retry import Backoff
 from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, PatchType, Transport
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
-from pumice.live.scheduler.raw_objects import RawObjects
 from pumice.live.scheduler.requests import (
     Amiss,
     BindPod,
@@ -41,8 +41,76 @@ from pumice.live.scheduler.requests import (
     Requests,
     WriteStatus,
 )
-from pumice.live.scheduler.work_queue import WorkQueue
+from pumice.live.scheduler.sources import RawObjects
 from pumice.scheduler.model import status
+
+T = TypeVar("T")
+
+
+class WorkQueue(Generic[T]):
+    """`act` must not raise but for bugs: those are given to `amiss`, and the lane goes on."""
+
+    def __init__(self, width: int, act: Callable[[T], Awaitable[None]], amiss: Callable[[T, Exception], Awaitable[None]]) -> None:
+        self._width = width
+        self._act = act
+        self._amiss = amiss
+        self._waiting: dict[Hashable, T] = {}
+        self._order: deque[Hashable] = deque()  #: keys that have work and no hand; a dropped one may still stand here
+        self._flying: set[Hashable] = set()
+        self._hands = 0  #: there are as many as there is work for
+        self._work_came = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def put(self, key: Hashable, request: T) -> None:
+        if key not in self._waiting and key not in self._flying:
+            self._order.append(key)
+            self._work_came.set()
+        self._waiting[key] = request
+        self._empty.clear()
+
+    def drop(self, key: Hashable) -> None:
+        """Forget what waits for the key. What is under way goes on."""
+        self._waiting.pop(key, None)
+        self._settle()
+
+    @property
+    def idle(self) -> bool:
+        return self._empty.is_set()
+
+    async def emptied(self) -> None:
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as hands:
+            while await self._work_came.wait():
+                self._work_came.clear()
+                for _ in range(min(len(self._order), self._width - self._hands)):
+                    self._hands += 1
+                    hands.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self._order:
+            key = self._order.popleft()
+            if key in self._flying or key not in self._waiting:
+                continue
+            self._flying.add(key)
+            request = self._waiting.pop(key)
+            try:
+                await self._act(request)
+            except Exception as error:
+                await self._amiss(request, error)
+            finally:
+                self._flying.discard(key)
+                if key in self._waiting:
+                    self._order.append(key)
+                self._settle()
+        self._hands -= 1
+
+    def _settle(self) -> None:
+        if not self._waiting and not self._flying:
+            self._empty.set()
+
 
 BACKOFF = Backoff(0.2, 5.0)
 BIND_TRIES = 8  #: after so many refusals, or answers 5xx, the room is given up: a quarter of a minute

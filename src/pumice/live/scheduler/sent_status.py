@@ -23,7 +23,7 @@ from msgspec import Struct
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, QueueStatus
-from pumice.client.retry import Backoff
+from pumice.client.client import Backoff
 from pumice.live.scheduler.options import Ring
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.scheduler.framework.decisions import GroupStatus

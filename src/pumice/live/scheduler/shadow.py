@@ -19,9 +19,9 @@ from pumice.client.client import Client
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import WallClock, first, told_to_end
-from pumice.live.scheduler.canary import CanaryShare
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
+from pumice.live.scheduler.options import CanaryShare
 from pumice.live.scheduler.process import SchedulerSettings
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.framework.cycle import rehearse

@@ -17,7 +17,7 @@ import msgspec
 from pumice.api.quantity import quantity
 from pumice.api.times import duration, instant
 from pumice.client.tls import Trust, context
-from pumice.http.head import basic
+from pumice.http.messages import basic
 from pumice.http.pool import fetch as call
 from pumice.live.lifecycle import Clock
 from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Usage, World

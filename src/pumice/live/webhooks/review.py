@@ -20,7 +20,7 @@ from pumice.api.json_objects import Object, controller_of, key_of, uid_of
 from pumice.api.kinds import kind_of
 from pumice.client.transport import ApiError, KubeError, ListScope, Transport, as_dict, decode
 from pumice.controllers import admission
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
 from pumice.http.pool import fetch

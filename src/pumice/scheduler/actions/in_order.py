@@ -10,7 +10,7 @@ bettered, never put off.
 
 How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
 else it is `defaultEstimate`; without any it never ends. With `estimates: history` it is what was usual of those of its owner that have
-ended and are most like it (`past_runs.py`), if that is less. A job for which there is room, but no quota of its queue, stands in nobody's
+ended and are most like it (`timetable.py`), if that is less. A job for which there is room, but no quota of its queue, stands in nobody's
 way.
 """
 
@@ -32,10 +32,20 @@ from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.resources import EPSILON
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
-from pumice.scheduler.placement.past_runs import PastRuns, owner_of, without_numbers
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing
-from pumice.scheduler.placement.timetable import FIRST_STEP_S, PlannedByHistory, PlannedEnds, PodSet, Promise, Timetable, places
+from pumice.scheduler.placement.timetable import (
+    FIRST_STEP_S,
+    PastRuns,
+    PlannedByHistory,
+    PlannedEnds,
+    PodSet,
+    Promise,
+    Timetable,
+    owner_of,
+    places,
+    without_numbers,
+)
 
 MOST_NAMED = 8  #: nodes, in an event
 

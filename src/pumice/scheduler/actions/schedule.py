@@ -17,8 +17,8 @@ from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation
-from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
 from pumice.scheduler.kube.preemption import Preemption
+from pumice.scheduler.kube.scheduling_queue import Nominator, PipelinedRoom
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES

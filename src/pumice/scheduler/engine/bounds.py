@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine.rules import Scorer, weighted
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.resources import Mask, NDArray
 from pumice.scheduler.model.template import Template
 
 Singles = NDArray[np.float32]

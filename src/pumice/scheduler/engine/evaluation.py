@@ -8,89 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, cached_property, partial, reduce
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from pumice.scheduler.engine.bounds import BestByBounds
-from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, refusal_bits
-from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
+from pumice.scheduler.engine.rules import (
+    PLAINLY,
+    Asking,
+    Filter,
+    Reach,
+    Reason,
+    Refused,
+    Rejected,
+    Rule,
+    Scorer,
+    Unscored,
+    weighted,
+)
+from pumice.scheduler.engine.shared_answers import (
+    UNKNOWN,
+    Common,
+    FeasibleRows,
+    Prepared,
+    StaticScores,
+    brought_to_scale,
+    prepared,
+    refusal_bits,
+)
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, all_of, any_of, touched
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 
 NOTHING = -np.inf
-UNKNOWN = object()  #: the state of a rule whose amounts are not looked at yet
 FIT = "NodeResourcesFit"  #: who refuses, in kube-scheduler's words, what asks for too much
 
 T = TypeVar("T")
-
-
-class StaticScores:
-    """What scorers say that look at the nodes' objects alone. Each is asked once."""
-
-    def __init__(self, table: Nodes, asking: Asking) -> None:
-        self._table, self._asking = table, asking
-        self._found: dict[Scorer, Scores] = {}
-        self._levels: dict[Scorer, float | None] = {}
-
-    def raw(self, rule: Scorer, state: Any) -> Scores:
-        if rule not in self._found:
-            self._found[rule] = self._asking.score(rule, state, View(self._table))
-        return self._found[rule]
-
-    def is_level(self, rule: Scorer) -> bool:
-        """Whether `level` has found a number."""
-        return self._levels.get(rule) is not None
-
-    def level(self, rule: Scorer, state: Any) -> float | None:
-        """What the scorer adds to each node, if it is the same for all and stays so."""
-        if rule not in self._levels:
-            raw = self.raw(rule, state)
-            self._levels[rule] = None if (raw != raw[0]).any() else float(brought_to_scale(rule, raw[:1])[0])
-        return self._levels[rule]
-
-
-class Common:
-    """What the rules say of a task that do not look at how much it asks for. One for all kinds of task that differ in that alone."""
-
-    def __init__(
-        self,
-        task: Task,
-        cluster: Cluster,
-        filters: Sequence[Filter],
-        scorers: Sequence[Scorer],
-        asking: Asking,
-        kept: SharedScores,
-        bounds: Callable[[tuple[Scorer, ...]], BestByBounds],
-    ) -> None:
-        self.cluster, self.asking, self.kept, self.bounds = cluster, asking, kept, bounds
-        #: with their states, but those that read amounts
-        self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
-        self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
-        self.filters = [pair for pair in self.filters if pair[1] is not None]
-        self.scorers = [pair for pair in self.scorers if pair[1] is not None]
-        #: those that look at each node by itself, and at what stands there
-        self.at_each_node = {rule for rule, _ in self.scorers if rule.reach is Reach.NODE and not rule.normalizes}
-        known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
-        self.feasible = FeasibleRows(cluster, known, asking)
-        self.static_scores = StaticScores(cluster.nodes, asking)
-        self.best_of_all_served = True  #: the last one of these tasks, so that it is worth while to look at it first
-
-
-def prepared(rule: Scorer, task: Task) -> Any:
-    """A scorer's state for a task; the exception if it could not answer."""
-    try:
-        return rule.prepare(task)
-    except Unscored as failed:
-        return failed
-
-
-def brought_to_scale(rule: Scorer, raw: Scores) -> Scores:
-    return (rule.normalize(raw) if rule.normalizes else raw) * rule.weight
 
 
 class Evaluation:
@@ -433,34 +387,3 @@ class Evaluations:
         return self._commons.find(alike) or self._commons.keep(
             alike, Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared, self._bounds)
         )
-
-
-# How full nodes would be in what a pod asks for, each resource by its weight.
-
-
-class ScorePart(NamedTuple):
-    """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
-
-    column: int
-    amount: float
-    weight: float
-    least: bool = False
-
-
-def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[ScorePart]:
-    """The parts of a request that count, by a function from column to weight and kind."""
-    amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
-    return [ScorePart(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
-
-
-def weighted_mean(parts: Sequence[ScorePart], nodes: View) -> Scores:
-    """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
-    total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
-    for column, amount, weight, least in parts:
-        weights += weight
-        room = nodes.allocatable[column]
-        full = nodes.used[column] + amount
-        if weight:
-            overflow |= (full > room) & (room > 0)
-            total += np.divide((room - full if least else full) * weight, room, out=np.zeros(len(nodes)), where=room > 0)
-    return np.where(overflow, 0.0, total / weights) if weights else total

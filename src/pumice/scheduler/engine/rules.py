@@ -6,7 +6,7 @@ nodes, many at once. Its `reach` says what its answer for a node depends on, and
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +17,11 @@ from pumice.scheduler.engine.view import Numbers, Scores, View
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 
 if TYPE_CHECKING:
     from pumice.scheduler.engine.bounds import Bounds
+
 
 MAX_SCORE = 100.0  #: the best that a node gets of one scorer, before its weight
 
@@ -146,3 +148,34 @@ def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled: Scores = np.floor(scores * MAX_SCORE / greatest)
     return MAX_SCORE - scaled if reverse else scaled
+
+
+# How full nodes would be in what a pod asks for, each resource by its weight.
+
+
+class ScorePart(NamedTuple):
+    """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
+
+    column: int
+    amount: float
+    weight: float
+    least: bool = False
+
+
+def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[ScorePart]:
+    """The parts of a request that count, by a function from column to weight and kind."""
+    amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
+    return [ScorePart(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
+
+
+def weighted_mean(parts: Sequence[ScorePart], nodes: View) -> Scores:
+    """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
+    total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
+    for column, amount, weight, least in parts:
+        weights += weight
+        room = nodes.allocatable[column]
+        full = nodes.used[column] + amount
+        if weight:
+            overflow |= (full > room) & (room > 0)
+            total += np.divide((room - full if least else full) * weight, room, out=np.zeros(len(nodes)), where=room > 0)
+    return np.where(overflow, 0.0, total / weights) if weights else total

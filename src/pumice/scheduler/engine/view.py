@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNodes
 from pumice.scheduler.model.nodes import Codes, Nodes, Table
-from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
+from pumice.scheduler.model.resources import EPSILON, Mask, NDArray, Rows, Vector
 from pumice.scheduler.model.template import Template
 
 Scores = NDArray[np.float64]

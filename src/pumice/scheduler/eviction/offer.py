@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.model import status
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, Vector
+from pumice.scheduler.model.resources import Mask, NDArray, Vector
 from pumice.scheduler.model.task import Task
 
 Numbers = NDArray[np.intp]

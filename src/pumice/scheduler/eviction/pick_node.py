@@ -13,8 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.engine.view import Scores
-from pumice.scheduler.model.arrays import NDArray
-from pumice.scheduler.model.resources import Rows
+from pumice.scheduler.model.resources import NDArray, Rows
 from pumice.scheduler.model.task import Task
 
 Numbers = NDArray[np.int64]

@@ -14,11 +14,10 @@ import numpy as np
 
 from pumice.scheduler.eviction.make_room import Eligible
 from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance, safe_ones
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, Sum, Vector, as_vectors
+from pumice.scheduler.model.resources import Mask, NDArray, Sum, Vector, as_vectors
 from pumice.scheduler.model.task import Task
 
 Standing = Callable[[Job], Hashable]  #: what the place of a job among the victims depends on

@@ -11,11 +11,11 @@ from functools import cached_property, cmp_to_key
 from typing import Any
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
+from pumice.scheduler.framework.past_evictions import EvictionLedger
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rules import evaluations_for
 from pumice.scheduler.framework.topology import Purpose

@@ -17,12 +17,11 @@ from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
 from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Waiting
-from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
-from pumice.scheduler.framework.past_evictions import note, past_eviction
+from pumice.scheduler.framework.past_evictions import EvictionLedger, note, past_eviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.questions import Questions
 from pumice.scheduler.framework.rules import leave

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.resources import Mask, NDArray
 from pumice.scheduler.model.task import Task
 
 FRESH_S = 300.0

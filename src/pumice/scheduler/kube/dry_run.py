@@ -2,30 +2,97 @@
 
 `ResourceDryRun` does it for many nodes at once, where resources alone decide. `PreemptionDryRun` asks every rule, one node after the other:
 for pods whose fate is decided by more (host ports, volumes, affinity, spreading).
+
+Which of a node's possible victims would go against a PodDisruptionBudget, `BudgetsByNamespace` says. They are charged per node in order of
+importance: each pod charges every budget that selects it, and is against one that has nothing left. A pod that the API server has counted
+already (`disruptedPods`) is not charged again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from msgspec import Struct
 
+from pumice.api.core import PodDisruptionBudget
+from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
 from pumice.scheduler.framework.statement import Journal, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
-from pumice.scheduler.kube.disruption_budgets import BudgetsByNamespace
-from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.scheduling_queue import Nominator
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
+
+OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether it needs values
+
+
+class _Budget(Struct, frozen=True):
+    selector: Selector
+    allowed: int
+    disrupted: frozenset[str]
+
+
+class BudgetsByNamespace:
+    def __init__(self, cluster: Cluster) -> None:
+        self._by_namespace: dict[str, list[_Budget]] = {}
+        for budget in cluster.of("PodDisruptionBudget").values():
+            self._add(budget)
+        self._charged: dict[tuple[str, int], tuple[_Budget, ...]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace)
+
+    def _add(self, wire: PodDisruptionBudget) -> None:
+        selector = wire.spec.selector.requirements if wire.spec.selector is not None else ()
+        if selector and all(map(_well_formed, selector)):
+            budget = _Budget(selector, wire.status.disruptions_allowed, frozenset(wire.status.disrupted_pods or ()))
+            self._by_namespace.setdefault(wire.metadata.namespace or "default", []).append(budget)
+
+    def charged(self, task: Task) -> tuple[_Budget, ...]:
+        """The budgets that the pod's eviction would charge."""
+        budgets = self._by_namespace.get(task.namespace)
+        if not budgets or not task.labels:
+            return ()
+        key = (task.namespace, id(task.labels))
+        found = self._charged.get(key)
+        if found is None:
+            found = self._charged[key] = tuple(b for b in budgets if matches(b.selector, task.labels))
+        return tuple(b for b in found if task.name not in b.disrupted)
+
+    def against(self, tasks: Sequence[Task]) -> list[bool]:
+        """For possible victims of one node, the most important first: whether each goes against a budget."""
+        left: dict[int, int] = {}
+        verdicts = []
+        for task in tasks:
+            violating = False
+            for budget in self.charged(task):
+                left[id(budget)] = left.get(id(budget), budget.allowed) - 1
+                violating |= left[id(budget)] < 0
+            verdicts.append(violating)
+        return verdicts
+
+    def mask(self, tasks: Sequence[Sequence[Task]], priority: int, depth: int) -> Mask:
+        """[place, row] of `against`, for residents of rows; those that are not below the priority are not charged."""
+        mask = np.zeros((depth, len(tasks)), bool)
+        for column, residents in enumerate(tasks):
+            lower = [(place, task) for place, task in enumerate(residents) if task.pod_priority < priority]
+            if any(self.charged(task) for _, task in lower):
+                mask[[place for place, _ in lower], column] = self.against([task for _, task in lower])
+        return mask
+
+
+def _well_formed(requirement: Requirement) -> bool:
+    return requirement.operator in OPERATORS and bool(requirement.values) == OPERATORS[requirement.operator]
+
 
 # Who stands on each node, the most important first, as padded arrays: what preemption walks over, all nodes at a time.
 #

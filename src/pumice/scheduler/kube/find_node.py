@@ -22,7 +22,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.nominator import Nominator, pipelined_room
+from pumice.scheduler.kube.scheduling_queue import Nominator, pipelined_room
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask, Rows

@@ -19,11 +19,10 @@ from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searc
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
-from pumice.scheduler.kube.disruption_budgets import BudgetsByNamespace
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, BudgetsByNamespace, PreemptionDryRun, ResourceDryRun
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, Rotation
-from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.kube.scheduling_queue import Nominator, PipelinedRoom
 from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import PODS, Mask, Rows
 from pumice.scheduler.model.task import Task

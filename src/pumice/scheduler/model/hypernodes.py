@@ -16,9 +16,8 @@ import numpy as np
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.volcano import HyperNode as HyperNodeObject
 from pumice.api.volcano import HyperNodeMember
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.resources import Mask, NDArray
 
 if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster

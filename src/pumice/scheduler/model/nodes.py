@@ -16,8 +16,7 @@ from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.api.structs import encode
 from pumice.scheduler.model import status
-from pumice.scheduler.model.arrays import NDArray
-from pumice.scheduler.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, Rows, Vector, bounded
+from pumice.scheduler.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, NDArray, Rows, Vector, bounded
 from pumice.scheduler.model.tally import EXACT, Sums, Tally
 from pumice.scheduler.model.task import Task
 

@@ -11,12 +11,15 @@ stays below does, exactly: a `Sum` holds the low and the high half of each amoun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from pumice.api.quantity import Quantity, format_bytes, format_milli, in_words
-from pumice.scheduler.model.arrays import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+NDArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
+
 
 Vector: TypeAlias = NDArray[np.float64]
 Sum: TypeAlias = NDArray[np.int64]  #: [low and high, r] a vector that is kept from cycle to cycle, by additions and subtractions

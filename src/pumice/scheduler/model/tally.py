@@ -12,8 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.model import status
-from pumice.scheduler.model.arrays import NDArray
-from pumice.scheduler.model.resources import MOST_OF_ONE, Dimensions, Rows, Sum, Vector, as_sum, as_vector
+from pumice.scheduler.model.resources import MOST_OF_ONE, Dimensions, NDArray, Rows, Sum, Vector, as_sum, as_vector
 from pumice.scheduler.model.task import Task
 
 EXACT = 2**51  #: integers up to twice as much, and their differences, are exact in float64

@@ -3,16 +3,24 @@
 When pods are expected to end is kept in order from cycle to cycle (`PlannedEnds`), so that a timetable does not cost a look at every pod
 that runs. What has outlived its estimate is expected to end after one more minute, then two more, then four. How long pods run is what is
 told of them, or with `PlannedByHistory` what was usual of others like them, if that is less.
+
+`PastRuns` has how long pods ran that have ended, by what they have in common: others like them are expected to run as long. Alike are pods
+of one owner (pumice.io/user of the PodGroup, else its namespace and queue) whose jobs have the same name but for numbers and which ask for
+the same; else those with the name; else all of the owner. Known is what has ended since somebody first asked.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from math import inf, log2
-from typing import NamedTuple, Self
+from statistics import median
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from pumice.api.annotations import USER
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
@@ -20,7 +28,61 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table, cells
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.placement.past_runs import PastRuns
+
+ENOUGH = 5  #: runs of a kind, to tell what is usual
+LATEST = 300  #: runs of a kind that count
+MOST_KINDS = 3000  #: that are remembered, those that were seen first go first
+MOST_GONE = 1000  #: pods that have left a node, before it is looked which of them have ended
+
+_CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
+
+Kind: TypeAlias = tuple[object, ...]
+
+
+def without_numbers(name: str) -> str:
+    """What jobs of a sweep, and runs of a job, have in common."""
+    return _CHANGING.sub("", name)
+
+
+class PastRuns(Index):
+    def begin(self) -> None:
+        self._gone: dict[str, tuple[Task, list[Kind]]] = {}
+        self._runs: dict[Kind, deque[float]] = {}
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if sign > 0:
+            self._gone.pop(task.uid, None)
+        elif task.job is not None:
+            if len(self._gone) >= MOST_GONE:
+                self.refresh()
+            self._gone[task.uid] = task, _kinds(task, task.job)
+
+    def refresh(self) -> None:
+        for task, kinds in self._gone.values():
+            last = self.cluster.tasks.get(task.key, task)  # a pod that is put anew is another task
+            if last.uid == task.uid and last.started is not None and last.ended is not None:
+                for kind in kinds:
+                    self._runs.setdefault(kind, deque(maxlen=LATEST)).append(last.ended - last.started)
+        self._gone.clear()
+        while len(self._runs) > MOST_KINDS:
+            del self._runs[next(iter(self._runs))]
+
+    def usual(self, task: Task) -> float | None:
+        """The median of the narrowest kind of which enough is known."""
+        if task.job is None:
+            return None
+        found = (self._runs.get(kind, ()) for kind in _kinds(task, task.job))
+        return next((median(runs) for runs in found if len(runs) >= ENOUGH), None)
+
+
+def owner_of(job: Job) -> str:
+    return job.annotations.get(USER) or f"{job.namespace}/{job.queue.name if job.queue is not None else ''}"
+
+
+def _kinds(task: Task, job: Job) -> list[Kind]:
+    owner, name = owner_of(job), without_numbers(job.name)
+    return [(owner, name, *task.template.needs), (owner, name), (owner,)]
+
 
 FIRST_STEP_S = 60.0  #: of the time given to a job that outlives its estimate; each further step is twice as long
 

@@ -21,8 +21,7 @@ from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
 from pumice.api.quantity import quantity
 from pumice.simulate.formats import Row, csv_rows
-from pumice.simulate.objects import GPU_MILLI
-from pumice.simulate.work import GPU, Role, Work, Workload, in_order, node, role
+from pumice.simulate.work import GPU, GPU_MILLI, Role, Work, Workload, in_order, node, role
 
 TIMES = ("creation_time", "deletion_time")
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")

@@ -1,5 +1,5 @@
 """The functions by area; each module enters its own into the table."""
 
-from pumice.api.cel.library import formats, lists, networks, numbers, operators, quantities, text, times
+from pumice.api.cel.library import formats, lists, networks, operators, quantities, text, times
 
-__all__ = ["formats", "lists", "networks", "numbers", "operators", "quantities", "text", "times"]
+__all__ = ["formats", "lists", "networks", "operators", "quantities", "text", "times"]

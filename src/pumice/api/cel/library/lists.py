@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from pumice.api.cel.functions import ORDERED, SUMMED, Purse, free, function, method
-from pumice.api.cel.library.numbers import whole
+from pumice.api.cel.library.operators import whole
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Optional, Span, equal, kind_of
 

@@ -8,7 +8,7 @@ from math import ceil, floor
 from typing import Any
 
 from pumice.api.cel.functions import by_size, function, method
-from pumice.api.cel.library.numbers import whole
+from pumice.api.cel.library.operators import whole
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Amount, Version
 

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from pumice.api.cel.functions import Purse, by_size, by_twice_its_size, free, function, method, tenth
-from pumice.api.cel.library.numbers import bool_to_text, bytes_to_text, double_to_text
+from pumice.api.cel.library.operators import bool_to_text, bytes_to_text, double_to_text
 from pumice.api.cel.library.times import instant_text, span_text
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Instant, Optional, Span, Type, kind_of

@@ -1,23 +1,265 @@
 """The job controller: an event becomes an action, an action a plan, and a plan is carried out on the job's pods.
 
 Commands come before anything else. Where a key has failed too often, `gave_up` ends the job instead of trying for ever.
+
+`build` looks after a job that is to run: its objects exist, its group is right, and once the group is let in so are its pods. No pod is
+made while the group waits to be enqueued: that gate is how the scheduler keeps a full cluster free of pods that cannot run. What keeps a
+job from starting is said in its status.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
+from pumice.api import annotations as key
 from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
-from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, result
-from pumice.controllers.lister import Lister
+from pumice.api.json_objects import (
+    Key,
+    Object,
+    annotations_of,
+    controlled_by,
+    controller_of,
+    copied,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.api.quota import Usage, add, pod_usage, times, written
+from pumice.controllers.controller import NOTHING, Create, Emit, Lister, ObjectChange, Result, Write, change, delete, patch, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, spec, state
-from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands
-from pumice.controllers.volcano.job.plugins import KeyPairs, plugins_of, with_implied
+from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands, why_unschedulable
+from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, plugins_of, with_implied
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
+from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
 from pumice.controllers.volcano.job.state import JobPlan
-from pumice.controllers.volcano.job.sync_job import Setting, condemned, end, end_on_purpose, group_of, sync, targeted
+
+# The PodGroup of a job: how many of its pods must start together, and what these need.
+#
+# minResources is what a ResourceQuota would charge for the pods that count towards the minimum: of the tasks in the order of
+# their priority the first `minAvailable` pods; if the job asks for at least what its tasks ask for, each task's own minimum
+# comes first. A changed job changes its group.
+
+OWN_FIELDS = ("minMember", "minTaskMember", "minResources", "priorityClassName")  #: what a job keeps up to date in its group
+
+
+def group_of(job: Object, lister: Lister) -> Object | None:
+    """The job's PodGroup; a group with the job's plain name, as older versions made it, counts."""
+    for name in (group_name(job), name_of(job)):
+        group = lister.get(kinds.POD_GROUP, namespace_of(job), name)
+        if group is not None and any(owner["uid"] == uid_of(job) for owner in group["metadata"].get("ownerReferences") or ()):
+            return group
+    return None
+
+
+def group_name(job: Object) -> str:
+    return f"{name_of(job)}-{uid_of(job)}"
+
+
+def group_writes(job: Object, group: Object | None, lister: Lister) -> list[Write]:
+    """Make the PodGroup, or bring it to what the job asks for now."""
+    wanted = build(job, lister)
+    if group is None:
+        return [Create(wanted, job)]
+    target = copied(group)
+    target["spec"] |= {name: wanted["spec"].get(name) for name in OWN_FIELDS}
+    return change(group, target)
+
+
+def build(job: Object, lister: Lister) -> Object:
+    group = kinds.new(kinds.POD_GROUP, namespace_of(job), group_name(job))
+    group["metadata"].update(annotations=dict(annotations_of(job)), labels=dict(labels_of(job)), ownerReferences=[controlled_by(job)])
+    group["spec"] = {
+        "minMember": spec.min_available(job),
+        "minTaskMember": {spec.task_name(job, task): spec.task_min_available(task) for task in spec.tasks(job)},
+        "queue": spec.queue_name(job),
+        "minResources": written(min_resources(job, lister)),
+    }
+    for name in ("priorityClassName", "networkTopology"):
+        if spec_of(job).get(name):
+            group["spec"][name] = copied(spec_of(job)[name])
+    if policies := list(_sub_groups(job)):
+        group["spec"]["subGroupPolicy"] = policies
+    return group
+
+
+def _sub_groups(job: Object) -> Iterable[Object]:
+    """A partitioned task is a sub-group whose partitions are told apart by a label."""
+    for task in spec.tasks(job):
+        partition = task.get("partitionPolicy")
+        if partition:
+            name = spec.task_name(job, task)
+            policy = {
+                "name": name,
+                "labelSelector": {"matchLabels": {key.TASK_SPEC: name}},
+                "matchLabelKeys": [key.PARTITION_ID],
+                "subGroupSize": spec.partition_size(task),
+                "minSubGroups": int(partition.get("minPartitions") or 0),
+            }
+            yield policy | ({"networkTopology": partition["networkTopology"]} if partition.get("networkTopology") else {})
+
+
+def min_resources(job: Object, lister: Lister) -> Usage:
+    """What the pods that have to start together are charged."""
+    order = sorted(spec.tasks(job), key=lambda task: -_priority(task, lister))
+    left = spec.min_available(job)
+    parts: list[Usage] = []
+    rounds = [spec.replicas] if left < spec.total_min_available(job) else [spec.task_min_available, _beyond_minimum]
+    for wanted in rounds:
+        for task in order:
+            taken = min(left, wanted(task))
+            parts.append(times(pod_usage(_pod_spec(task)), taken))
+            left -= taken
+    return {name: amount for name, amount in add(parts).items() if amount}
+
+
+def _beyond_minimum(task: Object) -> int:
+    return max(0, spec.replicas(task) - spec.task_min_available(task))
+
+
+def _pod_spec(task: Object) -> Object:
+    return spec_of(task.get("template") or {})
+
+
+def _priority(task: Object, lister: Lister) -> int:
+    name = _pod_spec(task).get("priorityClassName")
+    found = lister.get(kinds.PRIORITY_CLASS, "", name) if name else None
+    return int(found.get("value") or 0) if found else 0
+
+
+# Ending the pods of a job: all but those in retained phases, or only those of one task, pod or partition.
+#
+# A whole kill ends an attempt: the version counts up, so that whatever is still heard of these pods is old news, and the group and the
+# plugins' objects go. A partial one leaves the rest of the job at work; its pods are marked first, so that their end is not taken for an
+# eviction. With the last retry spent, pods that have ended stay for their users to read.
+
+
+def condemned(job: Object, pods: Iterable[Object], retain: frozenset[str]) -> list[Object]:
+    """The pods that a kill ends."""
+    begun = spec.retry_count(job) + (spec.phase_of(job) != state.RESTARTING)
+    if begun >= spec.max_retry(job):
+        retain = state.SOFT
+    return [pod for pod in pods if not terminating(pod) and (status_of(pod).get("phase") or "Pending") not in retain]
+
+
+def targeted(pods: Iterable[Object], action: str, request: JobEvent) -> list[Object]:
+    """The pods that a partial restart is about; a pod that is gone may have a successor by now, which is not meant."""
+
+    def meant(pod: Object) -> bool:
+        if action == state.RESTART_POD:
+            return uid_of(pod) == request.pod_uid
+        same_task = bool(request.task) and annotations_of(pod).get(key.TASK_SPEC) == request.task
+        if action == state.RESTART_PARTITION and request.partition:
+            return same_task and labels_of(pod).get(key.PARTITION_ID) == request.partition
+        return same_task
+
+    return [pod for pod in pods if meant(pod)]
+
+
+def end(pods: Iterable[Object]) -> list[Write]:
+    return [delete(pod) for pod in pods]
+
+
+def end_on_purpose(pods: Iterable[Object]) -> list[Write]:
+    """End pods whose end is no event for the job's policies: all are marked first, so that they end together."""
+    mark = {"metadata": {"annotations": {key.KILLED_ON_PURPOSE: "true"}}}
+    gone = list(pods)
+    return [*(patch(pod, mark) for pod in gone), *end(gone)]
+
+
+class Setting(Struct, frozen=True):
+    """A job and what there is of it."""
+
+    job: Object
+    pods: Sequence[Object]
+    plugins: Mapping[str, JobPlugin]
+    lister: Lister
+
+
+def sync(at: Setting, status: Object) -> list[Write]:
+    """The writes that a running job needs now; counts and reasons go into the draft of its status."""
+    job = at.job
+    state.count_pods(status, at.pods)
+    waits = spec.phase_of(job) in ("", "Pending")
+    obstacle = _obstacle(at) if waits else ("", "")
+    state.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
+    if obstacle[0]:
+        return []
+    queue = at.lister.get(kinds.QUEUE, "", spec.queue_name(job))
+    forwarded = queue is not None and bool(spec_of(queue).get("extendClusters"))
+    return [*_objects(at, status, forwarded), *_pods(at, status, forwarded)]
+
+
+def _obstacle(at: Setting) -> tuple[str, str]:
+    """Why the job cannot begin, as reason and message; empty if nothing is in the way."""
+    queue = spec.queue_name(at.job)
+    if at.lister.get(kinds.QUEUE, "", queue) is None:
+        return "QueueNotFound", f'queue "{queue}" does not exist; create it or name another'
+    claim = missing_claim(at.job, at.lister)
+    if claim:
+        subject = f'PersistentVolumeClaim "{namespace_of(at.job)}/{claim}"'
+        return "PVCError", f"{subject} does not exist; create it, or describe it in volumeClaim"
+    return "", ""
+
+
+def _not_placed(at: Setting) -> tuple[str, str]:
+    """What the scheduler says of the job's group, so that one need not look for it there."""
+    why = why_unschedulable(group_of(at.job, at.lister))
+    return ("PodGroupPending", f"PodGroup {namespace_of(at.job)}:{name_of(at.job)} unschedule,reason: {why}") if why else ("", "")
+
+
+def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
+    writes: list[Write] = []
+    if forwarded and key.JOB_FORWARDING not in annotations_of(at.job):
+        writes.append(patch(at.job, {"metadata": {"annotations": {key.JOB_FORWARDING: "true"}}}))
+    if spec.phase_of(at.job) in ("", "Pending"):
+        writes.extend(volume_writes(at.job, status, at.lister))
+    for name, plugin in at.plugins.items():
+        writes.extend(plugin.keep(at.job, at.lister))
+        status["controlledResources"] = {**(status.get("controlledResources") or {}), f"plugin-{name}": name}
+    return [*writes, *group_writes(at.job, group_of(at.job, at.lister), at.lister)]
+
+
+def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
+    group = group_of(at.job, at.lister)
+    if group is None or terminating(group) or status_of(group).get("phase") in (None, "", "Pending"):
+        return []
+    present = by_task(at.pods)
+    left_over = dict(present)
+    made: list[Object] = []
+    surplus: list[Object] = []
+    for task in spec.tasks(at.job):
+        name = spec.task_name(at.job, task)
+        there = left_over.pop(name, {})
+        wanted = {spec.pod_name(at.job, name, index): index for index in range(spec.replicas(task))}
+        surplus.extend(pod for pod_name, pod in there.items() if pod_name not in wanted)
+        if may_start(at.job, task, present):
+            missing = (index for pod_name, index in wanted.items() if pod_name not in there and not _taken(at, pod_name))
+            made.extend(_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for index in missing)
+    surplus.extend(pod for pods in left_over.values() for pod in pods.values())
+    surplus = [pod for pod in surplus if not terminating(pod)]
+    state.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
+    return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
+
+
+def _taken(at: Setting, pod_name: str) -> bool:
+    """Whether a pod of somebody else has the name: an earlier job's, or that of one whose name and task begin alike."""
+    return at.lister.get(kinds.POD, namespace_of(at.job), pod_name) is not None
+
+
+def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:
+    """Volumes, and what plugins add."""
+    mount(pod, at.job)
+    for plugin in at.plugins.values():
+        plugin.dress(pod, at.job, task, index)
+    return pod
+
 
 MAX_FAILURES = 15
 

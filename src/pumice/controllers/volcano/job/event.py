@@ -31,8 +31,7 @@ from pumice.api.json_objects import (
 from pumice.api.kinds import kind_of
 from pumice.api.quantity import integer
 from pumice.api.times import duration
-from pumice.controllers.controller import ObjectChange
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister, ObjectChange
 from pumice.controllers.volcano.job import spec
 
 ANY = "*"

@@ -24,8 +24,7 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.meta import SCHEDULER_NAME
-from pumice.controllers.controller import Create, Write, patch
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Create, Lister, Write, patch
 from pumice.controllers.volcano.job import spec
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)

@@ -25,7 +25,7 @@ from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, reach, shareable_claims, special_key
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
-from pumice.scheduler.plugins.kube.indexes.assumed_devices import ENOUGH, LACKING, UNKNOWN, AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed import ENOUGH, LACKING, UNKNOWN, AssumedDevices
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 NAME = "DynamicResources"

@@ -21,9 +21,8 @@ from pumice.scheduler.model.nodes import ABSENT, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodCounts, shown_per_node
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, PodTerms, TermRole
-from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts, shown_per_node
 
 AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)
 ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")

@@ -13,7 +13,7 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
+from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
 
 ANY_ADDRESS = "0.0.0.0"
 REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")

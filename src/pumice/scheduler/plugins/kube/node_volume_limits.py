@@ -16,7 +16,7 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
+from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
 from pumice.scheduler.plugins.kube.volume_matching import claim_of, class_name, class_of, has_claims, pod_key, uses, volume_of
 
 REFUSAL = Reason("node(s) exceed max volume count")

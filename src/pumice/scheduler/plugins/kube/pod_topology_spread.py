@@ -27,9 +27,8 @@ from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, PodScope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, PodScope, shown_per_node
 from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of
-from pumice.scheduler.plugins.kube.indexes.pod_counts import shown_per_node
 from pumice.scheduler.plugins.kube.node_affinity import required_matches
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
 

@@ -1,7 +1,7 @@
 """VolumeBinding: a pod's volumes must be usable on its node. Those it has already, and those that its waiting claims are to get there.
 
 The two halves are filters of their own, since only the second depends on what other pods get. What a placed pod is to get is
-decided by `indexes.assumed_volumes`, when it is placed.
+decided by `indexes.assumed`, when it is placed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.assumed import Assumed, AssumedVolumes
 from pumice.scheduler.plugins.kube.node_resources_fit import ShapePoint
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,

@@ -17,10 +17,9 @@ from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClas
 from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
 from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask, Rows
+from pumice.scheduler.model.resources import Mask, NDArray, Rows
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches

@@ -17,7 +17,7 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
-from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
+from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
 from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key
 
 CONFLICT = Reason("node(s) had no available disk")

@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from pumice.scheduler.engine.evaluation import parts_of, weighted_mean
-from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
+from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer, parts_of, weighted_mean
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.task import Task

@@ -7,8 +7,7 @@ import numpy as np
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.packing import CPU_MILLI, GPU_MILLI, Packing, shown
-from pumice.scheduler.plugins.packing.cards import Ask
+from pumice.scheduler.plugins.packing import CPU_MILLI, GPU_MILLI, Ask, Packing, shown
 
 
 class DotProduct(Packing):

@@ -16,11 +16,10 @@ from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
-from pumice.scheduler.model.arrays import NDArray
 from pumice.scheduler.model.job import COMPLETED, Job
 from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, user_of
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector, dominant_share
+from pumice.scheduler.model.resources import EPSILON, PODS, Mask, NDArray, Vector, dominant_share
 from pumice.scheduler.model.task import Task
 
 # Hierarchical dominant resource fairness: shares of queues in a tree, as drf compares them with the switch enableHierarchy.

@@ -15,8 +15,7 @@ from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.packing import Packing, PackingArgs, shown
-from pumice.scheduler.plugins.packing.cards import Ask, Column, Lefts, PodShape, TypicalPods
+from pumice.scheduler.plugins.packing import Ask, Column, Lefts, Packing, PackingArgs, PodShape, TypicalPods, shown
 
 SCALE = 1000.0
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.packing import Packing, shown
-from pumice.scheduler.plugins.packing.cards import WHOLE, Ask
+from pumice.scheduler.plugins.packing import WHOLE, Ask, Packing, shown
 
 
 class GpuPacking(Packing):

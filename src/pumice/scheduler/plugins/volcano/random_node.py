@@ -6,8 +6,7 @@ import numpy as np
 
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.packing import Packing
-from pumice.scheduler.plugins.packing.cards import Ask
+from pumice.scheduler.plugins.packing import Ask, Packing
 
 
 class RandomNode(Packing):

@@ -16,10 +16,9 @@ from pumice.api.times import duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import measured
-from pumice.scheduler.model.pod_request import POD_LEVEL
 from pumice.scheduler.model.resources import CPU, MEMORY, Vector
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model.template import POD_LEVEL, Template
 
 INTERVAL_S = 300.0
 LOW_NODE_UTILIZATION = "lowNodeUtilization"

@@ -15,8 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
-from pumice.scheduler.engine.evaluation import parts_of, weighted_mean
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, parts_of, weighted_mean
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.resources import CPU, MEMORY, PODS

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
-from pumice.controllers.controller import Write, delete
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Lister, Write, delete
 from pumice.controllers.volcano.job import spec
 
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, name_of, namespace_of, uid_of
-from pumice.controllers.controller import Create, Write
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Create, Lister, Write
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, removed
 
 TEXTS = {

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, name_of, namespace_of
-from pumice.controllers.controller import Create, Write
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Create, Lister, Write
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, removed
 

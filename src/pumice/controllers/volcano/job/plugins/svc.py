@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Object, copied, name_of, namespace_of
-from pumice.controllers.controller import Create, Write, change
-from pumice.controllers.lister import Lister
+from pumice.controllers.controller import Create, Lister, Write, change
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, removed, set_env
 

@@ -102,7 +102,7 @@ def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools
     return None
 
 
-def uses(picks: Sequence[Pick]) -> list[DeviceUse]:
+def picked(picks: Sequence[Pick]) -> list[DeviceUse]:
     """What of the devices the picks use up."""
     return [DeviceUse(pick.device, pick.amounts) for pick in picks if not pick.watches]
 

@@ -21,8 +21,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Pairs, Template
-from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodScope
-from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
+from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodCounts, PodScope
 
 FEW = 256  #: templates of pods that are gone that are not worth a recount
 

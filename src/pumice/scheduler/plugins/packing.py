@@ -1,25 +1,36 @@
-"""The cards of each node, how many thousandths of each are left, and how much of that is of no use: fragments.
+"""The plugin that policies for shared GPUs are variants of: a node must have the cards, and is rated by the pod and the node alone.
 
-A pod asks for `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. Which ones it has stands in the
-annotation `alibabacloud.com/gpu-index`; where nobody has written it, `choose` says which ones it gets: the fullest that will do.
+Ties go to the first node, which is the smallest name where nodes come by name; `tieBreak: best-fit` prefers the node with the least left,
+`tieBreak: random` draws by `seed` and the pod's name.
+
+`Cards` has the cards of each node and how many thousandths of each are left, `TypicalPods` how much of that is of no use: fragments. A pod
+asks for `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. Which ones it has stands in the annotation
+`alibabacloud.com/gpu-index`; where nobody has written it, `choose` says which ones it gets: the fullest that will do.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Self, TypeVar
+from zlib import crc32
 
 import numpy as np
+from msgspec import Struct, field
 
 from pumice.api.annotations import ALIBABA_GPU_INDEX
-from pumice.scheduler.model.arrays import NDArray
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.resources import CPU, NDArray
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
-GPU_MILLI = "alibabacloud.com/gpu-milli"
+GPU_MILLI_NAME = "alibabacloud.com/gpu-milli"
 WHOLE = 1000.0
 
 Lefts = NDArray[np.float64]  #: thousandths left
@@ -54,7 +65,7 @@ class Cards(Index):
         self.held: dict[str, tuple[int, ...]] = {}  #: cards by task uid
 
     def begin(self) -> None:
-        nodes, column = self.cluster.nodes, self.cluster.dimensions.columns.get(GPU_MILLI)
+        nodes, column = self.cluster.nodes, self.cluster.dimensions.columns.get(GPU_MILLI_NAME)
         rows = len(nodes)
         self.count = np.zeros(rows, np.intp) if column is None else (nodes.allocatable[column] // (1000 * WHOLE)).astype(np.intp)
         self._versions = self._as_they_are()
@@ -65,7 +76,7 @@ class Cards(Index):
         self.held.clear()
 
     def _as_they_are(self) -> tuple[object, ...]:
-        nodes, column = self.cluster.nodes, self.cluster.dimensions.columns.get(GPU_MILLI)
+        nodes, column = self.cluster.nodes, self.cluster.dimensions.columns.get(GPU_MILLI_NAME)
         return (len(nodes), column, nodes.static_version, None if column is None else float(nodes.allocatable[column].sum()))
 
     def refresh(self) -> None:
@@ -79,7 +90,7 @@ class Cards(Index):
     def ask(self, template: Template) -> Ask:
         found = self._asks.get(template)
         if found is None:
-            column = self.cluster.dimensions.columns.get(GPU_MILLI)
+            column = self.cluster.dimensions.columns.get(GPU_MILLI_NAME)
             milli = 0.0 if column is None else float(template.request[column]) / 1000
             found = NOTHING if not milli else Ask(1, milli) if milli < WHOLE else Ask(int(milli // WHOLE), WHOLE)
             self._asks[template] = found
@@ -199,3 +210,96 @@ class TypicalPods:
         runs = (cpu[:, None] >= self.cpu) & (fine >= self.cards)
         found: Column = np.where(runs, small, whole[:, None]) @ self.weight + whole * self.without
         return found
+
+
+V = TypeVar("V", bound=np.generic)
+
+CPU_MILLI, GPU_MILLI = 128_000.0, 8_000.0  #: the largest node, by which amounts are scaled
+
+
+class PackingArgs(Struct):
+    tie_break: Literal["name", "best-fit", "random"] = field(name="tieBreak", default="name")
+    seed: int = 0
+
+
+class Packing(Plugin):
+    """Base of the plugins that pack shared GPUs."""
+
+    Args = PackingArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self.cards = session.cluster.index(Cards)
+        self.cards.choose = self.card
+
+    def filters(self) -> list[Filter]:
+        return [HasCards(self.cards)]
+
+    def scorers(self) -> list[Scorer]:
+        return [Rating(self)]
+
+    def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
+        """How good each node is, 0..100, in whole numbers."""
+        raise NotImplementedError
+
+    def card(self, row: int, ask: Ask, task: Task) -> int:
+        """The card for a part of one."""
+        return self.cards.fullest(row, ask, task)
+
+    def best_node(self, task: Task, totals: Scores) -> int | None:
+        if self.args.tie_break == "name":
+            return None
+        best = np.flatnonzero(totals == totals.max())
+        if self.args.tie_break == "random":
+            return int(best[self.draw(task, len(best))])
+        idle = self.session.nodes.idle[CPU, best] / CPU_MILLI + self.cards.left[best].sum(axis=1) / GPU_MILLI
+        return int(best[idle.argmin()])
+
+    def draw(self, task: Task, among: int, what: str = "node") -> int:
+        """A number that only the seed and the pod's name decide."""
+        return crc32(f"{self.args.seed}/{what}/{task.key}".encode()) * 2654435761 % 2**32 * among >> 32
+
+    def on_allocate(self, task: Task) -> None:
+        held = self.cards.held.get(task.uid)
+        if held and task.status & (status.ALLOCATED | status.PIPELINED):
+            self.session.annotations.setdefault(task.uid, {})[ALIBABA_GPU_INDEX] = "-".join(map(str, held))
+
+    def on_deallocate(self, task: Task) -> None:
+        self.session.annotations.get(task.uid, {}).pop(ALIBABA_GPU_INDEX, None)
+
+
+def shown(nodes: View, column: NDArray[V]) -> NDArray[V]:
+    """The part of a per-node array that a view shows."""
+    return column if nodes.rows is None else column[nodes.rows]
+
+
+class HasCards(Filter):
+    """So many cards have so much left."""
+
+    name = "gpu-cards"
+    reach = Reach.NODE
+    reason = Reason("node(s) have no card with enough left")
+
+    def __init__(self, cards: Cards) -> None:
+        self._cards = cards
+
+    def prepare(self, task: Task) -> Any:
+        ask = self._cards.ask(task.template)
+        return None if ask is NOTHING else ask
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        fine = (shown(nodes, self._cards.left) >= state.milli).sum(axis=1)
+        return [Refused(fine < state.cards, self.reason)]
+
+
+class Rating(Scorer):
+    """The plugin's rating."""
+
+    reach = Reach.NODE
+
+    def __init__(self, plugin: Packing) -> None:
+        self.name = plugin.name
+        self._plugin = plugin
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        return self._plugin.rate(state, self._plugin.cards.ask(state.template), nodes)

@@ -1,22 +1,29 @@
-"""Which rows filters admit, kept up to date from the cluster's log."""
+"""What the rules say of a task whatever it asks for: shared by all kinds of task that differ in amounts alone.
+
+Kept up to date from the cluster's log, as far as it looks at what stands on nodes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Asking, Filter, Reach
-from pumice.scheduler.engine.view import View, touched
-from pumice.scheduler.model.arrays import NDArray
+from pumice.scheduler.engine.bounds import BestByBounds
+from pumice.scheduler.engine.rules import Asking, Filter, Reach, Rejected, Scorer, Unscored
+from pumice.scheduler.engine.view import Scores, SharedScores, View, touched
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask, Rows
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask, NDArray, Rows
+from pumice.scheduler.model.task import Task
 
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 
 #: What filters say of a row, as bits: 1 if it is refused, and these if for good, or if some filter could say nothing of it.
 FINAL, FAILING = np.uint8(2), np.uint8(4)
+
+UNKNOWN = object()  #: the state of a rule whose amounts are not looked at yet
 
 FEW = 32  #: rows that are sooner kept in mind than asked about
 
@@ -97,3 +104,67 @@ class FeasibleRows:
         for bits in self._bits.values():
             found |= (bits & bit) > 0
         return found
+
+
+class StaticScores:
+    """What scorers say that look at the nodes' objects alone. Each is asked once."""
+
+    def __init__(self, table: Nodes, asking: Asking) -> None:
+        self._table, self._asking = table, asking
+        self._found: dict[Scorer, Scores] = {}
+        self._levels: dict[Scorer, float | None] = {}
+
+    def raw(self, rule: Scorer, state: Any) -> Scores:
+        if rule not in self._found:
+            self._found[rule] = self._asking.score(rule, state, View(self._table))
+        return self._found[rule]
+
+    def is_level(self, rule: Scorer) -> bool:
+        """Whether `level` has found a number."""
+        return self._levels.get(rule) is not None
+
+    def level(self, rule: Scorer, state: Any) -> float | None:
+        """What the scorer adds to each node, if it is the same for all and stays so."""
+        if rule not in self._levels:
+            raw = self.raw(rule, state)
+            self._levels[rule] = None if (raw != raw[0]).any() else float(brought_to_scale(rule, raw[:1])[0])
+        return self._levels[rule]
+
+
+class Common:
+    """What the rules say of a task that do not look at how much it asks for. One for all kinds of task that differ in that alone."""
+
+    def __init__(
+        self,
+        task: Task,
+        cluster: Cluster,
+        filters: Sequence[Filter],
+        scorers: Sequence[Scorer],
+        asking: Asking,
+        kept: SharedScores,
+        bounds: Callable[[tuple[Scorer, ...]], BestByBounds],
+    ) -> None:
+        self.cluster, self.asking, self.kept, self.bounds = cluster, asking, kept, bounds
+        #: with their states, but those that read amounts
+        self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
+        self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
+        self.filters = [pair for pair in self.filters if pair[1] is not None]
+        self.scorers = [pair for pair in self.scorers if pair[1] is not None]
+        #: those that look at each node by itself, and at what stands there
+        self.at_each_node = {rule for rule, _ in self.scorers if rule.reach is Reach.NODE and not rule.normalizes}
+        known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
+        self.feasible = FeasibleRows(cluster, known, asking)
+        self.static_scores = StaticScores(cluster.nodes, asking)
+        self.best_of_all_served = True  #: the last one of these tasks, so that it is worth while to look at it first
+
+
+def prepared(rule: Scorer, task: Task) -> Any:
+    """A scorer's state for a task; the exception if it could not answer."""
+    try:
+        return rule.prepare(task)
+    except Unscored as failed:
+        return failed
+
+
+def brought_to_scale(rule: Scorer, raw: Scores) -> Scores:
+    return (rule.normalize(raw) if rule.normalizes else raw) * rule.weight

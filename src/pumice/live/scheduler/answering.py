@@ -1,0 +1,238 @@
+"""What is asked of answers/ beside the cycles of a scheduler, in a small part of the time, so that no cycle comes late for it.
+
+`FitQuestions`: can it ever run? Whoever admits what users submit asks, and does not wait: an answer at once, or none. A question costs a
+rehearsed cycle, and the next cycle cannot recall the last one: so questions have a part of the time, and those that come too soon after
+another are not answered.
+
+`Headlines`: why jobs wait, each in one line, as an event of its PodGroup and, in few words, as a metric. One job is asked about every few
+seconds, between two cycles, once it has waited for a while, and again much later: so it costs a cycle now and then, however many wait, and
+a small part of the time where a cycle takes long. Who can never run is told so. Conditions keep Volcano's and kube-scheduler's texts, which
+others read. A fault of ours in asking is told once, and that job gets no line.
+
+`Forecasts`: now and then it is forecast when a few jobs start that wait, and seen when they do; `pumice eta` corrects its P90 by that.
+Between two cycles one rollout is made, and a small part of the time goes into them. Clusters in which one could take long are left alone. A
+fault of ours in it is told once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from math import inf
+from typing import Any
+
+import msgspec
+
+from pumice.api.errors import InputError
+from pumice.api.kinds import JOBS, group_of
+from pumice.api.manifests import Manifest
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+from pumice.api.structs import convert
+from pumice.client.events import EventRecord
+from pumice.http.messages import Request, Response
+from pumice.live.lifecycle import FaultLog
+from pumice.live.scheduler.effects import about_group
+from pumice.live.scheduler.loop import Scheduler
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job, is_shadow
+
+log = logging.getLogger(__name__)
+PATH = "/fits"
+FIT_PART = 0.05  #: of the time
+LATER_S = 1.0
+MOST_PODS = 1000  #: of a workload that is answered for: more would hold up the cycles
+
+
+class FitQuestions:
+    """Answers to whoever asks whether a job can ever run."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._free_at = 0.0
+
+    def glance(self, obj: dict[str, Any]) -> str:
+        """Why it can never run; empty if it can, or if that is not told now."""
+        return (self._scheduler.glance(partial(self._asked, obj)) or "") if self._is_free else ""
+
+    async def answer(self, request: Request) -> Response:
+        """The same over HTTP; the object is posted as JSON."""
+        try:
+            obj = msgspec.json.decode(request.body, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            return Response.text(str(error), 400)
+        if not self._is_free:
+            return Response.text("ask later", 503)
+        self._free_at = inf
+        try:
+            return Response.text(await self._scheduler.look(partial(self._asked, obj)))
+        finally:
+            self._free_at = min(self._free_at, time.monotonic() + LATER_S)
+
+    @property
+    def _is_free(self) -> bool:
+        return time.monotonic() >= self._free_at and self._scheduler.synced.is_set()
+
+    def _asked(self, obj: dict[str, Any], cluster: Cluster) -> str:
+        from pumice.answers.fits import never_fits  # answers are loaded once somebody asks
+
+        began, now = time.monotonic(), self._scheduler.clock.now()
+        try:
+            why = never_fits(_pods_of(obj, cluster, now), cluster, self._scheduler.policy, now)
+            return f"{obj['kind'].lower()} {obj['metadata']['name']} can never run here: {why}" if why else ""
+        except (InputError, AttributeError, KeyError, TypeError, ValueError):
+            return ""  # no object that a server would take
+        except Exception:
+            log.exception("whether a %s can ever run could not be found out", obj.get("kind"))
+            return ""  # nobody is kept from submitting by a fault of ours
+        finally:
+            ended = time.monotonic()
+            self._free_at = ended + (ended - began) / FIT_PART
+
+
+def _pods_of(obj: dict[str, Any], cluster: Cluster, now: float) -> list[tuple[str, Wire]]:
+    """Itself, or those that its controller will make, and their group."""
+    if obj["kind"] == "Pod":
+        return [("Pod", convert(obj, Pod))]
+    if (group_of(obj["apiVersion"]), obj["kind"]) != (JOBS.group, JOBS.kind):
+        return []  # what a server has filled in of other workloads names them by the uid that it gave
+    from pumice.cluster.workloads import expanded, pods_asked  # controllers are for those who are asked
+
+    if pods_asked(obj) > MOST_PODS:
+        return []
+    queues = [("Queue", queue.wire) for queue in cluster.queues.values() if queue.wire is not None]
+    return expanded([Manifest({**obj, "metadata": {**obj["metadata"], "uid": ""}}, "")], queues, now)
+
+
+HEADLINES_PERIOD_S = 5.0
+HEADLINES_PART = 0.005  #: of the time; the cycle after it costs as much again, since it cannot recall the last one
+GRACE_S = 10.0  #: of waiting, before anybody wonders
+ASKED_AGAIN_S = 600.0
+
+
+class Headlines:
+    """Whoever asks, between cycles, why jobs wait, and tells it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._faults = FaultLog(log)
+        self._because: dict[str, tuple[float, str]] = {}  #: by job that waits: when it was asked about, and what was found
+
+    async def run(self) -> None:
+        clock, pause_s = self._scheduler.clock, HEADLINES_PERIOD_S
+        while True:
+            await clock.sleep(pause_s)
+            began = clock.now()
+            for event in await self._scheduler.look(self._of_the_next):
+                self._scheduler.tell(event)
+            pause_s = max(HEADLINES_PERIOD_S, (clock.now() - began) / HEADLINES_PART)
+
+    def _of_the_next(self, cluster: Cluster) -> list[EventRecord]:
+        now = self._scheduler.clock.now()
+        self._because = {uid: told for uid, told in self._because.items() if uid in cluster.waiting}
+        job = min((job for job in cluster.waiting.values() if self._is_due(job, now)), key=self._asked_at, default=None)
+        found = [] if job is None else self._contained(cluster, job, now)
+        counts = Counter(because for _, because in self._because.values() if because)
+        self._scheduler.metrics.waiting_because.replace({(because,): count for because, count in counts.items()})
+        return found
+
+    def _contained(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
+        try:
+            return self._asked(cluster, job, now)
+        except Exception as error:
+            self._because[job.uid] = now, ""
+            self._faults.exception(error, "why PodGroup %s waits could not be found out", job.uid)
+            return []
+
+    def _asked(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
+        from pumice.answers.fits import fits  # answers are loaded once somebody waits long enough
+        from pumice.answers.why import why
+
+        policy, subject = self._scheduler.policy, f"podgroup/{job.uid}"
+        headline = why(cluster, policy, now, subject).headline
+        self._because[job.uid] = now, headline.because if headline is not None else ""
+        if headline is None:
+            return []
+        fit = fits(cluster, policy, now, subject)
+        if fit.bound is not None:
+            return [EventRecord(about_group(job), "Warning", "NeverFits", fit.line)]
+        return [EventRecord(about_group(job), "Normal", "Waits", headline.text)]
+
+    def _is_due(self, job: Job, now: float) -> bool:
+        has_group = job.group is not None and not is_shadow(job.group)
+        return has_group and now - job.created >= GRACE_S and now - self._asked_at(job) >= ASKED_AGAIN_S
+
+    def _asked_at(self, job: Job) -> float:
+        return self._because.get(job.uid, (0.0, ""))[0]
+
+
+FORECASTS_PERIOD_S = 600.0
+BREATH_S = 1.0  #: from one rollout to the next
+FORECASTS_PART = 0.005  #: of the time
+LARGEST = 5_000  #: pods and nodes; a rollout takes 0.3 s there
+
+
+class Forecasts:
+    """Whoever makes them."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._faults = FaultLog(log)
+
+    async def run(self) -> None:
+        while True:
+            await self._scheduler.clock.sleep(FORECASTS_PERIOD_S)
+            try:
+                await self._forecast()
+            except Exception as error:
+                self._faults.exception(error, "it could not be forecast when jobs start")
+
+    async def _forecast(self) -> None:
+        clock, look = self._scheduler.clock, self._scheduler.look
+        began = clock.now()
+        if not (wanted := await look(_who_is_asked_about)):
+            return
+        from pumice.answers.eta import ROLLOUTS, Forecast  # a simulator is not for those where nobody waits
+
+        def rollout(number: int, cluster: Cluster) -> dict[str, float]:
+            return Forecast(cluster, self._scheduler.policy, clock.now()).rollout(number, set(wanted))
+
+        rollouts = list[dict[str, float]]()
+        for number in range(ROLLOUTS):
+            at = clock.now()
+            rollouts.append(await look(partial(rollout, number)))
+            await clock.sleep(max(BREATH_S, (clock.now() - at) / FORECASTS_PART))
+        await look(partial(_keep, began, {job: sorted(each.get(job, inf) - began for each in rollouts) for job in wanted}))
+
+
+def _who_is_asked_about(cluster: Cluster) -> Sequence[str]:
+    """Some of those that wait as a whole and were not asked about before. What became of the others is seen."""
+    from pumice.answers.past_forecasts import past_forecasts, some_of  # answers are loaded when they are due
+
+    known = past_forecasts(cluster)
+    for each in [each for each in known if each.started is None]:
+        job = cluster.jobs.get(each.job)
+        if job is None:
+            known.forget(each.job)
+        elif (started := _started(job)) is not None:
+            known.started(each.job, started)
+    if len(cluster.tasks) + len(cluster.nodes) > LARGEST:
+        return []
+    asked = {each.job for each in known}
+    waiting = [uid for uid, job in {**cluster.waiting, **cluster.not_enqueued}.items() if job.group is not None and _started(job) is None]
+    return some_of([uid for uid in waiting if uid not in asked])
+
+
+def _started(job: Job) -> float | None:
+    """When the first of its pods got a node."""
+    found = (task.started if task.placed_at is None else task.placed_at for task in job.tasks.values())
+    return min((at for at in found if at is not None), default=None)
+
+
+def _keep(began: float, starts: dict[str, list[float]], cluster: Cluster) -> None:
+    from pumice.answers.past_forecasts import past_forecasts
+
+    past_forecasts(cluster).made(began, {uid: found for uid, found in starts.items() if uid in cluster.jobs})
