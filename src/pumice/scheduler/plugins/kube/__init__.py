@@ -18,7 +18,8 @@ from pumice.scheduler.model.cluster import Cluster
 
 
 class KubePlugin(Struct, frozen=True):
-    """A plugin as one value: where it runs, its default weight, its arguments and its rules by them, and what may help a pod it refused."""
+    """A plugin as a value: its extension points, default weight, arguments, the rules made from them, and the events that may help a
+    refused pod."""
 
     name: str
     points: str  #: extension points, as a configuration writes them

@@ -22,7 +22,7 @@ from pumice.scheduler.plugins.kube import (
     volume_zone,
 )
 
-#: those that filter or score
+#: the plugins that filter or score
 PLUGINS: tuple[KubePlugin, ...] = (
     node_unschedulable.PLUGIN,
     node_name.PLUGIN,
@@ -40,7 +40,7 @@ PLUGINS: tuple[KubePlugin, ...] = (
     node_resources_balanced_allocation.PLUGIN,
     image_locality.PLUGIN,
 )
-#: those that do neither here: part of the loop, or of feature gates that are off
+#: the plugins that do neither here: they are part of the scheduling loop, or belong to feature gates that are off
 _OTHERS = (
     KubePlugin("SchedulingGates", "preEnqueue"),
     KubePlugin("PrioritySort", "queueSort"),
@@ -61,6 +61,6 @@ POINTS = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind"),
     *("postBind", "placementGenerate", "placementScore", "podGroupPostFilter"),
 )
-#: extension point, as the configuration writes it, to the plugins that have it
+#: from an extension point, as the configuration writes it, to the names of the plugins that implement it
 EXTENDS = {point: frozenset(each.name for each in ALL.values() if point in each.points.split()) for point in POINTS}
 KNOWN = frozenset(name for names in EXTENDS.values() for name in names)

@@ -1,8 +1,8 @@
-"""DynamicResources: a pod's device claims must be usable on its node: allocated for it, or with enough free devices there.
+"""DynamicResources: a pod's device claims must be usable on its node: allocated for that node, or with enough free devices there.
 
-Three filters, since they look at different things: the claims themselves, claims that another pod's placing decided, and the devices
-free on a row. Only the last asks row by row, and only rows on which something changed, unless devices are shared between nodes. The scorer
-prefers nodes where earlier alternatives can be had.
+There are three filters: for the claims themselves, for claims that were decided when another pod was placed, and for the devices that are
+free on a row. Only the last one checks row by row, and only rows that changed, unless devices are shared between nodes. The scorer prefers
+nodes where earlier alternatives of a request can be allocated.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ ELSEWHERE = Reason("resourceclaim not available on the node", final=True)
 NOT_ENOUGH = Reason("cannot allocate all claims", final=True)
 TOO_LONG = Reason("timed out trying to allocate devices", final=True)
 FAULTY = Reason("invalid resource pools were encountered", final=True)
-ALTERNATIVES = 8  #: as many as a request may have
+ALTERNATIVES = 8  #: the most alternatives that a request may have
 
 
 def dynamic_resources(cluster: Cluster) -> list[Filter]:
-    """All three, in the order in which their words count."""
+    """The three filters, in the order in which their reasons take precedence."""
     return [FreeDevices(cluster), AllocatedClaims(cluster), SharedClaims(cluster)]
 
 
 def wants_devices(cluster: Cluster, task: Task) -> bool:
-    """Whether the pod has claims, or asks for what device classes serve."""
+    """Whether the pod has device claims, or requests extended resources that device classes serve."""
     return bool(task.claims) or (bool(cluster.of("DeviceClass")) and bool(cluster.index(AssumedDevices).served(task)))
 
 
@@ -53,7 +53,7 @@ class _OfClaims(Rule):
         self.cluster = cluster
 
     def key(self, task: Task) -> Hashable:
-        """Claims made for a pod are alike if they ask for the same; others are themselves."""
+        """What tells the pod's claims apart: the spec of a claim that is made for the pod, the key of any other."""
         if not task.claims:
             return None
         claims, shareable = self.cluster.of("ResourceClaim"), shareable_claims(task)
@@ -61,7 +61,7 @@ class _OfClaims(Rule):
         return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
 
     def usable(self, task: Task) -> ClaimsOfPod | Reason:
-        """The pod's claims, or why they can be used nowhere."""
+        """The pod's claims, or the reason why they are usable on no node."""
         claims = claims_of(self.cluster, task)
         if not isinstance(claims, Reason) and claims.waiting:
             try:
@@ -71,14 +71,14 @@ class _OfClaims(Rule):
         return claims
 
     def waits(self, task: Task) -> ClaimsOfPod | None:
-        """The pod's claims, if devices are still to be found for it."""
+        """The pod's claims if devices are still to be allocated for it; else None."""
         claims = self.usable(task)
         if isinstance(claims, Reason):
             return None
         return claims if claims.waiting or wants_devices(self.cluster, task) else None
 
     def undecided(self, claims: ClaimsOfPod) -> dict[str, ResourceClaim]:
-        """Those of the claims of which no other pod's placing has decided."""
+        """The waiting claims that were not decided when another pod was placed."""
         assumed = self.cluster.index(AssumedDevices)
         return {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
 
@@ -86,7 +86,7 @@ class _OfClaims(Rule):
         return wanted_by(claims, self.cluster.of("DeviceClass"))
 
     def on(self, row: int, task: Task, undecided: ClaimedDevices) -> list[Pick] | None:
-        """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
+        """The devices of the row for the undecided requests; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         assumed = self.cluster.index(AssumedDevices)
         special = assumed.special_on(task, row)
         if special is not None:
@@ -121,7 +121,7 @@ class AllocatedClaims(_OfClaims, Filter):
 
 
 class SharedClaims(_OfClaims, Filter):
-    """A claim that several pods use can be used where the devices can that the first of them got."""
+    """Refuses nodes that cannot use the devices of a shared claim, which were decided when the first of its pods was placed."""
 
     reach = Reach.CLUSTER
     reads_amounts = False
@@ -156,7 +156,7 @@ class FreeDevices(_OfClaims, Filter):
         task, claims = state
         undecided = self.undecided(claims)
         wanted, assumed, rows = self.wanted(undecided), self.cluster.index(AssumedDevices), nodes.row_numbers
-        by_row = assumed.served(task)  #: what devices stand in for differs from row to row
+        by_row = assumed.served(task)  #: which resources devices serve differs from row to row
         known = np.full(len(nodes.table), UNKNOWN) if by_row else assumed.verdicts(undecided.values())
         unclear: dict[Reason, list[int]] = {}
         for row in rows[known[rows] == UNKNOWN].tolist():
@@ -179,7 +179,7 @@ class FreeDevices(_OfClaims, Filter):
 
 
 class EarlierAlternatives(_OfClaims, Scorer):
-    """For each request with alternatives the more, the earlier the one is that can be had."""
+    """Prefers nodes where requests get earlier alternatives."""
 
     normalizes = True
 
@@ -200,7 +200,7 @@ class EarlierAlternatives(_OfClaims, Scorer):
         return np.array([self._score(row, task, wanted) for row in nodes.row_numbers.tolist()], float)
 
     def _score(self, row: int, task: Task, undecided: ClaimedDevices) -> float:
-        """0 where the devices cannot be had at all."""
+        """The score of a row; 0 if the devices cannot be allocated there."""
         try:
             picks = self.on(row, task, undecided) or ()
         except (Failed, GivenUp, Faulty):
@@ -212,7 +212,6 @@ class EarlierAlternatives(_OfClaims, Scorer):
         return to_hundred(scores)
 
 
-#: Devices not yet allocated for good are free again when their pod's node is gone.
 class DynamicResourcesArgs(Args, frozen=True):
     filter_timeout: str | None = field(name="filterTimeout", default=None)
     binding_timeout: str | None = field(name="bindingTimeout", default=None)
@@ -222,6 +221,7 @@ class DynamicResourcesArgs(Args, frozen=True):
         check_duration(self.binding_timeout, 1.0, (*path, "bindingTimeout"), "must be at least 1 second", problems)
 
 
+#: Devices that were assumed and not yet written are free again when their pod's node is gone.
 PLUGIN = KubePlugin(
     "DynamicResources",
     "preEnqueue preFilter filter postFilter score reserve preBind",

@@ -28,7 +28,7 @@ class Stored(Struct, frozen=True):
 
 
 def full_name(image: str) -> str:
-    """With a tag: `latest` if it names none."""
+    """The name of an image with its tag, which is `latest` if it names none."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
@@ -39,7 +39,7 @@ def images_of(spec: PodSpec) -> list[str]:
 
 
 def stored_images(cluster: Cluster) -> dict[str, Stored]:
-    """Every image on any node by name; kept until a node changes."""
+    """The images that are on nodes, by name. The result is kept until a node changes."""
     version, kept = cluster.memory.get("images", (-1, {}))
     if version != cluster.nodes.static_version:
         sizes: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""InterPodAffinity: pods that must, must not, or would rather stand near certain others, and what those others say to that.
+"""InterPodAffinity: affinity and anti-affinity between pods, required and preferred; both the new pod's terms and those of existing pods.
 
-Near means on nodes with the same value of a label. Counts of who stands where are kept by `indexes`; a term costs a sum over its
-domains. A term of a standing pod matters to a newcomer that it means, so a pod without terms of its own may be concerned, too.
+Near means on nodes with the same value of a label: in the same domain. `indexes` keeps counts of pods per row, so that a term costs a sum
+over its domains. A term of an existing pod concerns each new pod that it selects, so a pod without terms of its own may be refused, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXISTING = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
 
 
 class _Asked(Struct, frozen=True):
-    task: Task  #: stands for all that have the same labels where terms look
+    task: Task  #: represents all pods with the same values of the labels that terms select by
     terms: PodTerms
 
 
@@ -39,7 +39,7 @@ def _pod_key(cluster: Cluster, task: Task) -> Hashable:
 
 
 def _near(counts: PodCounts, key: str, table: Nodes, heard: Mask | None = None) -> Scores:
-    """For every row, how many of the counted stand in its domain (on rows that are heard)."""
+    """For every row, how many of the counted pods are in its domain, on rows of the mask `heard` if it is given."""
     if heard is None:
         return counts.near(key, table)
     codes, values = table.codes(key)
@@ -65,7 +65,7 @@ class InterPodAffinityFilter(Filter):
         return _Asked(task, own) if own.affinity or own.anti or terms.may_meet(TermRole.REFUSES, task) else None
 
     def is_silent(self, asked: Any) -> bool:
-        """Without terms of its own, and where no standing pod's anti-affinity means it."""
+        """Whether the filter refuses no node: the pod has no required terms, and no existing pod's anti-affinity selects it."""
         if asked.terms.affinity or asked.terms.anti:
             return False
         table = self.cluster.nodes
@@ -87,7 +87,8 @@ class InterPodAffinityFilter(Filter):
         ]
 
     def _accompanied(self, asked: _Asked, table: Nodes) -> Mask:
-        """Rows near to pods that satisfy all required terms. The first of its kind, if it satisfies them itself, needs only the labels."""
+        """The rows near pods that all required affinity terms select. If there are none, and the pod itself is selected by all terms, the
+        rows that have the terms' labels: it is the first of its group."""
         terms = asked.terms.affinity
         meant = self.cluster.index(ExistingPods).counts(CountedPods(tuple(dict.fromkeys(term.scope for term in terms))))
         keys = dict.fromkeys(term.key for term in terms)
@@ -98,10 +99,10 @@ class InterPodAffinityFilter(Filter):
 
 
 class InterPodAffinityScorer(Scorer):
-    """The weights of preferred terms, for each pod near that they mean: of the newcomer, and of those that stand there.
+    """Adds the weight of each preferred term for every pod in the domain that it selects: the new pod's terms, and those of existing pods.
 
-    `hard_weight` is what a standing pod's required affinity counts. `ignore_existing`: what standing pods want does not count for a
-    newcomer without preferences; with `heard`, it counts for such a one only from pods on these rows.
+    `hard_weight` is the weight of an existing pod's required affinity. `ignore_existing`: for a new pod without preferred terms the terms
+    of existing pods do not count. `heard`: for such a pod only the terms of existing pods on these rows count.
     """
 
     name = "InterPodAffinity"
@@ -165,7 +166,7 @@ def _scorer(args: InterPodAffinityArgs, cluster: Cluster) -> Scorer:
 
 
 def _near_terms(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether the other pod is meant by a term of this one, or has one that means it."""
+    """Whether a required term of this pod selects the other pod, or the other pod's anti-affinity selects this one."""
     other = event.pod
     if other is None:
         return True
@@ -175,7 +176,8 @@ def _near_terms(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 
 def _was_or_is_near(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether the other pod is meant by a term of this one, or was by its old labels; whom its own terms mean may hang on them, too."""
+    """Whether a required term of this pod selects the other pod by its new or its old labels. What the other pod's own anti-affinity
+    selects may depend on its labels, too."""
     other = event.pod
     if other is None or event.labels is None:
         return True

@@ -1,4 +1,4 @@
-"""NodeAffinity: nodeSelector and affinity to nodes, required and preferred."""
+"""NodeAffinity: nodeSelector and node affinity, required and preferred."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NARROWED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", final=True,
 
 
 def term_matches(term: NodeSelectorTerm, table: Nodes) -> Mask:
-    """Rows that satisfy all of a term; an empty or wrong term matches nothing."""
+    """The rows that satisfy every requirement of a term. An empty or malformed term matches no row."""
     requirements = [e.requirement for e in term.match_expressions or ()]
     fields = [e.requirement for e in term.match_fields or ()]
     if not requirements and not fields:
@@ -58,7 +58,7 @@ def _well_formed_field(requirement: Requirement) -> bool:
 
 
 def selector_matches(selector: NodeSelector, table: Nodes) -> Mask:
-    """Rows that satisfy any of the terms."""
+    """The rows that satisfy at least one term of the selector."""
     mask = np.zeros(len(table), bool)
     for term in selector.node_selector_terms or ():
         mask |= term_matches(term, table)
@@ -66,7 +66,7 @@ def selector_matches(selector: NodeSelector, table: Nodes) -> Mask:
 
 
 def required_matches(spec: PodSpec, table: Nodes) -> Mask:
-    """Rows that a pod's nodeSelector and required affinity admit."""
+    """The rows that a pod's nodeSelector and required node affinity admit."""
     mask = table.matching(tuple(Requirement(key, "In", (value,)) for key, value in (spec.node_selector or {}).items()))
     required = required_of(spec)
     return mask & selector_matches(required, table) if required is not None else mask
@@ -82,11 +82,11 @@ def preferred_of(spec: PodSpec) -> list[PreferredSchedulingTerm]:
 
 class _Wanted(Struct, frozen=True):
     spec: PodSpec
-    names: frozenset[str] | None  #: the only nodes that can do, by metadata.name; None for any
+    names: frozenset[str] | None  #: the only nodes that may take the pod, by metadata.name; None if any node may
 
 
 class NodeAffinityFilter(Filter):
-    """`added`: affinity that the scheduler's configuration asks of all pods."""
+    """`added` is the node affinity that the scheduler's configuration requires of all pods."""
 
     name = "NodeAffinity"
     reach = Reach.STATIC
@@ -118,7 +118,7 @@ class NodeAffinityFilter(Filter):
 
 
 def _only_names(required: NodeSelector | None) -> frozenset[str] | None:
-    """The node names that the terms allow, if every term names some."""
+    """The node names that the terms allow; None unless every term names nodes."""
     terms = (required.node_selector_terms if required else None) or []
     union: set[str] = set()
     for term in terms:
@@ -130,7 +130,7 @@ def _only_names(required: NodeSelector | None) -> frozenset[str] | None:
 
 
 class NodeAffinityScorer(Scorer):
-    """Sum of the weights of the preferred terms that match."""
+    """Scores a node by the sum of the weights of the preferred terms that match it."""
 
     name = "NodeAffinity"
     reach = Reach.STATIC

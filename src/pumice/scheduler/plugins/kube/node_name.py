@@ -32,5 +32,5 @@ class NodeName(Filter):
         return [Refused(elsewhere, REFUSAL)]
 
 
-#: A pod that names its node waits for none.
+#: A pod that names its node waits for no other node.
 PLUGIN = KubePlugin("NodeName", "filter", filters=lambda args, cluster: [NodeName()])

@@ -45,13 +45,13 @@ def _frees_port(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return any((protocol, port) in freed for protocol, _, port in task.template.host_ports)
 
 
-# Host ports in use, per row.
+# The host ports that are in use, per row.
 
 
 class Ports(Index):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._uses: dict[tuple[str, int], dict[str, PodCounts]] = {}  #: protocol and port to address to who uses it where
+        self._uses: dict[tuple[str, int], dict[str, PodCounts]] = {}  #: from protocol and port, then address, to the counts of pods per row
 
     def change(self, row: int, task: Task, sign: int) -> None:
         for protocol, address, port in task.template.host_ports:
@@ -67,7 +67,7 @@ class Ports(Index):
         return self._uses == recount._uses
 
     def taken(self, protocol: str, address: str, port: int, rows: int) -> Mask:
-        """Rows where the port is in use at an address that is the same, or where either address is any."""
+        """The rows where the port is in use at the same address, or where one of the two addresses is 0.0.0.0."""
         uses = self._uses.get((protocol, port), {})
         taken = PodCounts().present(rows)
         for used, counts in uses.items():

@@ -1,7 +1,7 @@
 """NodeResourcesBalancedAllocation: prefer nodes where the pod evens out how much of each resource is used.
 
-75 is neutral, up to 100 the pod improves the balance, down to 50 it worsens it; a pod that asks for none of the resources moves
-nothing. Real requests count, without floors. `compare` False gives the older score: the balance reached, whatever it was before.
+75 is neutral: above it, up to 100, the pod improves the balance; below it, down to 50, the pod worsens it. A pod that requests none of the
+resources scores 0. Real requests count, without floors. `compare=False` gives the older score: the balance with the pod alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
 
 DEFAULT_RESOURCES = ("cpu", "memory")
-MOST_APART = MAX_SCORE / 2  #: by so much the score falls if one of two resources is used up and the other not at all
+MOST_APART = MAX_SCORE / 2  #: by how much the score falls if one of two resources is used up and the other is not used at all
 
 
 class BalancedAllocation(Scorer):
@@ -62,19 +62,19 @@ class BalancedAllocation(Scorer):
 
 
 class BalanceBounds(Bounds):
-    """Of cpu and memory, for pods that ask for none of the other resources."""
+    """The bounds of the score for pods that request cpu and memory only."""
 
     def __init__(self, table: Nodes, others: Sequence[int]) -> None:
         self._table = table
         self._others = others
-        self._part = (MOST_APART / table.allocatable[: MEMORY + 1]).astype(np.float32)  #: what one more of each adds to what is used
-        self._used = np.empty_like(self._part)  #: of each, of MOST_APART
-        self._before = np.empty_like(self._part[0])  #: the more, the less even it is without the pod
+        self._part = (MOST_APART / table.allocatable[: MEMORY + 1]).astype(np.float32)  #: what one more unit adds to the used part
+        self._used = np.empty_like(self._part)  #: the used part of each resource, scaled to MOST_APART
+        self._before = np.empty_like(self._part[0])  #: the term of the balance without the pod: larger where that is less even
         self.update()
 
     def update(self, rows: int | slice = slice(None)) -> None:
         used, capacity = self._table.used_for_filters, self._table.allocatable
-        parts = [used[resource, rows] / capacity[resource, rows] for resource in (CPU, MEMORY)]  # of one row, these are numbers
+        parts = [used[resource, rows] / capacity[resource, rows] for resource in (CPU, MEMORY)]  # for a single row these are numbers
         for resource, part in enumerate(parts):
             self._used[resource, rows] = MOST_APART * part
         self._before[rows] = 150.0 - _evenness(_deviation([at_most(part, 1.0) for part in parts]))
@@ -97,7 +97,7 @@ class BalanceBounds(Bounds):
 
 
 def _balance(nodes: View, columns: Sequence[int], more: Sequence[float]) -> Scores:
-    """100 where all resources are used alike."""
+    """The balance of each node with `more` added: 100 where all resources are used to the same part."""
     everywhere = all(map(nodes.have_all, columns))
     fraction = _fraction if everywhere else _fraction_if_any
     used, allocatable = nodes.used_for_filters, nodes.allocatable
@@ -113,19 +113,19 @@ def _evenness(deviation: Scores) -> Scores:
 
 
 def _fraction(used: Scores, has: Scores) -> Scores:
-    """How much of a resource is used, at most 1. Writes over what is used."""
+    """The used part of a resource, at most 1. Overwrites `used`."""
     used /= has
     return at_most(used, 1.0)
 
 
 def _fraction_if_any(used: Scores, has: Scores) -> Scores:
-    """The same; NaN on a node that has none."""
+    """The used part of a resource, at most 1; NaN on nodes that do not have the resource."""
     part: Scores = np.divide(used, has, out=np.full_like(has, np.nan), where=has > 0)
     return np.minimum(part, 1.0)
 
 
 def _deviation(parts: Sequence[Scores] | Table) -> Scores:
-    """Per node: half the difference of two fractions, the standard deviation of more."""
+    """The standard deviation of the used parts per node; of two parts that is half their difference."""
     if len(parts) == 2:
         half: Scores = abs(parts[0] - parts[1]) * 0.5
         return half
@@ -139,7 +139,7 @@ def _deviation(parts: Sequence[Scores] | Table) -> Scores:
 
 
 def _deviation_of_some(parts: list[Scores]) -> Scores:
-    """The same of the fractions that are there (not NaN), 0 where fewer than two are."""
+    """The standard deviation of the parts that are not NaN, per node; 0 where fewer than two are."""
     fractions = np.array(parts)
     there = ~np.isnan(fractions)
     count = there.sum(axis=0)

@@ -26,7 +26,7 @@ from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.claims import classes_by_resource
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
-STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own
+STORAGE = "ephemeral-storage"  #: upstream does not treat it as a scalar resource
 
 
 TOO_MANY_PODS = Reason("Too many pods")
@@ -38,7 +38,7 @@ def insufficient(name: str, *, final: bool = False) -> Reason:
 
 
 class FitFilter(Filter):
-    """Exact comparison with what is free; more than the node has at all is final."""
+    """Compares requests exactly with what is free. A request for more than the node's allocatable is refused for good."""
 
     name = "NodeResourcesFit"
     reach = Reach.NODE
@@ -48,7 +48,7 @@ class FitFilter(Filter):
     def __init__(
         self, ignored: frozenset[str] = frozenset(), ignored_groups: frozenset[str] = frozenset(), served: Collection[str] = ()
     ) -> None:
-        """`served`: resources that devices stand in for on nodes that have none of them."""
+        """`served`: extended resources that device classes serve on nodes that do not have them."""
         self.ignored, self.ignored_groups = ignored, ignored_groups
         self.served = served
 
@@ -74,7 +74,7 @@ class FitFilter(Filter):
         return refusals
 
     def may_lack(self, name: str) -> bool:
-        """Whether a node may do that has too little of a resource."""
+        """Whether a node may take the pod although it has too little of this resource."""
         return self.ignores(name) or name in self.served
 
     def ignores(self, name: str) -> bool:
@@ -84,7 +84,7 @@ class FitFilter(Filter):
 
 
 class ResourceScorer(Scorer):
-    """Base: per-resource scores of 0..100, combined by weight."""
+    """The base of the strategies: a score of 0..100 per resource, combined by weight."""
 
     name = "NodeResourcesFit"
     reach = Reach.NODE
@@ -98,7 +98,7 @@ class ResourceScorer(Scorer):
         return task.template
 
     def demands(self, template: Any, nodes: View) -> Iterator[tuple[int, int, Scores]]:
-        """(column, weight, requested) for each resource that counts for this pod."""
+        """Column, weight and requested amounts of each resource that counts for this pod."""
         for name, weight in self.resources.items():
             column = nodes.column(name)
             if column == CPU:
@@ -110,7 +110,7 @@ class ResourceScorer(Scorer):
 
     def score(self, template: Any, nodes: View) -> Scores:
         rates: list[Scores] = []
-        weights: Any = 0.0  #: of all nodes alike, or per node where some lack a resource
+        weights: Any = 0.0  #: one number for all nodes, or an array where some nodes lack a resource
         for column, weight, requested in self.demands(template, nodes):
             capacity = nodes.allocatable[column]
             if nodes.have_all(column):
@@ -129,12 +129,12 @@ class ResourceScorer(Scorer):
         return np.floor(total, out=total)
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
-        """0..100 for one resource. May write over what is requested."""
+        """The scores of 0..100 for one resource. May overwrite `requested`."""
         raise NotImplementedError
 
 
 class LeastAllocated(ResourceScorer):
-    """The emptier the better."""
+    """Prefers emptier nodes."""
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
         room = np.subtract(capacity, requested, out=requested)
@@ -149,17 +149,17 @@ class LeastAllocated(ResourceScorer):
 
 
 class LeastAllocatedBounds(Bounds):
-    """Of cpu and memory alike."""
+    """The bounds of LeastAllocated with cpu and memory at equal weight."""
 
     def __init__(self, table: Nodes) -> None:
         self._table = table
-        self._part = (MAX_SCORE / table.allocatable[: MEMORY + 1]).astype(np.float32)  #: what one more of each takes from its rate
-        self._rates = np.empty_like(self._part)  #: without the task
+        self._part = (MAX_SCORE / table.allocatable[: MEMORY + 1]).astype(np.float32)  #: how much one more unit lowers the rate
+        self._rates = np.empty_like(self._part)  #: the rates without the task
         self.update()
 
     def update(self, rows: int | slice = slice(None)) -> None:
         used, capacity = self._table.nonzero_used, self._table.allocatable
-        for resource in (CPU, MEMORY):  # of one row, these are numbers
+        for resource in (CPU, MEMORY):  # for a single row these are numbers
             self._rates[resource, rows] = MAX_SCORE + SLACK - MAX_SCORE * used[resource, rows] / capacity[resource, rows]
 
     def of(self, template: Template) -> Bound:
@@ -173,21 +173,21 @@ class LeastAllocatedBounds(Bounds):
 
 
 class MostAllocated(ResourceScorer):
-    """The fuller the better."""
+    """Prefers fuller nodes."""
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
         return np.floor(np.minimum(requested, capacity) * MAX_SCORE / capacity)
 
 
 class RequestedToCapacityRatio(ResourceScorer):
-    """A curve over the utilization, given by points (utilization 0..100, score 0..100)."""
+    """Scores by a curve over the utilization, given as points (utilization 0..100, score 0..100)."""
 
     def __init__(self, shape: Sequence[tuple[int, int]], resources: dict[str, int] | None = None, weight: float = 1) -> None:
         super().__init__(resources, weight)
         self.shape = tuple(shape)
 
     def score(self, template: Any, nodes: View) -> Scores:
-        """Resources that score 0 do not pull the mean down: they are left out of it, too."""
+        """The weighted mean of the resources' scores. A resource that scores 0 is left out of the mean, so it does not lower it."""
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
         for column, weight, requested in self.demands(template, nodes):
             capacity = nodes.allocatable[column]
@@ -202,7 +202,7 @@ class RequestedToCapacityRatio(ResourceScorer):
         return self.curve(np.where(requested > capacity, MAX_SCORE, np.floor(requested * MAX_SCORE / capacity)))
 
     def curve(self, utilization: Scores) -> Scores:
-        """Linear between the points, in integers truncated toward zero."""
+        """The curve's value at each utilization: linear between the points, in integers truncated toward zero."""
         first_s = self.shape[0][1]
         result = np.full(len(utilization), float(first_s))
         for (u0, s0), (u1, s1) in zip(self.shape, self.shape[1:], strict=False):
@@ -211,7 +211,7 @@ class RequestedToCapacityRatio(ResourceScorer):
         return np.where(utilization > self.shape[-1][0], float(self.shape[-1][1]), result)
 
 
-IGNORES = "ignored resources"  #: key in the cluster's memory: by schedulerName, whether the profile passes a resource over
+IGNORES = "ignored resources"  #: key in the cluster's memory: by schedulerName, a function that says whether the profile ignores a resource
 
 
 STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
@@ -223,7 +223,7 @@ class ResourceWeight(Conf, frozen=True):
 
     @property
     def counted(self) -> int:
-        """0 is read as not written."""
+        """The weight that counts: 0 means that none was written, so 1."""
         return self.weight or 1
 
 
@@ -307,7 +307,7 @@ def _scorer(args: FitArgs, cluster: Cluster) -> Scorer:
 
 
 def _fits_empty(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether the node could take the pod at all; one that grew must have grown in something that the pod asks for."""
+    """Whether the node could take the pod if it were empty. A node that grew must have grown in a resource that the pod requests."""
     row = row_of(cluster, event)
     if row < 0:
         return False

@@ -33,7 +33,7 @@ class NodeVolumeLimits(Filter):
     key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
-        """For each driver with limits: the limits by row, and the volumes that the pod would add."""
+        """For each driver with limits: its name, its limits by row, and the volumes that the pod needs attached."""
         by_driver: dict[str, list[Attached]] = {}
         for attached in sorted(attached_by(self.cluster, task)):
             by_driver.setdefault(attached.driver, []).append(attached)
@@ -49,7 +49,7 @@ class NodeVolumeLimits(Filter):
 
 
 def _would_have(known: Attachments, driver: str, wanted: Sequence[Attached], table: Nodes) -> Scores:
-    """Per row the volumes of the driver with the pod; without a new one the count does not matter."""
+    """For each row the number of the driver's volumes with the pod; 0 where the pod adds no new volume."""
     added = np.zeros(len(table))
     for attached in wanted:
         added += ~known.mounts(attached).present(len(table))
@@ -73,8 +73,8 @@ def _limits(cluster: Cluster, driver: str) -> Scores:
 
 # How many volumes of each CSI driver are attached per row: each volume once, however many pods mount it.
 #
-# Volumes count that standing pods mount, and those that VolumeAttachments name: they stay on a node for a while after their pods have gone.
-# Counted when it is first asked for, and again when volumes, claims or attachments have changed since.
+# Volumes count that pods on the node mount or that VolumeAttachments name: the latter stay attached for a while after their pods are gone.
+# They are counted at the first question, and again when volumes, claims or attachments have changed since.
 
 
 class Attached(NamedTuple):
@@ -83,7 +83,7 @@ class Attached(NamedTuple):
 
 
 def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
-    """The volumes that the pod needs attached; a claim yet without volume will get one of its class's driver."""
+    """The volumes that the pod needs attached. A claim without a volume counts as a volume of its StorageClass's driver."""
     found = set()
     for use in uses(task):
         claim = claim_of(cluster, use)
@@ -98,7 +98,7 @@ def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
 
 
 def _by_driver(volume: PersistentVolume) -> set[Attached]:
-    """The volume, if a CSI driver attaches it."""
+    """The volume as a set of one, if a CSI driver attaches it; else the empty set."""
     csi = volume.spec.csi
     return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else set()
 
@@ -112,7 +112,7 @@ class Attachments(Index):
 
     def begin(self) -> None:
         self._versions = self.versions()
-        self._needs: dict[str, set[Attached]] = {}  #: by pod uid, as they were counted
+        self._needs: dict[str, set[Attached]] = {}  #: by pod uid, what was counted for the pod
         self._mounts: dict[Attached, PodCounts] = {}
         self.per_driver: dict[str, PodCounts] = {}
         for attachment in self.cluster.of("VolumeAttachment").values():

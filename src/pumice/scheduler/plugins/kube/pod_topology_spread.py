@@ -1,7 +1,7 @@
 """PodTopologySpread: keep the pods that a constraint counts even over domains: nodes with the same value of a label.
 
-The filter bounds how far a domain may be above the least; the scorer prefers domains with fewer, the more so the more domains there
-are. The counts are kept by `indexes`, so that a question costs a sum over the nodes.
+The filter bounds by how many pods a domain may exceed the domain with the fewest. The scorer prefers domains with fewer pods, and weighs
+this more where there are more domains. `indexes` keeps the counts, so that a rule costs a sum over the nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selecto
 from pumice.scheduler.plugins.kube.node_affinity import required_matches
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
 
-# Topology spread constraints of a pod: its own, or the scheduler's defaults with a selector from what selects or controls the pod.
+# The topology spread constraints of a pod: its own, or the scheduler's defaults with a selector from the pod's Services and controller.
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
@@ -41,10 +41,10 @@ SYSTEM_DEFAULTS = (
 
 
 class Spread(Struct, frozen=True):
-    """One constraint, its selector complete."""
+    """One constraint with its complete selector."""
 
     constraint: TopologySpreadConstraint
-    group: CountedPods | None  #: the pods counted; an empty selector counts none
+    group: CountedPods | None  #: the pods that are counted; None for an empty selector, which counts no pod
     counts_itself: bool
 
     @property
@@ -53,9 +53,9 @@ class Spread(Struct, frozen=True):
 
 
 class SpreadConstraints:
-    """The spread constraints of pods, their own or the defaults.
+    """The spread constraints of pods: their own, or the defaults.
 
-    `system`: the built-in defaults, under which a node need not have the labels of all.
+    `system`: the defaults are the built-in ones, under which a node may lack the labels of some constraints.
     """
 
     def __init__(self, cluster: Cluster, defaults: Sequence[TopologySpreadConstraint] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
@@ -66,14 +66,14 @@ class SpreadConstraints:
         self._keys: dict[Template, tuple[str, ...]] = {}
 
     def key(self, task: Task) -> Hashable:
-        """What of the pod's labels the constraints look at."""
+        """The values of the pod's labels that its constraints use."""
         own = task.template.spec.topology_spread_constraints
         if not own:
             return self._selector(task)
         return tuple(task.labels.get(key) for key in self._label_keys(task.template, own))
 
     def of_pod(self, task: Task, *, hard: bool) -> tuple[Spread, ...]:
-        """Its constraints that filter (hard) or score."""
+        """The pod's constraints that filter (`hard`), or those that score."""
         kind = "DoNotSchedule" if hard else "ScheduleAnyway"
         constraints = task.template.spec.topology_spread_constraints
         if constraints:
@@ -83,7 +83,7 @@ class SpreadConstraints:
         return tuple(self._spread(c, selector, task) for c in wanted) if selector else ()
 
     def needs_all_labels(self, task: Task) -> bool:
-        """Whether a node that lacks the label of one constraint is out of them all."""
+        """Whether a node that lacks the label of one constraint is ignored by all of them."""
         return bool(task.template.spec.topology_spread_constraints) or not self.system
 
     def _spread(self, constraint: TopologySpreadConstraint, selector: Selector, task: Task) -> Spread:
@@ -101,7 +101,7 @@ class SpreadConstraints:
     # -- the selector of the defaults
 
     def _selector(self, task: Task) -> Selector:
-        """What services and the pod's controller select; empty if there is none."""
+        """The selector of the pod's Services and of its controller; empty if there are none."""
         cluster = self.cluster
         if not self.defaults or not (task.controller or cluster.of("Service")):
             return ()
@@ -119,7 +119,7 @@ class SpreadConstraints:
 
     @cached_property
     def _services(self) -> LabelIndex[str]:
-        """Services by the pods they select; one without a selector selects none."""
+        """The Services by the pods that they select. A Service without a selector selects none."""
         register: LabelIndex[str] = LabelIndex()
         for name, service in self.cluster.of("Service").items():
             if service.spec.selector:
@@ -146,12 +146,12 @@ SKEWED = Reason("node(s) didn't match pod topology spread constraints")
 
 
 class _Domains(Struct, frozen=True):
-    """A constraint, and which domain each row counts in."""
+    """A constraint, and the domain in which each row counts."""
 
     spread: Spread
     namespace: str
-    codes: Codes  #: by the label alone
-    counted: Codes  #: the same, ABSENT for rows whose pods do not count
+    codes: Codes  #: the domain of each row by its label
+    counted: Codes  #: the same domains, but ABSENT for rows whose pods do not count
     number: int
 
 
@@ -162,7 +162,7 @@ def _domains(spread: Spread, task: Task, table: Nodes, among: Mask) -> _Domains:
 
 
 def _included(constraint: TopologySpreadConstraint, task: Task, table: Nodes) -> Mask:
-    """Rows that the constraint's policies take into account."""
+    """The rows that the constraint's node inclusion policies admit."""
     mask = table.alive.copy()
     if constraint.node_affinity_policy != "Ignore":
         mask &= required_matches(task.template.spec, table)
@@ -174,7 +174,7 @@ def _included(constraint: TopologySpreadConstraint, task: Task, table: Nodes) ->
 
 
 def _labelled(spreads: Sequence[Spread], table: Nodes) -> Mask:
-    """Rows with the labels of all constraints."""
+    """The rows that have the labels of all constraints."""
     mask = table.alive.copy()
     for spread in spreads:
         mask &= table.codes(spread.key)[0] != ABSENT
@@ -206,12 +206,12 @@ class PodTopologySpreadFilter(Filter):
         for domains in state:
             lacking = domains.codes == ABSENT
             too_many = ~lacking & (self._skew(domains) > domains.spread.constraint.max_skew)
-            skewed |= too_many & ~missing  # the first constraint that fails has the word
+            skewed |= too_many & ~missing  # the first constraint that fails gives the reason
             missing |= lacking & ~skewed
         return [Refused(nodes.of(missing), MISSING), Refused(nodes.of(skewed), SKEWED)]  # type: ignore[arg-type]
 
     def _skew(self, domains: _Domains) -> Scores:
-        """Per row, how far its domain would be above the least one with the pod."""
+        """For each row, by how many pods its domain would exceed the smallest domain if the pod were placed there."""
         counted, number, spread = domains.counted, domains.number, domains.spread
         there = np.bincount(counted + 1, minlength=number + 1)[1:] > 0
         sums = self._sums(domains)
@@ -220,12 +220,12 @@ class PodTopologySpreadFilter(Filter):
         return shown_per_node(sums, domains.codes) + spread.counts_itself - least
 
     def _sums(self, domains: _Domains) -> Scores:
-        """Pods per domain, and what a trial makes of them; by an empty selector only the latter."""
+        """The pods per domain, with what a dry run adds and removes. With an empty selector only the pods of the dry run count."""
         cluster, spread, counted = self.constraints.cluster, domains.spread, domains.counted
         imagined = cluster.index(Imagined)
         if spread.group is None:
             return imagined.counts(domains.namespace).per_domain(counted, domains.number)
-        sums = np.append(_sums(cluster.index(ExistingPods), spread, counted, domains.number), 0.0)  # the last of rows that do not count
+        sums = np.append(_sums(cluster.index(ExistingPods), spread, counted, domains.number), 0.0)  # the last: rows that do not count
         for row, sign in imagined.leaving(spread.group):
             sums[counted[row]] += sign
         return sums[:-1]
@@ -236,7 +236,7 @@ def _sums(groups: ExistingPods, spread: Spread, codes: Codes, number: int) -> Sc
 
 
 class PodTopologySpreadScorer(Scorer):
-    """Among the candidates; one that lacks a needed label (NaN until normalized) gets nothing."""
+    """Scores the candidate nodes. A node that lacks a needed label scores 0 (it is NaN until scores are normalized)."""
 
     name = "PodTopologySpread"
     reach = Reach.CLUSTER
@@ -349,7 +349,7 @@ def _constraints(args: SpreadArgs, cluster: Cluster) -> SpreadConstraints:
 
 
 def _constraint(text: Any) -> TopologySpreadConstraint:
-    """A default one. Its selector is not its own, so that kube-scheduler passes its matchLabelKeys over."""
+    """A default constraint. Its selector comes from other objects, so kube-scheduler ignores its matchLabelKeys."""
     return TopologySpreadConstraint(
         max_skew=text.max_skew,
         topology_key=text.topology_key,
@@ -365,7 +365,7 @@ def _same_namespace(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 
 def _has_defaults(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether the constraints that refused the pod are the profile's, whose selectors are taken from other objects."""
+    """Whether the pod was refused by the profile's default constraints, whose selectors come from other objects."""
     return not task.template.spec.topology_spread_constraints
 
 

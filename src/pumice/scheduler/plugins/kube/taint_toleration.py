@@ -58,7 +58,7 @@ class TaintFilter(Filter):
 
 
 class TaintScorer(Scorer):
-    """Fewer untolerated PreferNoSchedule taints are better."""
+    """Prefers nodes with fewer PreferNoSchedule taints that the pod does not tolerate."""
 
     name = "TaintToleration"
     reach = Reach.STATIC

@@ -1,7 +1,7 @@
-"""VolumeBinding: a pod's volumes must be usable on its node. Those it has already, and those that its waiting claims are to get there.
+"""VolumeBinding: a pod's volumes must be usable on its node, both the bound ones and those that its waiting claims would get there.
 
-The two halves are filters of their own, since only the second depends on what other pods get. What a placed pod is to get is
-decided by `indexes.assumed`, when it is placed.
+There are two filters, since only waiting claims depend on what other pods get. Which volumes a placed pod gets is decided when it is
+placed, by `indexes.assumed`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     waits_for_pod,
 )
 
-# Whether the storage behind a node has room for a volume that is yet to be made, as far as its driver publishes that.
+# Whether the storage behind a node has room for a volume that is yet to be provisioned, as far as its driver publishes that.
 #
-# A driver that says it does (CSIDriver, `storageCapacity`) describes its storage in CSIStorageCapacity objects: of which class, for which
-# nodes, how much is free, how large one volume may be. No object for a node means no room there. Nothing is counted down here: what a
-# driver has given away shows when it publishes anew.
+# A driver that publishes it (CSIDriver, `storageCapacity`) describes its storage in CSIStorageCapacity objects: the class, the nodes, how
+# much is free, how large one volume may be. No object for a node means no room there. Nothing is subtracted here: what a driver has
+# provisioned shows when it publishes again.
 
 
 def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
-    """Rows whose storage has room for a claim's volume, or of whose storage nothing is known."""
+    """The rows whose storage has room for a claim's volume, or whose storage publishes no capacity."""
     storage, size, table = class_of(cluster, claim), size_of(claim), cluster.nodes
     driver: CSIDriver | None = cluster.of("CSIDriver").get(storage.provisioner) if storage is not None else None
     if storage is None or driver is None or not driver.spec.storage_capacity or not size:
@@ -62,7 +62,7 @@ def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
 
 
 def _largest(published: CSIStorageCapacity) -> int:
-    """Bytes of the largest volume that can be made; -1 if nothing is said."""
+    """The size in bytes of the largest volume that can be provisioned; -1 if it is not published."""
     limit = published.maximum_volume_size or published.capacity
     return limit.whole if limit is not None else -1
 
@@ -88,7 +88,7 @@ def _unusable(cluster: Cluster, task: Task, use: ClaimUse, claim: PersistentVolu
 
 
 class BoundVolumes(Filter):
-    """The claims as they are: in the way of any node, or bound to a volume that not all nodes can reach."""
+    """Claims that make the pod unschedulable on every node, and claims that are bound to volumes which not all nodes can reach."""
 
     name = "VolumeBinding"
     reach = Reach.STATIC
@@ -113,7 +113,7 @@ class BoundVolumes(Filter):
     def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:
         table = nodes.table
         gone, conflict = np.zeros(len(table), bool), np.zeros(len(table), bool)
-        for claim in claims:  # the first that is in the way has the word
+        for claim in claims:  # the first claim that refuses a node gives the reason
             volume = volume_of(self.cluster, claim)
             if volume is None:
                 gone |= ~conflict
@@ -124,7 +124,8 @@ class BoundVolumes(Filter):
 
 
 class WaitingVolumes(Filter):
-    """Claims that wait for their pod's node: a free volume that suits must be reachable there, or one be made there."""
+    """Claims that are bound once their pod has a node: a free volume that matches must be reachable there, or one must be provisioned
+    there."""
 
     name = "VolumeBinding"
     reach = Reach.CLUSTER
@@ -157,7 +158,7 @@ class WaitingVolumes(Filter):
         return [Refused(nodes.of(nothing), NOTHING_TO_BIND), Refused(nodes.of(full), NO_SPACE)]  # type: ignore[arg-type]
 
     def _to_be_made(self, task: Task, assumed: AssumedVolumes) -> list[tuple[PersistentVolumeClaim, Mask]]:
-        """Claims whose volume must be made, and on which rows, in the order in which they are looked at."""
+        """The claims whose volume must be provisioned, and on which rows, in the order in which they are checked."""
         everywhere = np.ones(len(self.cluster.nodes), bool)
         made, unmatched = [], []
         earlier: list[Ids] = []
@@ -171,7 +172,7 @@ class WaitingVolumes(Filter):
         return made + unmatched
 
     def _reaches(self, decided: Assumed) -> Mask:
-        """Rows that can use what another pod's placing decided."""
+        """The rows that can use the volume which was decided when another pod was placed."""
         table = self.cluster.nodes
         volume = self.cluster.of("PersistentVolume").get(decided.volume)
         if volume is not None:
@@ -186,11 +187,10 @@ class WaitingVolumes(Filter):
 
 
 def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether the other pod may give back a volume that nobody had bound yet."""
+    """Whether the other pod may give back a volume that was assumed and not yet bound."""
     return event.pod is None or has_claims(event.pod.template)
 
 
-#: A volume not yet bound is free again when its node is gone.
 class VolumeBindingArgs(Args, frozen=True):
     bind_timeout_seconds: int = 600
     shape: list[ShapePoint] | None = None
@@ -203,6 +203,7 @@ class VolumeBindingArgs(Args, frozen=True):
             problems.forbidden((*path, "shape"), "unexpected field `shape`, feature gate StorageCapacityScoring is off")
 
 
+#: A volume that was assumed and not yet bound is free again when its node is gone.
 PLUGIN = KubePlugin(
     "VolumeBinding",
     "preFilter filter preScore score reserve preBind",

@@ -1,7 +1,7 @@
-"""Which volumes a waiting claim could get, and on which rows; or where one could be made for it.
+"""Which volumes a waiting claim could get, and on which rows; or on which rows one could be provisioned for it.
 
-A claim gets the smallest volume that suits it and that nobody has taken. Of a pod with several such claims the one that asks for the
-least chooses first. All rows choose at once.
+A claim gets the smallest matching volume that is not taken. Of a pod's waiting claims the one with the smallest request chooses first. The
+choice is made for all rows at once.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
-# What a pod's volume claims are and how they stand: bound, to be bound when the pod gets its node, or in the way of any node.
+# A pod's volume claims and their states: bound, waiting for the pod's node, or unusable on every node.
 
 
 class ClaimUse(Struct, frozen=True):
-    """A claim as a pod names it."""
+    """A claim that a pod uses."""
 
     key: str  #: "namespace/name"
     name: str
-    made_for_pod: bool = False  #: of a generic ephemeral volume
+    made_for_pod: bool = False  #: the claim belongs to a generic ephemeral volume
 
 
 def has_claims(template: Template) -> bool:
@@ -40,7 +40,7 @@ def has_claims(template: Template) -> bool:
 
 
 def uses(task: Task) -> list[ClaimUse]:
-    """The claims of a pod, in the order of its volumes."""
+    """The claims that a pod uses, in the order of its volumes."""
     found = []
     for volume in task.template.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -53,7 +53,7 @@ def uses(task: Task) -> list[ClaimUse]:
 
 
 def pod_key(task: Task) -> Hashable:
-    """Pods with claims of their own are not alike, though their templates are."""
+    """The pod's name if claims are made for it, else None: such pods differ though their templates are equal."""
     return task.name if any(volume.ephemeral is not None for volume in task.template.spec.volumes or ()) else None
 
 
@@ -68,7 +68,7 @@ def volume_of(cluster: Cluster, claim: PersistentVolumeClaim) -> PersistentVolum
 
 
 def named_uses(task: Task) -> list[ClaimUse]:
-    """Those that the pod names, without those made for it."""
+    """The claims that the pod names, without the claims that are made for it."""
     return [use for use in uses(task) if not use.made_for_pod]
 
 
@@ -77,7 +77,7 @@ def selected_node(claim: PersistentVolumeClaim) -> str | None:
 
 
 def class_name(claim: PersistentVolumeClaim) -> str:
-    """The old annotation has the word where it is there, even if it is empty."""
+    """The name of the claim's StorageClass. The old annotation wins if it is there, even if it is empty."""
     named = claim.spec.storage_class_name
     return (claim.metadata.annotations or {}).get(OLD_STORAGE_CLASS, "" if named is UNSET or named is None else named)
 
@@ -92,7 +92,7 @@ def is_bound(claim: PersistentVolumeClaim) -> bool:
 
 
 def waits_for_pod(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
-    """Whether it is bound only once a pod that uses it has its node."""
+    """Whether the claim is bound only when a pod that uses it has a node (WaitForFirstConsumer)."""
     found = class_of(cluster, claim)
     return not claim.spec.volume_name and found is not None and found.volume_binding_mode == "WaitForFirstConsumer"
 
@@ -110,7 +110,7 @@ Ids = NDArray[np.intp]
 
 
 def reachable(volume: PersistentVolume, table: Nodes) -> Mask:
-    """Rows that a volume's node affinity admits. It goes by labels alone."""
+    """The rows that a volume's node affinity admits. Only labels count, not fields."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return table.alive
@@ -131,13 +131,14 @@ def capacity_of(volume: PersistentVolume) -> int:
 
 
 class Matching(Struct, frozen=True):
-    """Pairs of a volume and a row that can reach it, from the smallest volume. Volumes are numbered as the cluster lists them."""
+    """Pairs of a volume and a row that can reach it, the smallest volume first. A volume's number is its position in the cluster's list."""
 
     volumes: Ids
     rows: Rows
 
     def choice(self, taken: Mask, earlier: Sequence[Ids], rows: int) -> Ids:
-        """Per row the volume chosen, NONE for none; not one that is taken, or that an earlier claim chose on that row."""
+        """For each row the number of the chosen volume, or NONE. Volumes that are taken, or that an earlier claim chose on that row, are
+        excluded."""
         free = ~taken[self.volumes]
         for chosen in earlier:
             free &= chosen[self.rows] != self.volumes
@@ -148,7 +149,7 @@ class Matching(Struct, frozen=True):
 
 
 def signature(claim: PersistentVolumeClaim) -> Hashable:
-    """What of a claim decides which volumes suit it, unless one is reserved for it."""
+    """The fields of a claim that decide which volumes match it, unless a volume is reserved for it."""
     selector = claim.spec.selector.requirements if claim.spec.selector else ()
     spec = claim.spec
     modes = tuple(spec.access_modes or ()), spec.volume_mode, spec.volume_attributes_class_name
@@ -156,19 +157,19 @@ def signature(claim: PersistentVolumeClaim) -> Hashable:
 
 
 def matching(cluster: Cluster, claim: PersistentVolumeClaim) -> Matching:
-    """The volumes that suit."""
+    """The volumes that match the claim, with the rows that reach them."""
     volumes = enumerate(cluster.of("PersistentVolume").values())
     suitable = [(number, volume) for number, volume in volumes if _suits(claim, volume)]
     return _pairs(sorted(suitable, key=lambda pair: capacity_of(pair[1])), cluster.nodes)
 
 
 def reserved(cluster: Cluster, number: int, volume: PersistentVolume) -> Matching:
-    """A volume that is reserved for the claim is the only one that it can get."""
+    """The pairs of a volume that is reserved for the claim: it is the only one that the claim can get."""
     return _pairs([(number, volume)], cluster.nodes)
 
 
 def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume that names such a claim means this one, and not an earlier one of the same name, and would do."""
+    """Whether a volume that names this claim is reserved for it, not for an earlier claim of the same name, and can be used for it."""
     reference = volume.spec.claim_ref
     means = reference is not None and (not reference.uid or reference.uid == claim.metadata.identity)
     return means and class_of_volume(volume) == class_name(claim) and _would_do(claim, volume)
@@ -198,7 +199,7 @@ def _suits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 
 def _would_do(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether it is large enough, of the right mode and attributes, and not going."""
+    """Whether the volume is large enough, has the claim's volume mode and attributes class, and is not being deleted."""
     offered, asked = volume.spec, claim.spec
     same_mode = (offered.volume_mode or "Filesystem") == (asked.volume_mode or "Filesystem")
     same_attributes = (offered.volume_attributes_class_name or "") == (asked.volume_attributes_class_name or "")
@@ -206,7 +207,7 @@ def _would_do(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 
 def provisionable(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
-    """Rows where a volume could be made for the claim."""
+    """The rows where a volume could be provisioned for the claim."""
     storage = class_of(cluster, claim)
     table = cluster.nodes
     if storage is None or storage.provisioner in ("", NO_PROVISIONER):

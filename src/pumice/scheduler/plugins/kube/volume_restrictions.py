@@ -26,7 +26,7 @@ IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWrite
 
 class _Wanted(Struct, frozen=True):
     disks: list[ExclusiveDisk]
-    exclusive: list[str]  #: claims
+    exclusive: list[str]  #: keys of claims with the access mode ReadWriteOncePod
 
 
 class VolumeRestrictions(Filter):
@@ -51,7 +51,7 @@ class VolumeRestrictions(Filter):
         return _Wanted(disks, exclusive) if disks or exclusive else None
 
     def is_silent(self, wanted: Any) -> bool:
-        """Without disks, and while nobody uses its exclusive claims."""
+        """Whether the filter refuses no node: the pod mounts no such disk, and no other pod uses its exclusive claims."""
         known = self.cluster.index(VolumeUses)
         return not wanted.disks and not any(key in known.claims for key in wanted.exclusive)
 
@@ -64,18 +64,18 @@ class VolumeRestrictions(Filter):
         return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(in_use), IN_USE)]  # type: ignore[arg-type]
 
 
-# Which disks standing pods mount, per row, and how many of them use each claim.
+# Which disks the pods on nodes mount, per row, and how many pods use each claim.
 
 
 class ExclusiveDisk(NamedTuple):
-    """A disk that not all may mount together. `shareable`: those that only read may."""
+    """A disk that several pods may not mount together, unless it is `shareable`: all of them mount it read-only."""
 
     identity: tuple[str, ...]
     shareable: bool
 
 
 def disks_of(volume: Volume) -> Iterable[ExclusiveDisk]:
-    """The disks behind a volume; one that is reached by several servers is a disk for each."""
+    """The disks behind a volume. A disk that is reached through several servers counts once for each server."""
     if (disk := volume.gce_persistent_disk) is not None:
         yield ExclusiveDisk(("gce", disk.pd_name or ""), bool(disk.read_only))
     if (disk := volume.aws_elastic_block_store) is not None:
@@ -113,14 +113,14 @@ class VolumeUses(Index):
         return self._disks == recount._disks and self.claims == recount.claims
 
     def in_the_way(self, disk: ExclusiveDisk, rows: int) -> Mask:
-        """Rows where the disk is mounted in a manner that excludes it."""
+        """The rows where a pod has mounted the disk in a way that excludes this mount."""
         mask = self._disks.get(disk._replace(shareable=False), PodCounts()).present(rows)
         if not disk.shareable:
             mask |= self._disks.get(disk._replace(shareable=True), PodCounts()).present(rows)
         return mask
 
 
-#: What a pod had to itself on a node (an exclusive claim) is free again when the node is gone.
+#: An exclusive claim that a pod used on a node is free again when the node is gone.
 PLUGIN = KubePlugin(
     "VolumeRestrictions",
     "preFilter filter",

@@ -33,7 +33,7 @@ REFUSAL = Reason("node(s) had no available volume zone", final=True)
 CURRENT = {
     OLD_ZONE_LABEL: ZONE_LABEL,
     OLD_REGION_LABEL: REGION_LABEL,
-}  #: old keys to those that took their place
+}  #: from each old label key to the key that replaced it
 ZONE_KEYS = (*CURRENT, *CURRENT.values())
 
 
@@ -85,7 +85,8 @@ class VolumeZone(Filter):
 
 
 def _zones(volume: PersistentVolume) -> list[Requirement]:
-    """What the volume's labels ask of a node's. A value may be several, joined by "__"; one that names an empty zone counts as none."""
+    """The requirements that a volume's labels make of a node's labels. A value may be several zones, joined by "__"; a value with an empty
+    zone is ignored."""
     labels = volume.metadata.labels or {}
     named = {key: tuple(labels[key].split("__")) for key in ZONE_KEYS if key in labels}
     return [Requirement(key, "In", zones) for key, zones in named.items() if all(zone.strip() for zone in zones)]

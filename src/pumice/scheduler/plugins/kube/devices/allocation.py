@@ -1,8 +1,8 @@
-"""Which devices of a row satisfy what a pod's claims ask for, all together.
+"""Which devices of a row satisfy all requests of a pod's claims together.
 
-One claim after the other, one request after the other, one device after the other in the order of the pools: each device that may be had
-is taken, and given back if the rest cannot be had with it. The first solution is the one. Selectors are asked only of devices that the
-search comes to. A device that differs from one that led nowhere in nothing but its name is passed over. After too many steps it gives up.
+A depth-first search over claims, requests and devices, in the order of the pools: each device that fits is taken, and given back if the
+rest cannot be satisfied with it. The first solution wins. Selectors are evaluated only for devices that the search reaches. A device that
+differs only in its name from one that failed is skipped. After too many steps the search gives up.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pumice.api.devices import DeviceConstraint
 from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, DeviceUse, InUse, Offered
 from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, ClaimedDevices, Failed, RequestedDevices, consumption, prevented
 
-# Constraints of a claim over the devices that its requests get: one value of an attribute in common, or none twice.
+# Constraints of a claim on the devices that its requests get: all have the same value of an attribute, or all have different values.
 
 
 class Constraint:
-    """While devices are tried: those that were added and not taken back."""
+    """A constraint during the search, with the values of the devices that were added and not taken back."""
 
     def __init__(self, claim: str, constraint: DeviceConstraint) -> None:
         self._claim = claim
@@ -28,7 +28,7 @@ class Constraint:
         self._values: list[Any] = []
 
     def add(self, asked: RequestedDevices, offered: Offered) -> bool:
-        """Whether the device obeys; only then it is added."""
+        """Whether the device satisfies the constraint; if so, it is added."""
         if not self._concerns(asked):
             return True
         value = offered.attribute(self._attribute)
@@ -41,7 +41,7 @@ class Constraint:
         return True
 
     def take_back(self, asked: RequestedDevices) -> None:
-        """The device that was added last for a request."""
+        """Remove the device that was added last for a request."""
         if self._concerns(asked):
             self._values.pop()
 
@@ -54,13 +54,13 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-MOST_RESULTS = 32  #: devices that one claim may hold
-MOST_TOGETHER = 192  #: devices for one pod: the search nests as deep
+MOST_RESULTS = 32  #: the most devices that one claim may get
+MOST_TOGETHER = 192  #: the most devices for one pod, which is the depth of the search
 STEPS = 10_000
 
 
 class Pick(NamedTuple):
-    """A device given to a request. `amounts`: what is taken of one that several share."""
+    """A device that a request gets. `amounts`: what the request takes of a shared device; None for an exclusive one."""
 
     asked: RequestedDevices
     offered: Offered
@@ -88,11 +88,12 @@ class GivenUp(Exception):
 
 
 class Faulty(Exception):
-    """What is wanted is not there, and some pool is not as it should be: it might be in that."""
+    """There are not enough devices, and some pool is invalid: the missing devices might be in that pool."""
 
 
 def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools) -> list[Pick] | None:
-    """A device for each request on the node; None if it cannot be. Raises Failed where a claim cannot be judged; GivenUp, Faulty."""
+    """The devices of the node for all requests; None if there are not enough. Raises Failed if a claim cannot be evaluated; GivenUp,
+    Faulty."""
     reached = pools.reached_from(row)
     search = _Search(wanted, row, in_use, pools, reached)
     if search.request(0):
@@ -103,7 +104,7 @@ def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools
 
 
 def picked(picks: Sequence[Pick]) -> list[DeviceUse]:
-    """What of the devices the picks use up."""
+    """The uses of devices by these picks, without administrative access."""
     return [DeviceUse(pick.device, pick.amounts) for pick in picks if not pick.watches]
 
 
@@ -117,17 +118,17 @@ class _Search:
         self._reached = reached
         self._offered = pools.offered_to(row)
         self._constraints = [Constraint(claim, constraint) for claim, constraint in wanted.constraints]  #: of all claims
-        self._held: dict[DeviceKey, list[str]] = {}  #: claims that are getting a device that nobody else may have now
-        self._shared = InUse()  #: what is being taken of shared devices
-        self._counted: dict[tuple[str, str, str], int] = {}  #: by pool, set and counter, what devices that are being taken consume
-        self._left: dict[str, dict[tuple[str, str], int]] = {}  #: by pool, what devices in use leave of its counters
+        self._held: dict[DeviceKey, list[str]] = {}  #: the claims that take each exclusive device in this search
+        self._shared = InUse()  #: what this search takes of shared devices
+        self._counted: dict[tuple[str, str, str], int] = {}  #: by pool, counter set and counter: what the taken devices consume
+        self._left: dict[str, dict[tuple[str, str], int]] = {}  #: by pool: what the devices in use leave of its counters
         self._everything = self._all_devices()
         self._steps = STEPS
 
     # -- before the search
 
     def _all_devices(self) -> dict[tuple[str, str], list[tuple[DevicePool, Offered]]]:
-        """What "all" means to the requests that want all. Raises Failed, GivenUp."""
+        """The devices of each request with allocationMode All. Raises Failed, GivenUp."""
         found: dict[tuple[str, str], list[tuple[DevicePool, Offered]]] = {}
         least: dict[str, int] = {}
         for ways in self._requests:
@@ -158,13 +159,14 @@ class _Search:
     # -- the search
 
     def request(self, number: int) -> bool:
-        """Whether the requests from this one on can be satisfied."""
+        """Whether all requests from this number on can be satisfied."""
         if number == len(self._requests):
             return True
         return any(self._devices(number, asked, 0, 0) for asked in self._requests[number])
 
     def _devices(self, number: int, asked: RequestedDevices, done: int, start: int) -> bool:
-        """The same, of this request the devices but those that are done. `start`: where to go on looking."""
+        """Whether the rest of this request, after `done` devices, and all later requests can be satisfied. `start`: the first position to
+        look at."""
         self._steps -= 1
         if self._steps < 0:
             raise GivenUp
@@ -188,7 +190,7 @@ class _Search:
             pool, offered = self._offered[position]
             if offered.twin in futile or not self._may_have(asked, offered):
                 continue
-            again = offered.shared and not asked.watches  # the next device of the request may be this one
+            again = offered.shared and not asked.watches  # the request may take this device again
             if self._with(number, asked, (pool, offered), done, position if again else position + 1):
                 return True
             if not offered.shared and not asked.watches:
@@ -196,8 +198,8 @@ class _Search:
         return False
 
     def _are_left(self, asked: RequestedDevices, start: int, needed: int) -> bool:
-        """Whether enough devices that suit come after a position, looking no further than the search itself would. One that is shared
-        may do for all."""
+        """Whether enough suitable devices come after a position. It looks no further than the search itself would. One shared device may
+        serve the whole request."""
         for _, offered in self._offered[start:]:
             if self._may_have(asked, offered):
                 needed -= needed if offered.shared and not asked.watches else 1
@@ -228,7 +230,7 @@ class _Search:
         return asked.claim not in holders if asked.watches else not holders and offered.key not in self._in_use.alone
 
     def _amounts(self, asked: RequestedDevices, offered: Offered) -> Amounts | None:
-        """What the request takes of its capacities; None if there is not so much."""
+        """What the request takes of the device's capacities; None if not enough is left."""
         amounts = consumption(asked.capacity, offered.device)
         if amounts is None or not offered.shared:
             return amounts
@@ -279,7 +281,7 @@ class _Search:
     # -- counters
 
     def _counts(self, offered: Offered) -> bool:
-        """Whether taking the device consumes counters: of a shared one only the first share does."""
+        """Whether taking the device consumes counters. Of a shared device only the first share does."""
         return not (offered.shared and (offered.key in self._in_use or offered.key in self._shared))
 
     def _has_counters(self, pool: DevicePool, offered: Offered) -> bool:

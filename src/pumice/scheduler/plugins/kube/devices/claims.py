@@ -1,8 +1,8 @@
-"""A pod's device claims as they stand: usable or not, allocated already, or to be allocated with its node.
+"""A pod's device claims and their states: unusable, allocated, or to be allocated when the pod gets its node.
 
-What it asks for on a node that does not have it itself, but in devices whose class serves it, becomes a claim as well. A class serves the
-resource that it names, and one that is named after it. Such a claim is of the scheduler's making, one for each pod; it is written when the
-pod is bound.
+Extended resources that a node does not have itself, but has as devices of a class that serves them, become a claim as well. A class serves
+the resource that it names, and the resource that is named after the class. The scheduler makes such a claim, one for each pod, and writes
+it when the pod is bound.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.pools import Offered
 
 AFTER_CLASS = "deviceclass.resource.kubernetes.io/"
-SPECIAL = "<extended-resources>"  #: no name that a claim could have
+SPECIAL = "<extended-resources>"  #: not a valid name of a claim
 
 
 class Mapped(Struct, frozen=True):
-    """Which request of the claim serves a resource of a container."""
+    """The request of the claim that serves a resource of a container."""
 
     container: str
     resource: str
@@ -39,7 +39,7 @@ class Served(Struct, frozen=True):
 
 
 def classes_by_resource(cluster: Cluster) -> dict[str, str]:
-    """Resource to the class that serves it: of several the youngest, of equally old ones the first by name."""
+    """From extended resource to the class that serves it: of several classes the youngest, of equally old ones the first by name."""
     found: dict[str, str] = {}
     by_name = sorted(cluster.of("DeviceClass").items(), reverse=True)
     for name, made in sorted(by_name, key=lambda pair: pair[1].metadata.created):
@@ -50,7 +50,7 @@ def classes_by_resource(cluster: Cluster) -> dict[str, str]:
 
 
 def claim_for(namespace: str, spec: PodSpec, classes: Mapping[str, str]) -> Served:
-    """The claim of a pod's containers on these resources: `classes` by resource."""
+    """The claim for the resources of a pod's containers. `classes` has the device class of each resource."""
     requests: list[DeviceRequest] = []
     mappings: list[Mapped] = []
     for resource in sorted(classes):
@@ -62,7 +62,7 @@ def claim_for(namespace: str, spec: PodSpec, classes: Mapping[str, str]) -> Serv
 
 
 def _requests(spec: PodSpec, resource: str, device_class: str) -> tuple[list[DeviceRequest], list[Mapped]]:
-    """One for each container that runs on; what initialises before them uses theirs, and one for what that leaves."""
+    """One request for each app container and sidecar. Init containers use those requests; one more serves what they need beyond them."""
     containers = [*(spec.init_containers or ()), *(spec.containers or ())]
     first_app = len(spec.init_containers or ())
     lasting: dict[int, tuple[str, int]] = {}
@@ -109,7 +109,7 @@ def _count(container: Container, resource: str) -> int:
 
 
 def _name(number: int, container: Container, resource: str) -> str:
-    """By the container's place, and the resource's among all that it asks for."""
+    """The name of a request: by the container's position, and the resource's position among those that the container requests."""
     requests = (container.resources.requests if container.resources else None) or {}
     return f"container-{number}-request-{sorted(requests).index(resource)}"
 
@@ -119,18 +119,18 @@ IN_USE = Reason("resourceclaim in use", final=True)
 
 
 class ClaimsOfPod(Struct, frozen=True):
-    """Claims by "namespace/name"."""
+    """A pod's claims by "namespace/name"."""
 
     allocated: dict[str, ResourceClaim]
     waiting: dict[str, ResourceClaim]
-    shareable: frozenset[str]  #: those of `waiting` that other pods may name, too
+    shareable: frozenset[str]  #: the waiting claims that other pods may use, too
 
 
 NONE = ClaimsOfPod({}, {}, frozenset())
 
 
 def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
-    """The claims of a pod; a reason if one of them is in the way of any node."""
+    """The claims of a pod, or a reason if one of them makes the pod unschedulable on every node."""
     if not task.claims:
         return NONE
     found = ClaimsOfPod({}, {}, shareable_claims(task))
@@ -149,18 +149,18 @@ def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
 
 
 def shareable_claims(task: Task) -> frozenset[str]:
-    """Claims that the pod names, rather than has made for it."""
+    """The claims that the pod names, without the claims that are made for it."""
     named = {ref.name for ref in task.template.spec.resource_claims or () if ref.resource_claim_name}
     return frozenset(f"{task.namespace}/{name}" for name_in_pod, name in task.claims if name_in_pod in named)
 
 
 def special_key(task: Task) -> str:
-    """Of the claim that serves the pod's extended resources, which has no name before it is written."""
+    """The key of the claim that serves the pod's extended resources, which has no name before it is written."""
     return f"{SPECIAL}/{task.uid}"
 
 
 def written_specials(claims: Mapping[str, ResourceClaim]) -> dict[str, str]:
-    """Such claims that are allocated: by `special_key`, their keys."""
+    """The allocated claims for extended resources: from `special_key` to the claim's key."""
     allocated = [(key, claim.metadata) for key, claim in claims.items() if claim.status.allocation is not None]
     made = [(key, meta) for key, meta in allocated if (meta.annotations or {}).get(EXTENDED_CLAIM) == "true"]
     return {f"{SPECIAL}/{meta.controller.uid}": key for key, meta in made if meta.controller is not None}
@@ -178,11 +178,11 @@ def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason
     return None
 
 
-# Where pods can use the devices that a claim got: on one node, on those that reach all of the devices, or everywhere.
+# Where pods can use the devices of a claim: on one node, on the nodes that reach all of the devices, or everywhere.
 
 
 def reach(picks: Sequence[Pick], node: str) -> NodeSelector | None:
-    """The nodes from which the devices can be used. None for everywhere. `node`: where the pod went for which they were chosen."""
+    """The selector of the nodes that can use the devices; None for all nodes. `node` is the node of the pod for which they were chosen."""
     expressions: list[LabelSelectorRequirement] = []
     fields: list[LabelSelectorRequirement] = []
     for pick in picks:
@@ -198,6 +198,6 @@ def reach(picks: Sequence[Pick], node: str) -> NodeSelector | None:
 
 
 def _told(offered: Offered) -> tuple[str | None, NodeSelector | None]:
-    """By the device itself, or by its slice for all of its devices."""
+    """The node name and node selector of a device: its own, or its slice's for all of the slice's devices."""
     told = offered.device if offered.piece.spec.per_device_node_selection else offered.piece.spec
     return told.node_name, told.node_selector

@@ -1,7 +1,7 @@
-"""What device selectors may look at: `device.driver`, `device.attributes["domain"].name`, `device.capacity["domain"].name` and whether
-several may have the device. All of the scheduler's use of CEL is here.
+"""What device selectors may read: `device.driver`, `device.attributes["domain"].name`, `device.capacity["domain"].name` and whether several
+claims may share the device. All of the scheduler's use of CEL is here.
 
-Asking for an attribute that the device does not have is an error; a domain that nobody uses is merely empty.
+To read an attribute that the device does not have is an error; a domain without attributes is empty.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
 
 Facts = Mapping[str, Any]
-EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance
+EACH_DEVICE = 200  #: the cost that each device adds to the allowance of one expression
 _DEVICE = kind("kubernetes.DRADevice")
 _FIELDS = {
     "driver": STRING,
@@ -43,13 +43,13 @@ def admits(chosen: Selector, facts: Facts, purse: Purse) -> bool:
 
 
 def purse_for(devices: int) -> Purse:
-    """What one kind of request may cost with so many devices."""
+    """The cost that one kind of request may have with this number of devices."""
     return Purse(EACH_EXPRESSION + EACH_DEVICE * devices)
 
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Program | str:
-    """The expression as a program, or why it is none."""
+    """The compiled expression, or the text of its compile error."""
     try:
         return selector(expression)
     except CompileError as error:
@@ -62,16 +62,16 @@ def selector(expression: str) -> Program:
 
 
 class AttributeDomains(dict[str, dict[str, Any]]):
-    """Names by domain. A domain that nobody uses is empty, not an error."""
+    """Attribute or capacity names by domain. An unknown domain is empty, not an error."""
 
     def __missing__(self, domain: str) -> dict[str, Any]:
         return {}
 
 
 class DeviceFields(dict[str, Any]):
-    """`device` itself."""
+    """The variable `device`."""
 
-    problem: str = ""  #: why it has no facts
+    problem: str = ""  #: why its fields cannot be read; empty if they can
 
 
 def facts_of(device: Device, driver: str) -> Facts:
@@ -106,7 +106,7 @@ def _attribute(name: str, value: Attribute) -> Any:
 
 
 def by_domain(values: Mapping[str, Any], driver: str) -> AttributeDomains:
-    """A name without a domain is in the driver's."""
+    """The values by domain and name. A name without a domain belongs to the driver's domain."""
     found = AttributeDomains()
     for full, value in values.items():
         domain, slash, name = full.rpartition("/")

@@ -1,7 +1,8 @@
-"""The devices that drivers publish, and which of them a row can reach and which are in use.
+"""The devices that drivers publish: which of them a row can reach, and which are in use.
 
-Of a pool only the newest generation counts, and only when all its slices are there. A slice is a node's own, or says which nodes reach it
-or each of its devices. Pools, and slices of a pool, are looked at in the order of their names; those whose devices need preparing last.
+Of a pool only the newest generation counts, and only when all its slices are there. A slice belongs to a node, or says which nodes reach it
+or each of its devices. Pools, and the slices of a pool, are searched in the order of their names; pools whose devices have binding
+conditions come last.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
     from pumice.scheduler.plugins.kube.devices.facts import Facts
 
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
-Counters = Mapping[tuple[str, str], int]  #: by set and name, in milli-units
+Counters = Mapping[tuple[str, str], int]  #: by counter set and counter, in milli-units
 
 
 class Offered(Struct, frozen=True):
-    """A device as its slice tells of it, with all its taints."""
+    """A device as its slice publishes it, with all its taints."""
 
     key: DeviceKey
     device: Device
     facts: Facts
-    twin: bytes  #: equal for devices that differ in nothing but their names
+    twin: bytes  #: equal for devices that differ only in their names
     piece: ResourceSlice
-    rows: Mask | None  #: those that reach it; None for all that the slice is for
+    rows: Mask | None  #: the rows that reach it; None for all rows of the slice
 
     def attribute(self, name: str) -> Any:
         """The device's attribute of this name. None if it has no such attribute."""
@@ -56,7 +57,7 @@ class Offered(Struct, frozen=True):
 
 
 class DevicePool(Struct, frozen=True):
-    """What of a pool a row can reach. One that is being changed, or is faulty, offers nothing."""
+    """The part of a pool that a row can reach. A pool that is incomplete or invalid offers no devices."""
 
     name: str
     offered: Sequence[Offered] = ()
@@ -68,7 +69,7 @@ class DevicePool(Struct, frozen=True):
 
 class _Piece(Struct, frozen=True):
     slice: ResourceSlice
-    rows: Mask | None  #: None for one that is a node's own
+    rows: Mask | None  #: None for a slice that belongs to a node
     offered: tuple[Offered, ...]
 
     def is_for(self, row: int) -> bool:
@@ -76,7 +77,7 @@ class _Piece(Struct, frozen=True):
 
 
 class DevicePools:
-    """All pools of the cluster as they are when this is made."""
+    """All pools of the cluster, as they are when this object is made."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._table = cluster.nodes
@@ -86,7 +87,7 @@ class DevicePools:
         self._reached: dict[int, list[DevicePool]] = {}  #: by row
         self._offered: dict[int, list[tuple[DevicePool, Offered]]] = {}  #: by row
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
-        self._purses: dict[tuple[str, ...], Purse] = {}  #: what looking at all devices may cost, so that no claim holds up the others
+        self._purses: dict[tuple[str, ...], Purse] = {}  #: what selectors may cost over all devices, so that no claim delays others
         rules = list(cluster.of("DeviceTaintRule").values())
         self._device_count = 0
         for _, published in sorted(cluster.of("ResourceSlice").items()):
@@ -101,7 +102,7 @@ class DevicePools:
 
     @property
     def are_shared(self) -> bool:
-        """Whether what is used on one node may be missing on another."""
+        """Whether devices that one node uses may be missing on another."""
         return bool(self._shared)
 
     def reached_from(self, row: int) -> list[DevicePool]:
@@ -110,13 +111,13 @@ class DevicePools:
         return self._reached[row]
 
     def offered_to(self, row: int) -> list[tuple[DevicePool, Offered]]:
-        """All devices that the row can reach, in the order in which they are looked at."""
+        """All devices that the row can reach, in the order of the search."""
         if row not in self._offered:
             self._offered[row] = [(pool, each) for pool in self.reached_from(row) for each in pool.offered]
         return self._offered[row]
 
     def suits(self, asked: RequestedDevices, offered: Offered, row: int) -> bool:
-        """Whether a device is of the kind that is asked for, and reached by the row. Raises Failed if a selector has no value."""
+        """Whether the request's selectors admit a device and the row reaches it. Raises Failed if a selector has no value."""
         verdict = self._verdicts.get((asked.kind, offered.twin))
         if verdict is None:
             from pumice.scheduler.plugins.kube.devices.facts import admits, purse_for
@@ -135,7 +136,7 @@ class DevicePools:
         return sorted(found, key=lambda pool: any(offered.device.binding_conditions for offered in pool.offered))
 
     def _pool(self, key: tuple[str, str], targeting: list[_Piece]) -> DevicePool | None:
-        """The pool of its newest generation. None for one that is about to be replaced by a generation that has nothing for the row."""
+        """The pool in its newest generation; None if it is being replaced by a generation that has nothing for the row."""
         newest = max(piece.slice.spec.pool.generation for piece in targeting)
         here = sorted((p for p in targeting if p.slice.spec.pool.generation == newest), key=lambda p: p.slice.metadata.name)
         everywhere, wanted = here, here[0].slice.spec.pool.resource_slice_count
@@ -150,7 +151,7 @@ class DevicePools:
 
 
 def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> DevicePool | None:
-    """The pool; None if devices or sets of counters have one name, or a device takes of counters that are not there."""
+    """The pool; None if two devices or counter sets have the same name, or a device consumes counters that do not exist."""
     offered = [each for piece in here for each in piece.offered]
     sets = [one for piece in here for one in piece.slice.spec.shared_counters or ()]
     counters = _counted((one.name, one.counters) for one in sets)
@@ -175,7 +176,7 @@ def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRu
     if spec.node_name:
         return _Piece(published, None, offered)
     if spec.shared_counters:
-        return _Piece(published, table.alive, offered)  # needed to use the pool, wherever
+        return _Piece(published, table.alive, offered)  # the counters are needed wherever the pool is used
     if per_device:
         reached = np.zeros(len(table), bool)
         for each in offered:
@@ -185,7 +186,7 @@ def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRu
 
 
 def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule], rows: Mask | None) -> Offered:
-    from pumice.scheduler.plugins.kube.devices.facts import facts_of  # CEL takes a tenth of a second to import, and most have no devices
+    from pumice.scheduler.plugins.kube.devices.facts import facts_of  # importing CEL takes 0.1 s; most clusters have no devices
 
     driver, pool = published.spec.driver, published.spec.pool.name
     more = taints_by_rules(rules, driver, pool, device.name)
@@ -203,18 +204,18 @@ def _rows(name: str | None, everywhere: bool | None, selector: NodeSelector | No
     return selector_matches(selector, table) if selector is not None else np.zeros(len(table), bool)
 
 
-# What of the devices is in use: those that somebody has alone, and how much is taken of those that several share.
+# Which devices are in use: exclusively, or how much is taken of a shared device.
 
 
 class DeviceUse(NamedTuple):
-    """Of one device by one request. `amounts`: of a shared device what is taken of it; None for one that is had alone."""
+    """The use of one device by one request. `amounts`: what is taken of a shared device; None for exclusive use."""
 
     device: DeviceKey
     amounts: Mapping[str, Quantity] | None = None
 
 
 class InUse:
-    """Counts of devices in use. How often, since two claims may say that they have a device."""
+    """Counts of the uses of devices. They are counts, since two claims may both say that they have a device."""
 
     def __init__(self) -> None:
         self.alone: dict[DeviceKey, int] = {}  #: never 0
@@ -234,7 +235,7 @@ class InUse:
                 del self.taken[device]
 
     def room(self, device: DeviceKey, has: Mapping[str, int], more: Mapping[str, Quantity]) -> bool:
-        """Whether so much more can be taken of a shared device: in milli-units it has so much."""
+        """Whether `more` can be taken of a shared device whose capacities are `has`, in milli-units."""
         taken = self.taken.get(device, {})
         return all(taken.get(name, 0) + amount.milli <= has[name] for name, amount in more.items())
 
@@ -248,7 +249,7 @@ def _count(counts: dict[DeviceKey, int], device: DeviceKey, sign: int) -> None:
 
 
 def uses_of(claim: ResourceClaim) -> list[DeviceUse]:
-    """What the claim's object says that it has. Who only watches uses nothing."""
+    """The uses of devices that the claim's status lists. Administrative access uses nothing."""
     results = claim.status.allocation.devices.results if claim.status.allocation else None
     return [_use(result) for result in results or () if not result.admin_access]
 

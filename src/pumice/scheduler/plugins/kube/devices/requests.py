@@ -1,7 +1,7 @@
-"""What device claims ask for: read from their specs and classes; and taints of devices, which their tolerations are for.
+"""What device claims request, read from their specs and classes; and the taints of devices, with the claims' tolerations.
 
-A request may list alternatives, of which the first that can be had is taken. Selectors are kept as they are stated: what they mean is said
-by `facts.py`, loaded only where there are devices.
+A request may list alternatives, of which the first that can be satisfied is taken. Selectors are kept as text; `facts.py` evaluates them
+and is loaded only where there are devices.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from pumice.api.devices import (
 from pumice.api.quantity import Quantity, quantity
 from pumice.scheduler.engine.rules import Reason
 
-ALL = 0  #: as a count: every device that suits
+ALL = 0  #: as a count: every suitable device
 
 
 class RequestedDevices(Struct, frozen=True):
-    """Some devices of one kind."""
+    """A request, or one of its alternatives, for devices of one kind."""
 
     claim: str  #: "namespace/name"
-    name: str  #: of the request, or "request/alternative"
+    name: str  #: the request's name, or "request/alternative"
     number: int
-    kind: tuple[str, ...]  #: what tells apart which devices suit: whose selectors, and what they say
+    kind: tuple[str, ...]  #: the class and the selectors: what decides which devices are suitable
     selectors: tuple[Selector, ...]  #: of the class and of the request
-    capacity: Mapping[str, Quantity]  #: of each so much
+    capacity: Mapping[str, Quantity]  #: the requested amount of each capacity
     tolerations: tuple[DeviceToleration, ...] = ()
-    watches: bool = False  #: administrative access: to devices in use as well, without using them up
-    alternative: int | None = None  #: which of several it is, from 0
+    watches: bool = False  #: administrative access, also to devices in use, without using them
+    alternative: int | None = None  #: the number of this alternative, from 0; None if the request has no alternatives
 
     @property
     def key(self) -> tuple[str, str]:
@@ -50,12 +50,12 @@ class RequestedDevices(Struct, frozen=True):
 
     @property
     def short(self) -> str:
-        """Its own name, without that of the request of which it is an alternative."""
+        """The name of the alternative, without the name of its request."""
         return self.name.rpartition("/")[2]
 
 
 class ClaimedDevices(Struct, frozen=True):
-    """All that a pod's claims ask for. Per request its alternatives; constraints with the claim that they are of."""
+    """All requests of a pod's claims. Each request is a tuple of its alternatives; each constraint comes with the key of its claim."""
 
     requests: tuple[tuple[RequestedDevices, ...], ...]
     constraints: tuple[tuple[str, DeviceConstraint], ...]
@@ -66,7 +66,7 @@ class ClaimedDevices(Struct, frozen=True):
 
 
 class Unclear(Exception):
-    """A claim that cannot be judged, such as one of a class that is not there."""
+    """A claim that cannot be evaluated, such as one whose device class does not exist."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -74,7 +74,7 @@ class Unclear(Exception):
 
 
 def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -> ClaimedDevices:
-    """What the claims ask for, together. Raises Unclear."""
+    """The requests of all claims together. Raises Unclear."""
     requests, constraints = [], []
     for key, claim in claims.items():
         for request in claim.spec.devices.requests or ():
@@ -114,15 +114,15 @@ def _asked(
     )
 
 
-# How much of its capacities a device gives to a request, as its request policies say.
+# How much of its capacities a device gives to a request, by its request policies.
 #
-# A request that says nothing gets the policy's default, or else all there is. What it says is rounded up to what the policy allows.
+# A request that names no amount gets the policy's default, or else the whole capacity. An amount is rounded up to what the policy allows.
 
 Amounts = dict[str, Quantity]
 
 
 def consumption(asked: Mapping[str, Quantity], device: Device) -> Amounts | None:
-    """What the request takes of each capacity of the device; None if it asks for what the device does not have, or may not give."""
+    """What the request takes of each capacity of the device; None if the device does not have that much, or its policy does not allow it."""
     has = device.capacity or {}
     if not has and not asked:
         return {}
@@ -169,7 +169,7 @@ def _is_within(amount: Quantity, valid: ValidRange) -> bool:
 
 
 class Failed(Exception):
-    """A claim that cannot be judged on a node: the pod's attempt ends with this text."""
+    """A claim that cannot be evaluated on a node: the pod's scheduling attempt ends with this text."""
 
 
 class Selector(Struct, frozen=True):
@@ -182,9 +182,9 @@ class Selector(Struct, frozen=True):
         return f"{self.whose}: selector #{self.number}"
 
 
-# Taints: who may not have a device unless they tolerate it. Slices tell them, and rules of administrators add to them.
+# Taints of devices, which claims must tolerate. Slices publish them, and DeviceTaintRules of administrators add to them.
 
-HARD = ("NoSchedule", "NoExecute")  #: effects that keep a device from being given away; others are for people to read
+HARD = ("NoSchedule", "NoExecute")  #: the effects that keep a device from being allocated; others only inform people
 
 
 def taints_by_rules(rules: Iterable[DeviceTaintRule], driver: str, pool: str, device: str) -> list[DeviceTaint]:
@@ -199,7 +199,7 @@ def taints_by_rules(rules: Iterable[DeviceTaintRule], driver: str, pool: str, de
 
 
 def prevented(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
-    """Whether a request with these tolerations may not have a device with these taints."""
+    """Whether the taints keep a request with these tolerations from getting the device."""
     return any(taint.effect in HARD and not any(tolerates(each, taint) for each in tolerations) for taint in taints)
 
 

@@ -1,6 +1,6 @@
-"""Who stands where, counted by what rules ask about: pods that a selector means, terms of pods, assumed volumes and
-devices. What a single plugin asks about (ports, disks, attached volumes) it counts in its own file.
+"""Counts of the pods on nodes, by what several rules need: pods that a selector selects, terms of pods, assumed volumes and devices. What a
+single plugin needs (ports, disks, attached volumes) is counted in the plugin's file.
 
-A count is made when it is first asked for and kept from then on: it is an index of the cluster (`Cluster.index`), so that it is right
-after every move, in thought or for good, and asking it costs as much as there are nodes, not pods. What nobody asks costs nothing.
+Each is an index of the cluster (`Cluster.index`): it is counted at the first question and kept up to date by every move, also in dry runs.
+A question costs time in proportion to the nodes, not to the pods. An index that nobody uses costs nothing.
 """

@@ -3,11 +3,11 @@ leaves.
 
 `AssumedVolumes`: which volume each waiting claim is to get. The claim object says nothing of it until somebody has written it, so it is
 remembered here until then. Several pods may use one claim: the first of them decides, the last of them gives it back, unless one of them
-was bound: what is written before a bind outlives the pod. Pods that came with their node decide nothing. Trials change nothing here.
+was bound: what is written before a bind outlives the pod. Pods that came with their node decide nothing. Dry runs change nothing here.
 
 `AssumedDevices`: which devices each claim gets. What claim objects say themselves counts as in use; what was decided here is remembered
 until the object says it. A pod whose extended resources are served by devices has a claim of the scheduler's making beside those that it
-names. Trials change nothing here: who is only thought to be on a node has no devices there, and who is only thought away keeps them.
+names. Dry runs change nothing here: a pod that a dry run adds gets no devices, and a pod that it removes keeps its devices.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     waits_for_pod,
 )
 
-UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods that were placed here, and may yet be placed elsewhere
+UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods placed by this scheduler that may yet be placed elsewhere
 
 
 class Assumed(Struct, frozen=True):
-    """What a claim will get."""
+    """The volume that a claim will get."""
 
     claim: str  #: "namespace/name"
-    volume: str  #: "" for one that is yet to be made
+    volume: str  #: "" for a volume that is yet to be provisioned
     node: str
 
 
@@ -66,25 +66,25 @@ class AssumedVolumes(Index):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._users: dict[str, set[str]] = {}  #: claim to the uids of the pods that were placed to have it
+        self._users: dict[str, set[str]] = {}  #: from claim to the uids of the placed pods that use it
         self.by_claim: dict[str, Assumed] = {}
         self._read()
 
     def recount(self) -> None:
-        """Pods that were there before it decide nothing."""
+        """Do nothing: pods that were placed before this index was made decide nothing."""
 
     def refresh(self) -> None:
         if self._versions != self.versions():
             self._read()
 
     def _read(self) -> None:
-        """Forget what is no longer waiting: it was written, or is gone."""
+        """Forget the claims that wait no longer: they were written, or are gone."""
         self._versions = self.versions()
-        self._left: tuple[str, int, list[Assumed]] = NO_POD_WITH_VOLUMES  #: the pod that left just now, from where, and what it gave back
+        self._left: tuple[str, int, list[Assumed]] = NO_POD_WITH_VOLUMES  #: the pod that left just now, its row, its freed volumes
         volumes = self.cluster.of("PersistentVolume")
         self._names = list(volumes)
         self._numbers = {name: number for number, name in enumerate(volumes)}
-        self._reserved: dict[str, list[str]] = {}  #: claim to the volumes that name it
+        self._reserved: dict[str, list[str]] = {}  #: from claim to the volumes that are reserved for it
         for name, volume in volumes.items():
             if (ref := volume.spec.claim_ref) is not None:
                 self._reserved.setdefault(f"{ref.namespace or 'default'}/{ref.name}", []).append(name)
@@ -92,7 +92,7 @@ class AssumedVolumes(Index):
         for key in [key for key, assumed in self.by_claim.items() if not self._still_waits(key, assumed)]:
             del self.by_claim[key]
             self._users.pop(key, None)
-        self.taken: Mask = np.zeros(len(volumes), bool)  #: by number, volumes that somebody will get
+        self.taken: Mask = np.zeros(len(volumes), bool)  #: by number, the volumes that are assumed for a claim
         for assumed in self.by_claim.values():
             self._mark(assumed, True)
 
@@ -103,7 +103,7 @@ class AssumedVolumes(Index):
     # -- answers
 
     def matching(self, key: str, claim: PersistentVolumeClaim) -> Matching:
-        """The volumes that a claim could get, if nobody had taken any."""
+        """The volumes that a claim could get if none were taken."""
         for name in self._reserved.get(key, ()):
             volume = self.cluster.of("PersistentVolume")[name]
             if is_reserved(volume, claim):
@@ -114,11 +114,11 @@ class AssumedVolumes(Index):
         return self._matchings[kind]
 
     def of_pod(self, task: Task) -> list[Assumed]:
-        """What is to be written before the pod can be bound."""
+        """The assumed volumes that must be written before the pod can be bound."""
         return [self.by_claim[use.key] for use in uses(task) if use.key in self.by_claim]
 
     def unassumed(self, task: Task) -> list[tuple[ClaimUse, PersistentVolumeClaim]]:
-        """The pod's waiting claims that no placed pod has decided on, in the order in which they choose."""
+        """The pod's waiting claims that are not decided yet, in the order in which they choose."""
         waiting = {}
         for use in uses(task):
             claim = claim_of(self.cluster, use)
@@ -139,7 +139,7 @@ class AssumedVolumes(Index):
 
     def _come(self, row: int, task: Task) -> None:
         (uid, left, given_back), self._left = self._left, NO_POD_WITH_VOLUMES
-        if (uid, left) == (task.uid, row):  # it only changed its status
+        if (uid, left) == (task.uid, row):  # only its status changed
             for assumed in given_back:
                 self._assume(assumed)
         elif task.status & UNDECIDED:
@@ -185,10 +185,10 @@ class AssumedVolumes(Index):
 
 
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
-NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: placed here; nobody has written yet what their claims get
+NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods placed by this scheduler whose claims are not written yet
 
 
-KINDS_KEPT = 64  #: of what claims ask for, those asked about last
+KINDS_KEPT = 64  #: how many kinds of requests have their verdicts kept; the least recently used kind goes first
 UNKNOWN, ENOUGH, LACKING = np.arange(3, dtype=np.int8)
 Verdicts = NDArray[np.int8]
 
@@ -196,7 +196,7 @@ NO_POD_WITH_DEVICES: tuple[str, int, list[Allotted]] = ("", -1, [])
 
 
 class Allotted(Struct, frozen=True):
-    """What a claim will get. `special`: the claim itself, if it is of the scheduler's making."""
+    """The devices that a claim will get. `special`: the claim itself, if the scheduler makes it."""
 
     claim: str  #: "namespace/name"
     node: str
@@ -209,7 +209,7 @@ class AssumedDevices(Index):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._users: dict[str, set[str]] = {}  #: claim to uids of placed pods
+        self._users: dict[str, set[str]] = {}  #: from claim to the uids of the placed pods that use it
         self._offered: tuple[int, ...] = ()
         self.by_claim: dict[str, Allotted] = {}
         self._read()
@@ -219,14 +219,14 @@ class AssumedDevices(Index):
             self._read()
 
     def _read(self) -> None:
-        """Take in what objects say, and forget what they say by now."""
+        """Read the objects again, and forget decisions that the objects have taken over."""
         self._versions = self.versions()
         if self._offered != self.versions(*OFFERS):
             self._offered = self.versions(*OFFERS)
             self.pools = DevicePools(self.cluster)
         self._verdicts: LastUsed[Verdicts] = LastUsed(KINDS_KEPT)
-        self._left: tuple[str, int, list[Allotted]] = NO_POD_WITH_DEVICES  #: the pod that left just now, from where, and what it had
-        self.classes: Mapping[str, str] = classes_by_resource(self.cluster)  #: by the extended resource that they serve
+        self._left: tuple[str, int, list[Allotted]] = NO_POD_WITH_DEVICES  #: the pod that left just now, its row, its devices
+        self.classes: Mapping[str, str] = classes_by_resource(self.cluster)  #: device classes by the extended resource that they serve
         claims = self.cluster.of("ResourceClaim")
         self.specials = written_specials(claims)
         for key in [key for key in self.by_claim if not self._still_waits(key, claims)]:
@@ -245,7 +245,7 @@ class AssumedDevices(Index):
         return key in claims and claims[key].status.allocation is None
 
     def _is_stale(self, key: str, claim: ResourceClaim) -> bool:
-        """Whether it is left from an attempt that came to nothing: its pod has no node. It goes when another is written for the pod."""
+        """Whether the claim is left from a failed attempt: its pod has no node. It goes when another claim is written for the pod."""
         owner = claim.metadata.controller
         task = self.cluster.tasks.get(f"{key.partition('/')[0]}/{owner.name}") if owner is not None else None
         return task is not None and task.node < 0 and self.specials.get(special_key(task)) == key
@@ -253,27 +253,28 @@ class AssumedDevices(Index):
     # -- answers
 
     def of_pod(self, task: Task) -> list[Allotted]:
-        """What is to be written before the pod can be bound."""
+        """The assumed devices that must be written before the pod can be bound."""
         return [self.by_claim[key] for key in (*_keys(task), special_key(task)) if key in self.by_claim]
 
     def try_on(self, row: int, wanted: ClaimedDevices) -> list[Pick] | None:
-        """Devices of the row for all that is wanted; None if there are not enough. Raises Failed, GivenUp, Faulty."""
+        """The devices of the row for all requests; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         return allocate(wanted, row, self.in_use, self.pools)
 
     def verdicts(self, claims: Iterable[ResourceClaim]) -> Verdicts:
-        """Per row whether it has enough for claims that ask for this, as far as it is known. For who asks to write into."""
+        """For each row, whether it has enough devices for such claims, as far as that is known. The caller writes new verdicts into the
+        array."""
         key = tuple(encode(claim.spec) for claim in claims)
         known = self._verdicts.find(key)
         return known if known is not None else self._verdicts.keep(key, np.full(len(self.cluster.nodes), UNKNOWN))
 
     def served(self, task: Task) -> dict[str, tuple[int, str]]:
-        """The pod's resources that classes serve: the column of each, and the class."""
+        """The requested resources that device classes serve: the column and the class of each."""
         columns, template = self.cluster.dimensions.columns, task.template
         asked = {name: columns[name] for name in self.classes if name in columns}
         return {name: (column, self.classes[name]) for name, column in asked.items() if template.request[column] > 0}
 
     def special_on(self, task: Task, row: int) -> Served | None:
-        """The claim on what the row does not have itself."""
+        """The claim for the requested resources that the row serves by devices only; None if there are none."""
         lacking = {n: kind for n, (column, kind) in self.served(task).items() if not self.cluster.nodes.allocatable[column, row]}
         return claim_for(task.namespace, task.template.spec, lacking) if lacking else None
 
@@ -300,10 +301,10 @@ class AssumedDevices(Index):
 
     def _decide(self, row: int, task: Task) -> None:
         (uid, left, allotted), self._left = self._left, NO_POD_WITH_DEVICES
-        if uid == task.uid and left == row:  # it only changed its status
+        if uid == task.uid and left == row:  # only its status changed
             self._take([each for each in allotted if each.claim not in self.by_claim])
         if not task.status & NEW:
-            return  # somebody else put it there: what its claims have, they say themselves
+            return  # another scheduler placed it: its claims say what they have
         objects = self.cluster.of("ResourceClaim")
         undecided = [key for key in _keys(task) if key in objects and key not in self.by_claim]
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
@@ -314,7 +315,7 @@ class AssumedDevices(Index):
         try:
             picks = self.try_on(row, wanted_by(claims, self.cluster.of("DeviceClass"))) if claims else None
         except (Unclear, Failed, GivenUp, Faulty):
-            return  # it was placed by rules that do not ask for devices
+            return  # it was placed by a policy that does not check devices
         if picks is None:
             return
         node = self.cluster.nodes.names[row]

@@ -1,9 +1,9 @@
-"""Counts per row of the pods that selectors mean, for the groups of pods that some rule asked about.
+"""Counts per row of the pods that selectors select, for each group of pods that a rule needs.
 
-A group is counted once when it is first asked for, from the pods that carry a label it needs, and kept from then on.
+A group is counted once, when it is first needed, from the pods with a label that it requires; from then on it is kept up to date.
 
-`PodCounts` has how often something stands on each row, and summed over domains: rows that share a label's value. Most things stand on few
-rows, so counts are a mapping; one of many rows keeps an array beside it once sums are asked for.
+`PodCounts` are counts per row, and their sums per domain (the rows that share a label's value). Most counts concern few rows, so they are a
+mapping; counts over many rows keep an array beside it once sums are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 
-FEW = 64  #: up to so many rows a loop over them is faster than an array of all
+FEW = 64  #: up to this number of rows a loop is faster than an array of all rows
 
 
 class PodCounts:
@@ -32,7 +32,7 @@ class PodCounts:
     def __init__(self) -> None:
         self.by_row: dict[int, int] = {}  #: counts, never 0
         self._array: Scores | None = None
-        self._sums: dict[str, tuple[Codes, Scores]] = {}  #: by label: the codes of rows, and by code the sums, with 0 for rows without one
+        self._sums: dict[str, tuple[Codes, Scores]] = {}  #: by label key: codes of rows, sums by code; the last is 0, for rows without it
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PodCounts) and self.by_row == other.by_row
@@ -56,7 +56,7 @@ class PodCounts:
                 sums[codes[row]] += sign
 
     def array(self, rows: int) -> Scores:
-        """The counts of all rows. Not to be changed."""
+        """The counts of all rows. The caller must not change the array."""
         if self._array is None or len(self._array) != rows:
             self._array = np.zeros(rows)
             for row, count in self.by_row.items():
@@ -64,7 +64,7 @@ class PodCounts:
         return self._array
 
     def present(self, rows: int) -> Mask:
-        """Rows where it stands at all."""
+        """The rows whose count is not 0."""
         if len(self.by_row) > FEW:
             return self.array(rows) > 0
         mask = np.zeros(rows, bool)
@@ -72,16 +72,16 @@ class PodCounts:
         return mask
 
     def near(self, key: str, table: Nodes) -> Scores:
-        """For every row, how many stand on rows with the same value of a label. Summed once; then who comes and goes is added."""
+        """For every row, the sum of the counts on rows with the same value of a label. It is summed once; later changes are added."""
         codes, values = table.codes(key)
         known = self._sums.get(key)
-        if known is None or known[0] is not codes:  # nodes or their labels are others
+        if known is None or known[0] is not codes:  # nodes or their labels have changed
             known = self._sums[key] = codes, np.append(self.per_domain(codes, len(values)), 0.0)
         shown: Scores = known[1].take(codes)
         return shown
 
     def per_domain(self, codes: Codes, domains: int) -> Scores:
-        """Sums by code; rows without one (negative) are left out."""
+        """The sums of the counts by code. Rows without a code (a negative one) are left out."""
         if len(self.by_row) > FEW:
             return np.bincount(codes + 1, weights=self.array(len(codes)), minlength=domains + 1)[1:].astype(np.float64, copy=False)
         sums = np.zeros(domains + 1)
@@ -91,24 +91,24 @@ class PodCounts:
 
 
 def shown_per_node(sums: Scores, codes: Codes) -> Scores:
-    """For every row the value of its domain, 0 for one without."""
+    """For every row the value of its domain; 0 for a row without a domain."""
     spread: Scores = np.append(sums, 0.0).take(codes)
     return spread
 
 
-# Which pods are meant by a term or constraint, and a register that finds what means a given pod without asking everything.
+# Which pods a term or constraint selects, and an index that finds what selects a given pod without a look at everything.
 #
-# A thing is filed under a label that every pod it means must carry, if its selector names any; so a pod is held only against the things
-# filed under its own labels, and those that no label tells.
+# A thing is filed under a label that each pod it selects must have, if its selector names one. So a pod is compared only with the things
+# that are filed under its own labels, and with those that are filed under none.
 
-NOTHING: Selector = (Requirement("", "In", ()),)  #: an absent selector: it matches nothing
+NOTHING: Selector = (Requirement("", "In", ()),)  #: an absent selector, which matches no pod
 
 Thing = TypeVar("Thing", bound=Hashable)
 Label = tuple[str, str]
 
 
 class PodScope(Struct, frozen=True):
-    """Pods of some namespaces (None: of all) whose labels satisfy a selector."""
+    """The pods of some namespaces (None: of all namespaces) whose labels satisfy a selector."""
 
     selector: Selector
     spaces: frozenset[str] | None
@@ -121,7 +121,7 @@ class PodScope(Struct, frozen=True):
 
 
 def anchors(scopes: Sequence[PodScope]) -> Iterator[tuple[Label, ...]]:
-    """For each requirement that names values: the labels of which a pod in all scopes must carry one."""
+    """For each requirement that names values: its labels, of which a pod in all scopes must have one."""
     for scope in scopes:
         for requirement in scope.selector:
             if requirement.operator == "In":
@@ -129,7 +129,7 @@ def anchors(scopes: Sequence[PodScope]) -> Iterator[tuple[Label, ...]]:
 
 
 class LabelIndex(Generic[Thing]):
-    """Things by the pods that they mean: those in all of their scopes."""
+    """Things by the pods that they select: the pods in all of their scopes."""
 
     def __init__(self) -> None:
         self._filed: dict[Thing, tuple[Label, ...] | None] = {}
@@ -140,7 +140,7 @@ class LabelIndex(Generic[Thing]):
         return thing in self._filed
 
     def add(self, thing: Thing, scopes: Sequence[PodScope]) -> None:
-        """File it where the fewest others are."""
+        """File a thing under the labels that have the fewest things."""
         labels = min(anchors(scopes), key=self._crowd, default=None)
         self._filed[thing] = labels
         if labels is None:
@@ -161,7 +161,7 @@ class LabelIndex(Generic[Thing]):
                 del self._by_label[label]
 
     def meaning(self, task: Task) -> Iterator[Thing]:
-        """The things that mean this pod, each once."""
+        """The things that select this pod, each once."""
         for label in task.labels.items():
             for thing, scopes in self._by_label.get(label, {}).items():
                 if all(scope.has(task) for scope in scopes):
@@ -171,11 +171,11 @@ class LabelIndex(Generic[Thing]):
                 yield thing
 
 
-MOST = 1024  #: groups kept; the one that was not asked for the longest time goes first
+MOST = 1024  #: the most groups that are kept; the least recently used group goes first
 
 
 class CountedPods(Struct, frozen=True):
-    """Pods that are in all of some scopes. `living`: those on their way out do not count."""
+    """The pods that are in all of these scopes. `living`: terminating pods do not count."""
 
     scopes: tuple[PodScope, ...]
     living: bool = False
@@ -195,7 +195,7 @@ class ExistingPods(Index):
         super().__init__(cluster)
         self._register: LabelIndex[CountedPods] = LabelIndex()
         self._counts: dict[CountedPods, PodCounts] = {}
-        self._by_label: dict[str, dict[str, dict[str, Task]]] = {}  #: key to value to the pods that stand somewhere, by uid
+        self._by_label: dict[str, dict[str, dict[str, Task]]] = {}  #: from label key and value to the pods on nodes, by uid
 
     def counts(self, group: CountedPods) -> PodCounts:
         counts = self._counts.pop(group, None)
@@ -234,7 +234,7 @@ class ExistingPods(Index):
         return counts
 
     def _candidates(self, group: CountedPods) -> Iterable[Task]:
-        """The pods among which the group's must be."""
+        """The pods among which all pods of the group are."""
         labels = next(anchors(group.scopes), None)
         if labels is None:
             return self.cluster.existing()
@@ -254,14 +254,14 @@ class ExistingPods(Index):
         return known
 
 
-# Whom a trial has put onto rows, and whom it has taken away, where that is not seen in the counts.
+# The pods that a dry run has put onto rows or removed, where the counts do not show it.
 #
-# An empty selector of a spread constraint counts no pod that stands, and no constraint counts one that is on its way out; but
-# kube-scheduler counts both when it adds them and takes them away in thought.
+# A spread constraint with an empty selector counts no existing pod, and no constraint counts a terminating pod; but kube-scheduler counts
+# both when a dry run adds or removes them.
 
 
 class Imagined(Index):
-    """To be asked for outside of trials first."""
+    """Must be asked for once outside a dry run before it is used in one."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -269,11 +269,11 @@ class Imagined(Index):
         self._leaving: dict[str, tuple[int, Task, int]] = {}
 
     def counts(self, namespace: str) -> PodCounts:
-        """Of a namespace."""
+        """The counts of a namespace."""
         return self._counts.get(namespace) or PodCounts()
 
     def leaving(self, group: CountedPods) -> Iterator[tuple[int, int]]:
-        """Of a group those on their way out: where, and whether they have come (1) or been taken away (-1)."""
+        """The terminating pods of a group: the row of each, and 1 if the dry run has added it, -1 if it has removed it."""
         return ((row, sign) for row, task, sign in self._leaving.values() if all(scope.has(task) for scope in group.scopes))
 
     def change(self, row: int, task: Task, sign: int) -> None:

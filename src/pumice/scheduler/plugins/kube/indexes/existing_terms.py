@@ -1,8 +1,8 @@
-"""Inter-pod terms: read from pod specs, and those of standing pods counted per row, found by the pods that they mean.
+"""Inter-pod (anti-)affinity terms: read from pod specs; those of existing pods are counted per row and found by the pods that they select.
 
-What a standing pod's term does to a newcomer depends on the newcomer's labels and namespace alone; so terms are filed by whom they
-mean. `_possible` knows the terms of every pod met lately, so that a rule can tell that no pod of this session will ever concern it. When
-most of those pods have gone, all is counted anew from those that are left.
+What an existing pod's term means for a new pod depends only on the new pod's labels and namespace, so terms are filed by the pods that they
+select. `_possible` has the terms of all pods met so far, so that a rule can tell that no pod of this session will concern it. When most of
+those pods are gone, everything is counted again from the pods that are left.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Pairs, Template
 from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodCounts, PodScope
 
-FEW = 256  #: templates of pods that are gone that are not worth a recount
+FEW = 256  #: up to this number of templates of deleted pods a recount is not worth its cost
 
 
 class ExistingTerm(Struct, frozen=True):
-    """Pods meant, and the label that says how near to them."""
+    """The pods that a term selects, and its topology key."""
 
     scope: PodScope
     key: str
 
 
 class PodTerms(Struct, frozen=True):
-    """All terms of a pod. Weights of what it would rather not be near are negative."""
+    """All terms of a pod. The weights of preferred anti-affinity are negative."""
 
     affinity: tuple[ExistingTerm, ...]
     anti: tuple[ExistingTerm, ...]
@@ -42,7 +42,7 @@ class PodTerms(Struct, frozen=True):
 
 
 class TermRole(Enum):
-    """What the term of a standing pod means to a newcomer."""
+    """What the term of an existing pod means for a new pod."""
 
     REFUSES = "required anti-affinity"
     REQUIRES = "required affinity"
@@ -50,7 +50,7 @@ class TermRole(Enum):
 
 
 class TermEffect(Struct, frozen=True):
-    """A term that standing pods hold."""
+    """A term that existing pods have, with its role."""
 
     role: TermRole
     term: ExistingTerm
@@ -62,7 +62,7 @@ def selector_of(selector: LabelSelector | None) -> Selector:
 
 
 def merged(selector: Selector, keys: Iterable[str], labels: Mapping[str, str], operator: str = "In") -> Selector:
-    """The selector, and for each of the keys that the pod has: its own value (or, with NotIn, any other)."""
+    """The selector with one more requirement for each of the keys that the pod has: the pod's own value (with NotIn: any other value)."""
     if selector == NOTHING:
         return selector
     return (*selector, *(Requirement(key, operator, (labels[key],)) for key in keys if key in labels))
@@ -73,11 +73,11 @@ class ExistingTerms(Index):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._bound = FEW  #: templates met after which those that are gone are looked for
+        self._bound = FEW  #: the number of templates at which templates of deleted pods are looked for
 
     def begin(self) -> None:
         self._known: dict[tuple[Template, tuple[str | None, ...]], PodTerms] = {}
-        self.holders = PodCounts()  #: pods with any terms
+        self.holders = PodCounts()  #: the pods that have terms
         self._counts: dict[TermEffect, PodCounts] = {}
         self._standing: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
         self._possible: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
@@ -120,18 +120,18 @@ class ExistingTerms(Index):
         return found
 
     def pod_key(self, task: Task) -> tuple[str | None, ...]:
-        """The labels of a pod that any term looks at."""
+        """The values of the pod's labels that any term uses."""
         found = self._pod_keys.get(task.labels)
         if found is None:
             found = self._pod_keys[task.labels] = tuple(task.labels.get(key) for key in self._label_keys)
         return found
 
     def may_meet(self, role: TermRole, task: Task) -> bool:
-        """Whether any pod ever met has such a term that means this one."""
+        """Whether any pod met so far has a term of this role that selects this pod."""
         return next(self._possible[role].meaning(task), None) is not None
 
     def meeting(self, role: TermRole, task: Task) -> Iterable[tuple[TermEffect, PodCounts]]:
-        """The terms of standing pods that mean this one, and where those pods stand."""
+        """The terms of existing pods that select this pod, each with the counts of the pods that have it."""
         return ((held, self._counts[held]) for held in self._standing[role].meaning(task))
 
     # -- upkeep
@@ -171,7 +171,7 @@ class ExistingTerms(Index):
         return ExistingTerm(PodScope(selector, self._spaces(term, template.namespace)), term.topology_key)
 
     def _spaces(self, term: PodAffinityTerm, own: str) -> frozenset[str] | None:
-        """The namespaces meant; None for all."""
+        """The namespaces that a term selects; None for all namespaces."""
         if term.namespace_selector is None:
             return frozenset(term.namespaces or (own,))
         selector = term.namespace_selector.requirements
@@ -189,7 +189,7 @@ def _held(terms: PodTerms) -> Iterable[TermEffect]:
 
 
 def _match_keys(template: Template) -> tuple[str, ...]:
-    """Labels of the pod itself that its terms take over."""
+    """The keys of the pod's own labels that its terms use (matchLabelKeys, mismatchLabelKeys)."""
     affinity = template.spec.affinity
     sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None] if affinity else []
     terms = [term for side in sides for term in (*(side.required or ()), *(p.pod_affinity_term for p in side.preferred or ()))]
