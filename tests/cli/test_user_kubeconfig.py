@@ -66,7 +66,7 @@ def test_a_file_that_is_no_kubeconfig_is_left_as_it_is(own: Path, tmp_path: Path
 
 
 def test_a_lock_that_stays_is_told(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(clusters, "LOCK_PATIENCE_S", 0.0)
     (tmp_path / "absent.lock").touch()
     said: list[str] = []
     with merged(own, "pumice-dev", said.append):

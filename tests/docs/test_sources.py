@@ -15,13 +15,19 @@ PROSE = re.compile(r'""".*?"""|#[^\n]*', re.DOTALL)
 def test_no_name_of_a_module_is_given_twice() -> None:
     doubled = {}
     for path in Path(pumice.__file__).parent.rglob("*.py"):
-        body = ast.parse(path.read_text()).body
-        names = Counter(
-            target.id for node in body if isinstance(node, ast.Assign) for target in node.targets if isinstance(target, ast.Name)
-        )
+        names = Counter(name for node in ast.parse(path.read_text()).body for name in given(node))
         if found := [name for name, times in names.items() if times > 1]:
             doubled[path.name] = found
     assert doubled == {}
+
+
+def given(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module assigns or defines."""
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 def test_what_docstrings_and_comments_call_by_name_exists() -> None:

@@ -1,9 +1,9 @@
 """The clusters that `pumice up` runs for this user: `pumice clusters` lists them, `pumice down` ends one, by its process id, and
-`pumice export` writes one as one file that `pumice up --import` begins with.
+`pumice export` writes one to a file that `pumice up --import` can begin with.
 
-`merged` is the cluster in the user's own kubeconfig, as kind does it: there and current while it runs, and gone afterwards. The file is
-written under the lock of kubectl's own kind, FILE.lock, and swapped in whole. What is in the way there (a file that is no kubeconfig, a
-lock that nobody takes away) is told and hurts nobody: the cluster has a kubeconfig of its own beside it.
+`merged` adds the cluster to the user's own kubeconfig, as kind does: it is the current context while the cluster runs, and is removed
+afterwards. The file is written under a lock as kubectl uses it, FILE.lock, and replaced as a whole. If that fails (the file is no
+kubeconfig, the lock is never released), a message says so, and the user can use the kubeconfig in the cluster's own directory.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from pumice.client.certificates import write_private
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
 from pumice.text_table import columns
 
-PATIENCE_S, PAUSE_S = 2.0, 0.05
+LOCK_PATIENCE_S, PAUSE_S = 2.0, 0.05
 PARTS = ("clusters", "users", "contexts")
 CURRENT = "current-context"
 Config = dict[str, Any]
 
 
 def user_file() -> Path:
-    """The first file of KUBECONFIG that exists, else its first, else the usual one."""
+    """The user's kubeconfig: the first file of KUBECONFIG that exists, else the first it names, else ~/.kube/config."""
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     return next((path for path in named if path.exists()), named[0] if named else Path.home() / ".kube" / "config")
 
 
 @contextmanager
 def merged(kubeconfig: Path, name: str, tell: Callable[[str], None]) -> Iterator[Path | None]:
-    """Inside, the user's file has what `kubeconfig` has under this name; None if it could not be written."""
+    """Within the block, the user's kubeconfig has our cluster under this name. Yields its path; None if it could not be written."""
     path = user_file()
     ours = _read(kubeconfig)
     try:
@@ -58,7 +58,7 @@ def merged(kubeconfig: Path, name: str, tell: Callable[[str], None]) -> Iterator
 
 
 def _add(config: Config, ours: Config, name: str) -> str:
-    """The context that was current."""
+    """Add our entries and make our context current. Returns the context that was current before; empty if it was ours."""
     before = str(config.get(CURRENT) or "")
     for part in PARTS:
         others = [entry for entry in config.get(part) or () if entry.get("name") != name]
@@ -77,8 +77,8 @@ def _remove(config: Config, name: str, before: str) -> str:
 
 
 def _change(path: Path, change: Callable[[Config], str]) -> str:
-    """Read, change, write. Raises InputError, OSError."""
-    path = path.resolve()  # a link stays one
+    """Read the kubeconfig, change it and write it, under its lock; return what `change` returns. Raises InputError, OSError."""
+    path = path.resolve()  # a symbolic link stays one
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(path):
         config = _read(path) if path.exists() else {"apiVersion": "v1", "kind": "Config"}
@@ -103,7 +103,7 @@ def _read(path: Path) -> Config:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     lock = path.with_name(f"{path.name}.lock")
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + LOCK_PATIENCE_S
     while True:
         try:
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -119,7 +119,6 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 PATIENCE_S = 20.0
-PAUSE_S = 0.05
 
 
 @click.command()
