@@ -223,7 +223,7 @@ class WorkloadSpec(Wire, frozen=True):
 
 
 class PodOwner(Wire, frozen=True):
-    """A ReplicaSet or StatefulSet: what selects pods."""
+    """A ReplicaSet or StatefulSet, of which only the pod selector and the replicas are read."""
 
     metadata: Metadata
     spec: WorkloadSpec = WorkloadSpec()
@@ -234,7 +234,7 @@ class ConfigMap(Wire, frozen=True):
     data: dict[str, str] | None = None
 
 
-FORECAST = "Forecast"  #: reason of events about what became of a forecast
+FORECAST = "Forecast"  #: the reason of events that say how a forecast turned out
 
 
 class Event(Wire, frozen=True):

@@ -22,7 +22,7 @@ class DeviceSelector(Wire, frozen=True):
 class DeviceClassSpec(Wire, frozen=True):
     selectors: list[DeviceSelector] | None = None
     extended_resource_name: str | None = None
-    config: list[dict[str, Any]] | None = None  #: for the drivers; handed on with an allocation
+    config: list[dict[str, Any]] | None = None  #: read by drivers only; copied into each allocation
 
 
 class DeviceClass(Wire, frozen=True):
@@ -44,7 +44,7 @@ class ValidRange(Wire, frozen=True):
 
 
 class RequestPolicy(Wire, frozen=True):
-    """How much of a capacity one request may take, and how much it takes if it does not say."""
+    """How much of a capacity one request may take, and how much it takes if it states no amount."""
 
     default: Quantity | None = None
     valid_values: list[Quantity] | None = None
@@ -61,14 +61,14 @@ class Counter(Wire, frozen=True):
 
 
 class CounterSet(Wire, frozen=True):
-    """What the devices of a pool have between them."""
+    """The counters that the devices of a pool share."""
 
     name: str
     counters: dict[str, Counter] | None = None
 
 
 class Consumption(Wire, frozen=True):
-    """What a device takes of a set of counters while it is in use."""
+    """How much a device takes from a counter set while it is in use."""
 
     counter_set: str
     counters: dict[str, Counter] | None = None
@@ -115,7 +115,7 @@ class ResourceSliceSpec(Wire, frozen=True):
     node_name: str | None = None
     all_nodes: bool | None = None
     node_selector: NodeSelector | None = None
-    per_device_node_selection: bool | None = None  #: each device says which nodes reach it
+    per_device_node_selection: bool | None = None  #: each device states which nodes can reach it
     devices: list[Device] | None = None
     shared_counters: list[CounterSet] | None = None
 
@@ -126,7 +126,7 @@ class ResourceSlice(Wire, frozen=True):
 
 
 class TaintedDevices(Wire, frozen=True):
-    """Devices that agree with all that is given."""
+    """The devices that match every field that is set."""
 
     driver: str | None = None
     pool: str | None = None
@@ -134,7 +134,7 @@ class TaintedDevices(Wire, frozen=True):
 
 
 class TaintRuleSpec(Wire, frozen=True):
-    device_selector: TaintedDevices | None = None  #: none: no device
+    device_selector: TaintedDevices | None = None  #: None: the rule taints no device
     taint: DeviceTaint = DeviceTaint()
 
 
@@ -158,7 +158,7 @@ class ExactRequest(Wire, frozen=True):
 
 
 class SubRequest(Wire, frozen=True):
-    """One of several ways to satisfy a request, the first that can be had."""
+    """One of several alternatives for a request, of which the first that can be allocated is taken."""
 
     name: str
     device_class_name: str
@@ -183,7 +183,7 @@ class DeviceRequest(Wire, frozen=True):
 
 
 class DeviceConstraint(Wire, frozen=True):
-    """Devices of these requests (all if none are named) have one value of an attribute in common, or none twice."""
+    """The devices of these requests (of all requests if none is named) share one value of an attribute, or all have different values."""
 
     requests: list[str] | None = None
     match_attribute: str | None = None
@@ -205,7 +205,7 @@ class AllocatedDevice(Wire, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    share_id: str | None = field(name="shareID", default=None)  #: of a device that several claims share
+    share_id: str | None = field(name="shareID", default=None)  #: the id of one share, of a device that several claims share
     consumed_capacity: ResourceList | None = None
 
 

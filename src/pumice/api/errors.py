@@ -1,6 +1,6 @@
-"""The one exception for wrong input: where it stands, what was found, what to write instead.
+"""The one exception for wrong input: its place, what was found there, what to write instead.
 
-`str()` gives the line a person reads: `jobs.yaml:14: document 3, Pod default/a, spec.x: "2 cores" is not a quantity; write "2"`.
+`str()` gives the line that the user reads: `jobs.yaml:14: document 3, Pod default/a, spec.x: "2 cores" is not a quantity; write "2"`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 
 class InputError(Exception):
-    """Input or configuration that cannot be used. `where` is a file or stream, `field` a path into the document."""
+    """Raised for input or configuration that cannot be used. `where` is a file or stream, `field` a path into the document."""
 
     def __init__(self, message: str, *, where: str = "", line: int = 0, document: int = 0, subject: str = "", field: str = "") -> None:
         self.message = message
@@ -27,7 +27,7 @@ class InputError(Exception):
         return ": ".join(part for part in (place, inside, self.message) if part)
 
 
-#: a name of Kubernetes has at most 253 characters: kind, namespace and name stand whole
+#: characters: enough to show a kind, a namespace and a name whole, as a Kubernetes name has at most 253
 _LONGEST_PART = 600
 
 
@@ -36,7 +36,7 @@ def _clipped(part: str) -> str:
 
 
 def raise_all(errors: Sequence[InputError]) -> None:
-    """Raise the first, if there is one, with the others as lines of its message."""
+    """Raise the first error, if there is any, with the others as further lines of its message."""
     if errors:
         first, *others = errors
         first.message = "\n".join([first.message, *map(str, others)])
@@ -44,8 +44,8 @@ def raise_all(errors: Sequence[InputError]) -> None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?`, or nothing if no known word is near."""
-    import difflib  # only who erred waits for it
+    """The hint `; did you mean "x"?` with the known word that is most like this one; empty if none is like it."""
+    import difflib  # only wrong input has to wait for this import
 
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""

@@ -1,4 +1,4 @@
-"""Files that a user names: one, all of a folder, or standard input."""
+"""Files that a user names: one file, all files of a folder, or standard input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDINGS = (".yaml", ".yml", ".json")
 
 
 def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the file, of standard input for "-", or of the folder's files, sorted; if `deep` of those of its folders, too."""
+    """The name and content of the file, of standard input for "-", or of each file in the folder (if `deep` also below it), sorted."""
     if path == "-":
         yield "<stdin>", sys.stdin.buffer.read()
         return
@@ -31,7 +31,7 @@ def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
 
 
 def read_all(paths: Iterable[str]) -> Objects:
-    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError, with all faults."""
+    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError with all faults."""
     objects = Objects()
     for path in paths:
         for where, data in streams(path, deep=True):

@@ -1,6 +1,6 @@
-"""Objects as plain JSON: reading, copying, merging and comparing them, and names for made ones. Absent and null fields mean the same.
+"""Objects as plain JSON: reading, copying, merging and comparing them, and names for new ones. Absent and null fields mean the same.
 
-What is given is never changed. An object that a lister hands out is shared: read it; `copied` gives one's own.
+These functions never change their arguments. An object from a lister is shared, so it is only read; `copied` makes a copy to change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Object = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """Names an object among those of its kind. `namespace` is empty for kinds of the whole cluster."""
+    """Identifies an object among the objects of its kind. `namespace` is empty for cluster-scoped kinds."""
 
     namespace: str
     name: str
@@ -61,7 +61,7 @@ def terminating(subject: Object) -> bool:
 
 
 def created_at(subject: Object) -> float:
-    """Seconds since 1970; 0 if the object was never stored."""
+    """The creation time in seconds since 1970; 0 if the object was never stored."""
     stamp = subject["metadata"].get("creationTimestamp")
     return instant(stamp) if stamp else 0.0
 
@@ -71,7 +71,7 @@ def owners_of(subject: Object) -> list[Object]:
 
 
 def controller_of(subject: Object) -> Object | None:
-    """The owner reference that controls the object."""
+    """The owner reference of the object's controller; None if it has no controller."""
     for owner in owners_of(subject):
         if owner.get("controller"):
             return owner
@@ -79,7 +79,7 @@ def controller_of(subject: Object) -> Object | None:
 
 
 def controlled_by(owner: Object) -> Object:
-    """An owner reference that makes `owner` the controller."""
+    """The owner reference that makes `owner` the controller of an object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -91,12 +91,12 @@ def controlled_by(owner: Object) -> Object:
 
 
 def condition(subject: Object, type_: str) -> Object | None:
-    """The entry of `status.conditions` of this type."""
+    """The entry of `status.conditions` that has this type; None if there is none."""
     return next((entry for entry in status_of(subject).get("conditions") or [] if entry.get("type") == type_), None)
 
 
 def field(subject: Object, path: str) -> Any:
-    """The value at a dotted path such as "spec.nodeName", or None."""
+    """The value at a dotted path such as "spec.nodeName"; None if it is absent."""
     value: Any = subject
     for step in path.split("."):
         if not isinstance(value, dict):
@@ -106,14 +106,14 @@ def field(subject: Object, path: str) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a JSON value that shares nothing that can change."""
+    """A copy of a JSON value that shares no dict and no list with it."""
     if isinstance(value, dict):
         return {key: copied(inner) for key, inner in value.items()}
     return [copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """What a JSON merge patch (RFC 7386) makes of `target`: objects are merged, null removes, everything else replaces."""
+    """The result of a JSON merge patch (RFC 7386) on `target`: objects are merged, null removes a field, any other value replaces it."""
     if not isinstance(patch, dict):
         return copied(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -138,17 +138,17 @@ def difference(old: Object, new: Object) -> Object:
     return found
 
 
-# Names for made objects: as unlike as random ones, yet the same for the same cause.
+# Names for new objects: they look random, yet the same cause always gives the same name.
 #
-# A controller that decides twice on the same objects asks for the same name twice, and the second creation finds the first: no
-# bookkeeping of what was sent already is needed.
+# A controller that decides twice on the same objects requests the same name twice, and the second create finds the first object. So
+# controllers need not remember what they have sent already.
 
-ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  #: as Kubernetes draws them: no vowels, nothing that looks like another
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  #: the characters of Kubernetes' own suffixes: no vowels, none that looks like another
 
 
 def suffix(*cause: object, length: int = 5) -> str:
-    """A few characters that stand for a cause."""
-    import hashlib  # OpenSSL is not for those whose names are given
+    """A suffix of `length` characters that is always the same for the same cause."""
+    import hashlib  # loads OpenSSL, which a process that makes no names does not need
 
     number = int.from_bytes(hashlib.sha256("\0".join(map(str, cause)).encode()).digest()[:16], "big")
     letters = []

@@ -1,7 +1,7 @@
-"""The table of kinds: what each is called, in which API version we speak of it, and where its objects live on an API server.
+"""The table of kinds: the names of each, the API version in which we use it, and the URL path of its objects on an API server.
 
-Who knows more of a kind says so beside its own work and derives the rest from here: how it is read (`api.structs`), how the API server
-keeps and shows it (`apiserver.kinds`), who watches it (`live`).
+Other modules add what they alone need to know of a kind: how it is read (`api.structs`), how the API server stores and shows it
+(`apiserver.kinds`), which part watches it (`live`).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The kind without its version: "Pod", "Job.batch.volcano.sh"."""
+        """The name of the kind without its version: "Pod", "Job.batch.volcano.sh"."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     @property
     def resource(self) -> str:
-        """The collection without its version: "pods", "jobs.batch.volcano.sh"."""
+        """The name of the collection without its version: "pods", "jobs.batch.volcano.sh"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
-        """The URL path of the collection (no name), an object, or its subresource. No namespace: all of them."""
+        """The URL path of an object, of its subresource, or without a name of the collection. Without a namespace: of all namespaces."""
         parts = ["/apis" if self.group else "/api", self.api_version]
         if self.namespaced and namespace:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -139,14 +139,14 @@ NEVER_STORED = frozenset(
         SELF_SUBJECT_REVIEWS,
         TOKEN_REVIEWS,
     }
-)  #: what is posted is answered, and that is all
+)  #: kinds that are only posted and answered, such as reviews and bindings
 KINDS = tuple(kind for kind in vars().values() if isinstance(kind, Kind))
 CLUSTER_WIDE = frozenset(kind.kind for kind in KINDS if not kind.namespaced)  #: kinds without namespace
 _BY_NAME = {kind.name: kind for kind in KINDS}
-CLUSTER_SCOPED = frozenset(name for name, kind in _BY_NAME.items() if not kind.namespaced)  #: names of the same
+CLUSTER_SCOPED = frozenset(name for name, kind in _BY_NAME.items() if not kind.namespaced)  #: names of the same kinds
 
-# Names: "Kind", or "Kind.group" outside the core group. A cluster holds each object once, whatever version it is asked in; so controllers
-# name a kind without its version.
+# Names: "Kind", or "Kind.group" outside the core group. A cluster stores each object once, whatever API version a request uses. So
+# controllers name a kind without its version.
 
 POD = PODS.name
 NODE = NODES.name
@@ -189,17 +189,17 @@ def group_of(api_version: str) -> str:
 
 
 def kind_of(subject: Object) -> str:
-    """The kind of an object, or of what an owner reference points to."""
+    """The name of the kind of an object, or of the object that an owner reference points to."""
     return kind_name(subject["apiVersion"], subject["kind"])
 
 
 def kind_name(api_version: str, kind: str) -> str:
-    """As `Kind.name` says it."""
+    """The name of a kind in the form of `Kind.name`."""
     group, slash, _ = api_version.rpartition("/")
     return f"{kind}.{group}" if slash else kind
 
 
 def new(kind: str, namespace: str, name: str, **fields: object) -> Object:
-    """A new object."""
+    """A new object with these fields, in the version of the table; without a namespace if the kind is cluster-scoped."""
     metadata = {"name": name} if kind in CLUSTER_SCOPED else {"name": name, "namespace": namespace}
     return {"apiVersion": _BY_NAME[kind].api_version, "kind": _BY_NAME[kind].kind, "metadata": metadata, **fields}

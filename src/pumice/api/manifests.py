@@ -1,8 +1,8 @@
 """Streams of Kubernetes objects, read into wire structs.
 
-YAML of several documents, JSON objects and Lists (`kubectl get ... -o json`). A kind that scheduling does not read is skipped. Wrong
-input raises InputError: file, line, document, object, field, what was found and what to write. Configuration documents (a scheduler
-ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
+The input is YAML of several documents, JSON objects or Lists (`kubectl get ... -o json`). Kinds that scheduling does not read are
+skipped. Wrong input raises InputError with file, line, document, object, field, what was found and what to write. Configurations (a
+scheduler ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ class ConfigText(Struct):
 
     text: str
     where: str
-    first_line: int = 1  #: of the text, in `where`
+    first_line: int = 1  #: the line in `where` on which the text begins
     document: dict[str, Any] | None = None  #: a KubeSchedulerConfiguration or Policy, already parsed
     source: yaml.Document | None = None
-    key: str = ""  #: of the ConfigMap it was found in
+    key: str = ""  #: the key of the ConfigMap that holds it
 
 
 class Manifest(Struct, frozen=True):
-    """An object whose controllers make pods of it."""
+    """An object from which controllers create pods."""
 
     obj: dict[str, Any]
     where: str
 
 
 class Objects(Struct):
-    """All that was read, in the order of the files."""
+    """All objects that were read, in the order of the files."""
 
     items: list[tuple[str, Wire]] = field(default_factory=list)
     configurations: list[ConfigText] = field(default_factory=list)
     workloads: list[Manifest] = field(default_factory=list)
-    groups: set[str] = field(default_factory=set)  #: API groups met, such as kube-batch's
-    faults: list[InputError] = field(default_factory=list)  #: objects that could not be taken
-    listed: bool = False  #: a List was read, as `kubectl get` writes them: there may be more where it comes from
-    whole: bool = False  #: every kind was asked for
+    groups: set[str] = field(default_factory=set)  #: the API groups of the objects, such as kube-batch's
+    faults: list[InputError] = field(default_factory=list)  #: why objects could not be read
+    listed: bool = False  #: a List was read, as `kubectl get` writes it: its cluster may hold more objects
+    whole: bool = False  #: every kind was listed, so nothing is missing
     _seen: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Any]:
         return [item for name, item in self.items if name == kind]
 
     def lacking(self) -> frozenset[str]:
-        """The kinds of which there is nothing, though there may be where this comes from."""
+        """The kinds of which no object was read, although the cluster that a List came from may have some."""
         if self.whole or not self.listed:
             return frozenset()
         return frozenset(kind for _, kind in KINDS) - {kind for kind, _ in self.items}
 
     def add(self, kind: str, item: Wire, place: str, key: tuple[str, str, str]) -> str | None:
-        """Take one object; the place of an earlier one of the same name if there is one."""
+        """Add one object. If one of the same kind and name is there already, add nothing and return the place of that one."""
         earlier = self._seen.setdefault(key, place)
         if earlier is not place:
             return earlier
@@ -75,14 +75,14 @@ class Objects(Struct):
         return None
 
     def attempt(self, read: Callable[..., None], *what: Any) -> None:
-        """Read one object; if it cannot be taken, go on with the others."""
+        """Call `read` for one object; if it raises InputError, keep that fault and go on."""
         try:
             read(*what, self)
         except InputError as fault:
             self.faults.append(fault)
 
     def check(self) -> None:
-        """Raise the faults, if there are any."""
+        """Raise InputError with the faults, if there are any."""
         shown, more = self.faults[:FAULTS_SHOWN], len(self.faults) - FAULTS_SHOWN
         raise_all([*shown, InputError(f"and {more} more")] if more > 0 else shown)
 
@@ -101,12 +101,12 @@ def read_data(data: bytes, where: str, objects: Objects) -> None:
         except RecursionError:
             raise InputError(f"nested more than {yaml.MAX_DEPTH} levels deep", where=where) from None
         except msgspec.DecodeError:
-            pass  # flow-style YAML, several documents, or wrong: the YAML reader tells which, and where
+            pass  # flow-style YAML, several documents, or an error: the YAML reader finds out which, and where
     for document in yaml.documents(data, where):
         objects.attempt(_read_value, document, document.value, ())
 
 
-# ---- JSON, at the decoder's speed
+# ---- JSON, decoded straight into structs for speed
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -203,14 +203,14 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
 
 
 def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable[[str], int] = lambda key: 0) -> Iterator[ConfigText]:
-    """Those that a ConfigMap holds. `line` tells where a key stands."""
+    """The scheduler configurations in the data of a ConfigMap. `line` gives the line of a key."""
     for key in CONFIG_MAP_KEYS:
         if key in (data or {}):
             yield ConfigText((data or {})[key], where, line(key) + 1, key=key)
 
 
 def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
-    """Controllers read it as it is. What has a uid comes from a server, where they have done so."""
+    """Keep a workload as it is, for controllers to read. Skip one with a uid: on the server it comes from, controllers have handled it."""
     meta = value.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
         raise InputError('has no name; write `metadata: {name: "..."}`', where=where, subject=str(value["kind"]))

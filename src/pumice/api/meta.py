@@ -1,4 +1,4 @@
-"""What every object has: the base of all wire structs, metadata, selectors as objects."""
+"""What all objects have in common: the base of the wire structs, metadata, conditions, and label selectors in their object form."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from msgspec import Meta, Struct, field
 from pumice.api.selectors import Requirement, Selector
 from pumice.api.times import instant_or
 
-Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: as far as Kubernetes' own readers go; Python's integers have no end
+Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: an int64, which is what Kubernetes reads; Python's integers have no limit
 
 
 class Wire(Struct, rename="camel", gc=False, frozen=True, omit_defaults=True):
-    """Base of all wire structs: camelCase on the wire, no cycle collection, unknown fields skipped."""
+    """Base of all wire structs: camelCase on the wire, not tracked by the garbage collector, unknown fields skipped."""
 
 
 class OwnerReference(Wire, frozen=True):
@@ -38,12 +38,12 @@ class Metadata(Wire, frozen=True):
 
     @property
     def identity(self) -> str:
-        """Its uid; what comes from a file without one is known by its names."""
+        """The uid of the object; for an object from a file, which may have no uid, its namespace and name."""
         return self.uid or f"{self.namespace or 'default'}-{self.name}"
 
     @property
     def created(self) -> float:
-        """Seconds since 1970; 0 if it is not known, or no time."""
+        """The creation time in seconds since 1970; 0 if it is absent or not a valid time."""
         return instant_or(self.creation_timestamp, 0.0)
 
     @property
@@ -85,8 +85,8 @@ class LabelSelector(Wire, frozen=True):
         return exact + tuple(expression.requirement for expression in self.match_expressions or ())
 
 
-# Names that Volcano gives by itself.
+# Names that Volcano uses by default.
 
 SCHEDULER_NAME = "volcano"
-DEFAULT_QUEUE = "default"  #: of whoever names none
-ROOT_QUEUE = "root"  #: above all queues
+DEFAULT_QUEUE = "default"  #: the queue of PodGroups that name none
+ROOT_QUEUE = "root"  #: the queue above all others

@@ -1,7 +1,7 @@
 """Patterns that users write: RE2's syntax, as in Go, and its promise that a match takes time linear in the text.
 
-RE2 comes in when the first pattern does. Its last resort takes a step for each pair of a character and an instruction; how many of those a
-match may need at worst is bounded here, since a short pattern can mean a hundred thousand instructions.
+RE2 is imported for the first pattern. Its slowest way to match takes one step for each pair of a character and an instruction. The
+number of these steps is bounded here, since a short pattern can compile to a hundred thousand instructions.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-MOST_WORK = 2**26  #: characters times instructions
-_KEPT = 16  #: patterns, each with up to 8 MiB of states
-_EACH_MATCH = 10  #: what finding one more costs beside the text
+MOST_WORK = 2**26  #: the bound of one match: characters of the text times instructions of the pattern
+_KEPT = 16  #: compiled patterns that are cached, each with up to 8 MiB of states
+_EACH_MATCH = 10  #: what each further match costs, besides the cost of the text
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class PatternError(ValueError):
-    """No pattern, or one that is too much work for a text."""
+    """Raised for a text that is no valid pattern, and for a pattern that is too much work for a text."""
 
 
 class Pattern:
-    """Get it from `pattern()`."""
+    """A compiled pattern. `pattern()` makes it."""
 
     __slots__ = ("_compiled", "size")
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
-        self.size: int = compiled.programsize  #: instructions
+        self.size: int = compiled.programsize  #: in instructions
 
     def found_in(self, text: str) -> bool:
-        """Whether it is anywhere in the text. Raises PatternError."""
+        """Whether the pattern matches anywhere in the text. Raises PatternError."""
         return self._compiled.search(self._checked(text)) is not None
 
     def first(self, text: str) -> str | None:
-        """The first match, if there is one. Raises PatternError."""
+        """The first match in the text; None if there is none. Raises PatternError."""
         found = self._compiled.search(self._checked(text))
         return None if found is None else str(found[0])
 
     def each(self, text: str, limit: int, pay: Callable[[int], None] = lambda cost: None) -> list[str]:
-        """The first `limit` matches, all if it is negative, each paid for. An empty match right behind another does not count.
+        """The first `limit` matches, or all if it is negative; `pay` is called for each. An empty match right after another is left out.
 
         Raises PatternError.
         """
@@ -63,7 +63,7 @@ class Pattern:
 
 @lru_cache(maxsize=_KEPT)
 def pattern(text: str) -> Pattern:
-    """The compiled pattern. Raises PatternError."""
+    """The compiled pattern that is written in `text`. Raises PatternError."""
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
@@ -75,10 +75,10 @@ def pattern(text: str) -> Pattern:
         compiled = re2.compile(_valid(text), options)
     except re2.error as error:
         raise PatternError(error.args[0].decode(errors="replace")) from None
-    re2.purge()  # its own cache would hold a gigabyte of states
+    re2.purge()  # the cache of the module itself could hold a gigabyte of states
     return Pattern(compiled)
 
 
 def _valid(text: str) -> str:
-    """Halves of surrogate pairs replaced, as Go's readers of JSON do."""
+    """The text with lone surrogates replaced, as Go's JSON decoder does."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Pods, as far as scheduling reads them."""
+"""Pods: the fields that scheduling reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Container(Wire, frozen=True):
     image: str | None = None
     resources: ResourceRequirements | None = None
     ports: list[ContainerPort] | None = None
-    restart_policy: str | None = None  #: "Always" on an init container: a sidecar
+    restart_policy: str | None = None  #: "Always" makes an init container a sidecar
 
 
 class NodeSelectorTerm(Wire, frozen=True):
@@ -106,7 +106,7 @@ class ClaimSource(Wire, frozen=True):
 
 
 class Disk(Wire, frozen=True):
-    """The fields by which volumes of the exclusive in-tree kinds are told apart; each kind uses some of them."""
+    """The fields that identify a volume of the exclusive in-tree kinds; each kind uses some of them."""
 
     pd_name: str | None = None
     volume_id: str | None = field(name="volumeID", default=None)
@@ -127,13 +127,13 @@ class ImageVolume(Wire, frozen=True):
 
 
 class Present(Wire, frozen=True):
-    """Something of which no field is read."""
+    """An object of which no field is read: only its presence matters."""
 
 
 class Volume(Wire, frozen=True):
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
-    ephemeral: Present | None = None  #: its claim is made by a controller, so that only its presence matters
+    ephemeral: Present | None = None  #: a controller creates its claim, so only its presence matters
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
     iscsi: Disk | None = None

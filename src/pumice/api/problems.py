@@ -1,6 +1,6 @@
-"""What is wrong with what somebody wrote: the field, what was found there, what to write instead.
+"""What is wrong with a user's input: the field, what was found there, what to write instead.
 
-A decoder's complaint about an object is explained; the faults of a configuration are told all together, in Kubernetes' words.
+A decoder's error about an object is put into plain words. The faults of a configuration are reported all together, in Kubernetes' words.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS = {
 
 
 def explain(error: msgspec.ValidationError, value: Any, written: Written = lambda path: None) -> tuple[str, Path]:
-    """A decoder's complaint as: what was found and what to write, and the path of the field."""
+    """A message for a decoder's error (what was found and what to write), and the path of the field."""
     text, _, place = str(error).partition(" - at ")
     path = _locate(place.strip("`"), value, _blamed(text))
     found = _at(value, path)
@@ -88,14 +88,14 @@ _TYPES = {"str": str, "int": int, "float": float, "bool": bool, "null": type(Non
 
 
 def _blamed(text: str) -> Callable[[Any], bool]:
-    """Whether the complaint is about a value: it has the type that was found, or is no quantity."""
+    """A function that says whether the error is about a value: whether the value has the type that was found, or is no quantity."""
     match = _EXPECTED.match(text)
     kind = _TYPES.get(match["found"]) if match else None
     return (lambda entry: type(entry) is kind) if kind else (lambda entry: not _plausible(entry))
 
 
 def _locate(place: str, value: Any, blamed: Callable[[Any], bool]) -> Path:
-    """`$.spec.containers[0].requests[...]` as a path; `[...]` becomes the first key whose value is to blame."""
+    """The path of a field from the decoder's `$.spec.containers[0].requests[...]`; `[...]` becomes the first key whose value is wrong."""
     path: list[str | int] = []
     for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", place):
         if name:
@@ -150,11 +150,11 @@ def subject_of(kind: str, value: Any) -> str:
     return f"{kind} {name}" if kind in CLUSTER_WIDE else f"{kind} {namespace or 'default'}/{name}"
 
 
-# What is wrong with a configuration, all of it, in Kubernetes' words: field path, kind of fault, value, rule.
+# All faults of a configuration, in Kubernetes' words: field path, kind of fault, value, rule.
 
 
 class Problems:
-    """Collects faults of one document; `check` raises them together."""
+    """Collects the faults of one document; `check` raises them together."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -186,7 +186,7 @@ class Problems:
         raise_all(self.errors)
 
 
-# Rules that several fields share.
+# Rules that apply to several fields.
 
 NAME_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
@@ -198,7 +198,7 @@ _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-
 
 
 def qualified_name_fault(name: str) -> str:
-    """Why it is no qualified name; empty if it is one."""
+    """Why the name is not a qualified name; empty if it is one."""
     prefix, slash, rest = name.rpartition("/")
     if slash and not (_DOMAIN.fullmatch(prefix) and len(prefix) <= 253):
         return PREFIX_RULE
@@ -215,17 +215,17 @@ def check_duration(text: str | None, least_s: float, path: Path, rule: str, prob
         problems.add(path, str(error))
 
 
-# Plain values into structs, strictly: a field that the struct does not have is a fault, as in kube-scheduler's decoder.
+# Strict conversion of plain values into structs: a field that the struct does not have is a fault, as in kube-scheduler's decoder.
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Conf(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """Base of the structs of a configuration."""
+    """Base of the structs that a configuration is read into."""
 
 
 class Args(Conf, frozen=True):
-    """Base of a plugin's arguments. `check` notes what kube-scheduler refuses."""
+    """Base of a plugin's arguments. `check` adds to the problems what kube-scheduler would refuse."""
 
     kind: str = ""
     api_version: str = ""
@@ -235,7 +235,7 @@ class Args(Conf, frozen=True):
 
 
 def decode(kind: type[T], value: Any, path: Path, problems: Problems) -> T:
-    """The struct. Unknown fields are noted among the problems; a value of the wrong type raises at once."""
+    """The value as a struct of this kind. Unknown fields are added to the problems; a value of the wrong type raises InputError at once."""
     _note_unknown(kind, value, path, problems)
     try:
         return convert(_without_nulls(value), kind)
@@ -259,7 +259,7 @@ def _note_unknown(kind: Any, value: Any, path: Path, problems: Problems) -> None
 
 
 def _without_nulls(value: Any) -> Any:
-    """A field that is null is one that is not there."""
+    """The value without fields that are null, which count as absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -267,13 +267,13 @@ def _without_nulls(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _fields(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """Name on the wire to type."""
+    """The types of a struct's fields, by their names on the wire."""
     hints = get_type_hints(struct)
     return {field.encode_name: hints[field.name] for field in structs.fields(struct)}
 
 
 def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
-    """The struct that a type holds, through lists and options; None for mappings and plain values."""
+    """The struct inside a type, also inside lists and optional types; None for mappings and plain values."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return kind
     if get_origin(kind) is dict:

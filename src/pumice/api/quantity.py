@@ -1,8 +1,8 @@
-"""Kubernetes quantities, exactly: "1500m", "2Gi", "1e3", 2. Never a float on the way.
+"""Kubernetes quantities, read exactly and without floats: "1500m", "2Gi", "1e3", 2.
 
-A quantity is read in one of two units, each rounded up to an integer as Kubernetes does: `milli` (CPU, extended resources)
-or `whole` (bytes, counts). As there, none is greater than MOST: what is written beyond it is read as MOST, and digits beyond a
-billionth only round up. So reading costs no more than looking at the text, however long it is. Equal texts share one `Quantity`.
+A quantity is used in one of two units, each rounded up to an integer as Kubernetes does: `milli` (CPU, extended resources) or `whole`
+(bytes, counts). As in Kubernetes, no quantity is greater than MOST: a greater one is read as MOST. Digits beyond a billionth only round
+up. So the cost of reading is linear in the length of the text. Equal texts share one `Quantity`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 MOST = 2**63 - 1  #: the greatest amount, in whole units
-SHORT = 4  #: characters of an amount that need not be rounded for people
-LONGEST_KEPT = 64  #: characters of a text that is kept as written
+SHORT = 4  #: an amount with at most this many characters is shown exactly
+LONGEST_KEPT = 64  #: a text with at most this many characters is kept as written
 
 _FORM = re.compile(r"([+-]?)(?:(\d++)(?:\.(\d*+))?|\.(\d++))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d++))?\Z", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {letter + "i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
 _LETTERS = {power: letter for letter, power in _DECIMAL.items()}
-_FINEST = 9  #: places after the point that count
+_FINEST = 9  #: decimal places that count: billionths
 _MOST_NANO = MOST * 1_000_000_000
-_MOST_DIGITS = 28  #: of that
+_MOST_DIGITS = 28  #: the number of digits of _MOST_NANO
 
 
 class QuantityError(ValueError):
-    """Not a quantity; the text says what to write."""
+    """Raised for a text that is not a quantity; the message says what to write."""
 
 
 class Quantity:
-    """One quantity, both ways round. Get it from `quantity()`."""
+    """One quantity, in both units. `quantity()` makes it."""
 
     __slots__ = ("milli", "text", "whole")
 
@@ -43,14 +43,14 @@ class Quantity:
 
 
 def quantity(text: str | int | float) -> Quantity:
-    """The quantity that is written. Raises QuantityError."""
+    """The quantity that this text or number means. Raises QuantityError."""
     if not isinstance(text, str):
         text = _number_text(text)
     return _kept(text) if len(text) <= LONGEST_KEPT else _read(text)
 
 
 def _number_text(number: int | float) -> str:
-    """A number as text; of those beyond all bounds only the sign and the size count."""
+    """The number as text. A number beyond MOST becomes one with the same sign that is too large in any case."""
     if isinstance(number, int) and abs(number) > MOST:
         return f"{'-' if number < 0 else ''}{10**_MOST_DIGITS}"
     return str(number)
@@ -61,7 +61,7 @@ def _read(text: str) -> Quantity:
 
 
 def _parsed(text: str) -> tuple[int, str | None, str | None]:
-    """Billionths, the suffix and the exponent."""
+    """The amount in billionths, the suffix and the exponent of a text. Raises QuantityError."""
     match = _FORM.match(text)
     if match is None:
         raise QuantityError(f'"{shortened(text)}" is not a quantity; {_advice(text)}')
@@ -74,7 +74,7 @@ _kept = lru_cache(maxsize=65536)(_read)
 
 
 def _power(suffix: str | None, exponent: str | None) -> int:
-    """The power of ten; one beyond what digits can make up for is as good as any."""
+    """The power of ten of a suffix or an exponent. An exponent of ten digits or more becomes 10**10: the result is the same."""
     if exponent is None:
         return _DECIMAL.get(suffix or "", 0)
     size = exponent.lstrip("+-").lstrip("0")
@@ -83,9 +83,9 @@ def _power(suffix: str | None, exponent: str | None) -> int:
 
 
 def _nano(before: str, after: str, factor: int, power: int) -> int:
-    """Billionths of `before`.`after` times the factor and the power of ten, rounded up, at most MOST whole ones."""
+    """The number `before`.`after` times the factor and the power of ten, in billionths, rounded up and at most MOST whole units."""
     digits = (before + after).lstrip("0")
-    point = len(digits) - len(after) + power + _FINEST  #: how many digits stand before the point, once billionths are counted
+    point = len(digits) - len(after) + power + _FINEST  #: the number of digits before the point when the unit is a billionth
     if not digits:
         return 0
     if point > _MOST_DIGITS:
@@ -93,13 +93,13 @@ def _nano(before: str, after: str, factor: int, power: int) -> int:
     if point < -_MOST_DIGITS:
         return 1
     cut = max(point, 0) + _MOST_DIGITS
-    kept = digits[:cut] + ("1" if digits[cut:].strip("0") else "")  # what is cut off still rounds up
+    kept = digits[:cut] + ("1" if digits[cut:].strip("0") else "")  # digits that are cut off still round up
     value, shift = int(kept) * factor, point - len(kept)
     nano: int = value * 10**shift if shift >= 0 else -(-value // 10**-shift)
     return min(nano, _MOST_NANO)
 
 
-# As the API server writes them
+# Quantities as the API server writes them
 
 
 def canonical(text: str | int | float) -> str:
@@ -123,7 +123,7 @@ def _canonical(text: str) -> str:
 
 
 def _decimal(nano: int, with_exponent: bool) -> str:
-    """With the largest power of a thousand that leaves a whole number."""
+    """The amount with the largest power of a thousand that leaves a whole number."""
     amount, power = nano, -_FINEST
     while amount and amount % 1000 == 0 and power < 18:
         amount, power = amount // 1000, power + 3
@@ -136,7 +136,7 @@ _kept_canonical = lru_cache(maxsize=65536)(_canonical)
 
 
 def shortened(text: str) -> str:
-    """A text as messages show it."""
+    """A text as messages show it: a long one only by its beginning and its length."""
     return text if len(text) <= LONGEST_KEPT else f"{text[:20]}... ({len(text)} characters)"
 
 
@@ -148,13 +148,13 @@ def _advice(text: str) -> str:
 
 
 def format_milli(value: float) -> str:
-    """Thousandths as the shortest quantity: 1500 -> "1500m", 2000 -> "2"."""
+    """The shortest quantity for an amount in thousandths: 1500 -> "1500m", 2000 -> "2"."""
     amount = round(value)
     return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
 
 
 def format_bytes(value: float) -> str:
-    """Bytes with the largest binary suffix that divides them: 2147483648 -> "2Gi"."""
+    """The quantity for a number of bytes, with the largest binary suffix that divides it: 2147483648 -> "2Gi"."""
     amount = round(value)
     if amount == 0:
         return "0"
@@ -165,7 +165,7 @@ def format_bytes(value: float) -> str:
 
 
 def in_words(value: float, *, binary: bool) -> str:
-    """Thousandths, or bytes, as people say them: 38400 -> "38.4", 1288490189 bytes -> "1.2Gi"; what is short already stays exact."""
+    """Thousandths, or bytes if `binary`, rounded for people: 38400 -> "38.4", 1288490189 -> "1.2Gi"; a short exact form stays."""
     exact = format_bytes(value) if binary else format_milli(value)
     if value < 1000 or len(exact) <= SHORT:
         return exact
@@ -174,20 +174,20 @@ def in_words(value: float, *, binary: bool) -> str:
     return f"{value / size:.3f}".rstrip("0").rstrip(".") + suffix
 
 
-# Whole numbers in annotations, labels and names, where anybody may have written anything.
+# Whole numbers in annotations, labels and names, which may hold any text.
 
 _DIGITS = re.compile(r"[+-]?[0-9]{1,19}\Z")
-MOST_INDEXES = 100_000  #: of a set; one that names more is taken for a slip
+MOST_INDEXES = 100_000  #: the most indexes of a set; a range that would exceed it is taken for a mistake
 
 
 def integer(text: str, default: int = 0) -> int:
-    """As an integer of 64 bits; the default for everything else."""
+    """The integer that the text means; the default if it is not an integer of 64 bits."""
     value = int(text) if _DIGITS.match(text) else default
     return value if -(2**63) <= value < 2**63 else default
 
 
 def index_set(text: str) -> set[int]:
-    """The numbers of "0-3,8". Parts that are no numbers are left out, as are those that would be beyond counting."""
+    """The set of numbers in a text such as "0-3,8". Parts that are no numbers or ranges, or would exceed MOST_INDEXES, are left out."""
     found: set[int] = set()
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")
@@ -198,7 +198,7 @@ def index_set(text: str) -> set[int]:
 
 
 def as_ranges(indexes: Iterable[int]) -> str:
-    """The other way."""
+    """The text for a set of numbers, such as "0-3,8": the inverse of `index_set`."""
     spans: list[list[int]] = []
     for index in sorted(indexes):
         if spans and spans[-1][1] == index - 1:

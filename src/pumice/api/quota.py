@@ -1,8 +1,8 @@
-"""What a ResourceQuota charges for objects, and sums of it: also the unit in which Volcano states a PodGroup's minResources.
+"""What a ResourceQuota charges for objects, and sums of such charges. Volcano states a PodGroup's minResources in the same names.
 
-Names come in pairs (`cpu` and `requests.cpu`); extended resources appear as `requests.<name>` and, as Volcano adds, by their
-plain name. Amounts are exact, in thousandths. Pods that have ended are free; a quota with scopes counts only the pods in all of them.
-Objects are JSON, and kinds are called by their resources, as quotas call them: "pods", "jobs.batch".
+Names come in pairs (`cpu` and `requests.cpu`). Extended resources appear as `requests.<name>` and, as in Volcano, also by their plain
+name. Amounts are exact, in thousandths. Pods that have ended are not charged; a quota with scopes counts only the pods that are in all
+of its scopes. Objects are JSON, and a kind is named by its resource, as in quotas: "pods", "jobs.batch".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pumice.api.json_objects import Object
 from pumice.api.quantity import format_bytes, format_milli, quantity
 
-Usage = dict[str, int]  #: thousandths by quota name
+Usage = dict[str, int]  #: amounts in thousandths, by the names that quotas use
 
 PAIRED = ("cpu", "memory", "ephemeral-storage")
 #: resources that are also counted by their plain name
@@ -23,7 +23,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def pod_usage(spec: Object) -> Usage:
-    """The charge of one pod with this spec."""
+    """The charge for one pod with this spec."""
     requests, limits = pod_totals(spec)
     usage = {"pods": 1000, "count/pods": 1000}
     for name, amount in requests.items():
@@ -35,12 +35,12 @@ def pod_usage(spec: Object) -> Usage:
 
 
 def pod_totals(spec: Object) -> tuple[Usage, Usage]:
-    """What a pod with this spec requests in all, and what it is limited to."""
+    """The total requests and the total limits of a pod with this spec."""
     return _total(spec, "requests"), _total(spec, "limits")
 
 
 def _total(spec: Object, side: str) -> Usage:
-    """Requests or limits of the pod: its containers and sidecars, at least its largest init step, plus overhead."""
+    """The total requests or limits of a pod: of its containers and sidecars, or of its largest init step if greater, plus overhead."""
     steady = add(_amounts(each, side) for each in spec.get("containers") or ())
     peak: Usage = {}
     sidecars: Usage = {}
@@ -61,7 +61,7 @@ def _total(spec: Object, side: str) -> Usage:
 def _amounts(container: Object, side: str) -> Usage:
     resources = container.get("resources") or {}
     stated = {name: quantity(amount).milli for name, amount in (resources.get(side) or {}).items()}
-    if side == "requests":  # a limit without a request is the request
+    if side == "requests":  # a limit without a request is also the request
         stated = {name: quantity(amount).milli for name, amount in (resources.get("limits") or {}).items()} | stated
     return stated
 
@@ -83,7 +83,7 @@ def _larger(left: Usage, right: Usage) -> Usage:
 
 
 def written(usage: Mapping[str, int]) -> dict[str, str]:
-    """As quantities, in the order of the names."""
+    """The amounts as quantities, sorted by name."""
     return {name: _quantity(name, amount) for name, amount in sorted(usage.items())}
 
 
@@ -92,11 +92,11 @@ def _quantity(name: str, amount: int) -> str:
     return format_bytes(amount // 1000) if binary and amount % 1000 == 0 else format_milli(amount)
 
 
-# Quotas and what they count
+# Quotas and the objects that they count
 
 
 def charge(resource: str, obj: Object) -> Usage:
-    """What one object is charged."""
+    """The charge for one object of this resource."""
     if resource == "pods":
         return {} if (obj.get("status") or {}).get("phase") in _ENDED else pod_usage(obj.get("spec") or {})
     usage = dict.fromkeys((f"count/{resource}", *([resource] if resource in COUNTED else ())), 1000)
@@ -121,13 +121,13 @@ def _service_usage(spec: Object) -> Usage:
 
 
 def used(quota: Object, names: Iterable[str], objects: Callable[[str], Iterable[Object]]) -> Usage:
-    """What the objects of the quota's namespace use of these names. `objects` gives those of a resource."""
+    """What the objects in the quota's namespace use under these names. `objects` gives that namespace's objects of a resource."""
     resources = sorted({counted_resource(name) for name in names})
     return add(charge(resource, obj) for resource in resources for obj in objects(resource) if resource != "pods" or in_scope(quota, obj))
 
 
 def counted_resource(name: str) -> str:
-    """The resource whose objects are charged under a name."""
+    """The resource whose objects are charged under this name of a quota."""
     if name.startswith("count/"):
         return name.removeprefix("count/")
     if name == "requests.storage" or _OF_CLASS in name:
@@ -156,7 +156,7 @@ def _scope_holds(term: Object, spec: Object) -> bool:
 
 
 def why_refused(quota: Object, resource: str, new: Object, old: Object | None, existing: Callable[[str], Iterable[Object]]) -> str:
-    """Why a write would break a quota of its namespace, of whose objects `existing` gives those of a resource; empty if it would not."""
+    """Why a write would exceed a quota of its namespace; empty if it would not. `existing` gives that namespace's objects of a resource."""
     name, hard = quota["metadata"]["name"], (quota.get("spec") or {}).get("hard") or {}
     if resource == "pods" and not in_scope(quota, new):
         return ""

@@ -1,7 +1,7 @@
-"""Selectors of labels, in both spellings: objects (`matchLabels`, `matchExpressions`) and strings (`a=b,c in (d, e),!f`); and of fields.
+"""Label selectors, written as objects (`matchLabels`, `matchExpressions`) or as strings (`a=b,c in (d, e),!f`); and field selectors.
 
-A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is the empty tuple; a selector that is absent
-(None in the API) matches nothing and is told apart by its caller.
+A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is the empty tuple. A selector that is absent (None in
+the API) matches nothing; callers handle this case themselves.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def holds_for(requirement: Requirement, value: str | None) -> bool:
 
 
 def integer(text: str | None) -> int | None:
-    """A decimal int64, or None."""
+    """The decimal int64 that the text means; None if it is none."""
     if text is None or not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
         return None
     value = int(text)
@@ -61,7 +61,7 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
 
 
 def label_selector(stated: Mapping[str, Any] | None) -> Selector | None:
-    """A LabelSelector as JSON has it; None if it is absent and matches nothing."""
+    """The requirements of a LabelSelector in JSON; None if the selector is absent, so that it matches nothing."""
     if stated is None:
         return None
     equal = tuple(Requirement(key, "In", (value,)) for key, value in (stated.get("matchLabels") or {}).items())
@@ -69,7 +69,7 @@ def label_selector(stated: Mapping[str, Any] | None) -> Selector | None:
 
 
 def requirements(stated: Iterable[Mapping[str, Any]] | None) -> Selector:
-    """Expressions as JSON has them. One without a key or an operator holds for nobody."""
+    """The requirements of match expressions in JSON. An expression without an operator never holds; a missing key means an empty one."""
     return tuple(Requirement(each.get("key") or "", each.get("operator") or "", tuple(each.get("values") or ())) for each in stated or ())
 
 
@@ -79,7 +79,7 @@ def matches_selector(selector: Mapping[str, Any], labels: Mapping[str, str]) -> 
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """As `kubectl get -l` would take it; also for the plain maps of services and replication controllers."""
+    """The selector as `kubectl get -l` takes it; it may also be the plain map of a service or a replication controller."""
     if not ({"matchLabels", "matchExpressions"} & set(selector)):
         return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
@@ -101,7 +101,7 @@ _TERM = re.compile(
 
 
 def parse_selector(text: str) -> Selector:
-    """A selector as kubectl's -l takes it. Raises ValueError."""
+    """The requirements of a selector in the form of kubectl's -l. Raises ValueError."""
     found, position, end = [], 0, len(text.rstrip())
     while position < end:
         match = _TERM.match(text, position)
@@ -126,7 +126,7 @@ def _requirement(match: re.Match[str]) -> Requirement:
     return Requirement(key, "Exists")
 
 
-# Field selectors: `status.phase!=Failed,spec.nodeName=n`, on the fields that a kind declares selectable.
+# Field selectors: `status.phase!=Failed,spec.nodeName=n`, for the fields that a kind declares selectable.
 
 _FIELD_TERM = re.compile(r"((?:[^=!\\,]|\\.)++)(==|=|!=)((?:[^\\,=]|\\.)*+)\Z")
 
@@ -146,7 +146,7 @@ FieldSelector = tuple[FieldTerm, ...]
 
 
 def field_text(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    """A field as selectors compare it: absent is the empty string, booleans are words."""
+    """A field's value as field selectors compare it: an absent field is the empty string, a boolean is "true" or "false"."""
     value: object = obj
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -160,7 +160,7 @@ def field_text(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
 
 
 def parse_field_selector(text: str, selectable: tuple[str, ...]) -> FieldSelector:
-    """The terms of a field selector. Raises ValueError for what is not a selector and for a field that cannot be selected by."""
+    """The terms of a field selector. Raises ValueError for a text that is no selector, and for a field that is not selectable."""
     terms = []
     for part in re.split(r"(?<!\\),", text):
         if not part.strip():

@@ -1,6 +1,6 @@
-"""How the kinds that scheduling reads are read: a struct of the fields that matter.
+"""The struct for each kind that scheduling reads, with only the fields that scheduling needs.
 
-The version of a group does not matter to scheduling; kube-batch's group is read as Volcano's.
+The version of an API group does not matter to scheduling. The kinds of kube-batch's group are read as Volcano's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.DEVICE_TAINT_RULES: devices.DeviceTaintRule,
     kinds.RESOURCE_CLAIMS: devices.ResourceClaim,
 }
-KINDS = {(kind.group, kind.kind): struct for kind, struct in STRUCTS.items()}  #: the same, whatever the version
+KINDS = {(kind.group, kind.kind): struct for kind, struct in STRUCTS.items()}  #: the same structs, by API group and kind without a version
 KINDS |= {("scheduling.incubator.k8s.io", kind.kind): STRUCTS[kind] for kind in (kinds.QUEUES, kinds.POD_GROUPS)}
 WORKLOADS = frozenset(
     (kind.group, kind.kind)
@@ -61,11 +61,11 @@ WORKLOADS = frozenset(
         kinds.BATCH_JOBS,
         kinds.REPLICATION_CONTROLLERS,
     )
-)  #: kinds of which controllers make pods at once
-API_VERSIONS = {kind.kind: kind.api_version for kind in STRUCTS}  #: in which they are written
+)  #: kinds from which controllers create pods at once
+API_VERSIONS = {kind.kind: kind.api_version for kind in STRUCTS}  #: the API version that each kind is written in
 
 
-# Wire structs from and to JSON, and from plain values, with quantities made on the way.
+# Conversion of wire structs from and to JSON, and from plain values, with quantities.
 
 T = TypeVar("T")
 
@@ -84,12 +84,12 @@ def _encode(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """A JSON decoder for a wire struct. Its decode() raises msgspec.ValidationError, whose text ends in the path."""
+    """A JSON decoder for a wire struct. Its decode() raises msgspec.ValidationError, whose text ends with the path of the field."""
     return msgspec.json.Decoder(kind, dec_hook=_decode)
 
 
 def convert(value: Any, kind: type[T]) -> T:
-    """From plain dicts and lists. Raises msgspec.ValidationError."""
+    """The struct of this kind, made from plain dicts and lists. Raises msgspec.ValidationError."""
     return msgspec.convert(value, kind, dec_hook=_decode)
 
 

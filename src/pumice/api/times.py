@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Duration(float):
-    """Seconds, where they are written as a duration."""
+    """A number of seconds that prints as a duration."""
 
     def __str__(self) -> str:
         return f"{float(self):g}s"
@@ -22,13 +22,13 @@ class Duration(float):
 
 @lru_cache(maxsize=4096)
 def instant(text: str) -> float:
-    """RFC 3339 to seconds since 1970. Raises ValueError."""
+    """The seconds since 1970 of a time in RFC 3339. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def instant_or(text: str | None, unknown: T) -> float | T:
-    """The same, or `unknown` for what is missing or no time: an object is not to be lost for it."""
+    """The seconds since 1970 of a time; `unknown` if it is missing or no valid time, so that its object can still be read."""
     try:
         return instant(text) if text else unknown
     except ValueError:
@@ -36,18 +36,18 @@ def instant_or(text: str | None, unknown: T) -> float | T:
 
 
 def rfc3339(seconds: float) -> str:
-    """Seconds since 1970 as Kubernetes prints them, to the second."""
+    """The time as Kubernetes prints it, to the second, from seconds since 1970."""
     return _printed(int(seconds // 1))
 
 
 @lru_cache(maxsize=1024)
 def _printed(second: int) -> str:
-    """Much is written within one second."""
+    """The time as text. It is cached, since many objects are written within one second."""
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(text: str) -> float:
-    """A Go duration such as "1h2m3.5s" in seconds. Raises ValueError."""
+    """The seconds of a Go duration such as "1h2m3.5s". Raises ValueError."""
     sign, body = (-1.0, text[1:]) if text[:1] == "-" else (1.0, text.removeprefix("+"))
     if body == "0":
         return 0.0
@@ -61,7 +61,7 @@ def duration(text: str) -> float:
 
 
 def span(seconds: float) -> str:
-    """Two units while the first is small, one when it is large."""
+    """A span of time as kubectl prints it: with two units if the first is small, else with one."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

@@ -1,4 +1,4 @@
-"""Volcano's kinds: Queue, PodGroup, HyperNode, Numatopology. kube-batch's of the same names are read into them too."""
+"""Volcano's kinds: Queue, PodGroup, HyperNode, Numatopology, NodeShard. kube-batch's Queue and PodGroup are read into them, too."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class ShardStatus(Wire, frozen=True):
 
 
 class NodeShard(Wire, frozen=True):
-    """The nodes of one of several schedulers."""
+    """The nodes that one of several schedulers uses."""
 
     metadata: Metadata
     spec: ShardSpec = ShardSpec()

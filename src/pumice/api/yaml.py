@@ -1,6 +1,6 @@
-"""YAML read as kubectl reads it, with the line of every field at hand.
+"""YAML, read as kubectl reads it, with the line of every field.
 
-PyYAML's C loader, with three changes: dates stay strings, there is no base 60, and y/n/on/off are booleans in the manner of
+This is PyYAML's C loader with three changes: dates stay strings, there are no numbers in base 60, and y/n/on/off are booleans as in
 YAML 1.1 while `1e6` is a number. Hostile text (aliases that explode, deep nesting, bytes that are not UTF-8) is an error.
 """
 
@@ -14,16 +14,16 @@ import yaml
 
 from pumice.api.errors import InputError
 
-MAX_EXPANSION = 1_000_000  #: nodes that one document may have once its aliases are written out
+MAX_EXPANSION = 1_000_000  #: the most nodes that a document may have when its aliases are expanded
 MAX_DEPTH = 200
-MAX_DIGITS = 1000  #: of an integer
+MAX_DIGITS = 1000  #: the most digits of an integer
 
 
 class _Loader(yaml.CSafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Keys are strings in JSON: `on: 1` is read as "true"."""
+        """The mapping with its keys as strings, as in JSON: the key of `on: 1` becomes "true"."""
         mapping = super().construct_mapping(node, deep)
         if all(type(key) is str for key in mapping):
             return mapping
@@ -86,7 +86,7 @@ class Document:
         return int(self._at(path).start_mark.line) + 1
 
     def text(self, path: tuple[str | int, ...]) -> str | None:
-        """A scalar as it is written."""
+        """The text of the scalar at `path` as it is written; None if the field is no scalar."""
         node = self._at(path)
         return str(node.value) if isinstance(node, yaml.ScalarNode) else None
 
@@ -109,12 +109,12 @@ class Document:
 
 
 def field_name(path: tuple[str | int, ...]) -> str:
-    """("spec", "containers", 0) as "spec.containers[0]"."""
+    """A path as text: ("spec", "containers", 0) -> "spec.containers[0]"."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
 def documents(text: str | bytes, where: str) -> Iterator[Document]:
-    """The documents of a stream that are not empty. Raises InputError."""
+    """The documents of a stream, without empty ones. Raises InputError."""
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
@@ -150,7 +150,7 @@ _SUSPECT_INDENT = re.compile(r"^[ ?:-]{400}", re.MULTILINE)
 
 
 def _refuse_depth(text: str, where: str) -> None:
-    """Nesting that would exhaust the C stack while composing. Only text that can be so deep is parsed an extra time."""
+    """Refuse nesting that would exhaust the C stack of the composer. Only text that may be that deep is parsed an extra time for this."""
     if text.count("[") + text.count("{") < 2000 and not _SUSPECT_INDENT.search(text):
         return
     depth = 0
@@ -166,7 +166,7 @@ def _refuse_depth(text: str, where: str) -> None:
 
 
 def _measure(root: yaml.Node, where: str, number: int, aliases: bool) -> None:
-    """Refuse what is too deep, what explodes when its aliases are followed, and keys that stand twice."""
+    """Refuse a document that is too deep, one whose aliases expand to too many nodes, and duplicate keys."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node, depth: int) -> int:
@@ -176,7 +176,7 @@ def _measure(root: yaml.Node, where: str, number: int, aliases: bool) -> None:
             return sizes[id(node)]
         if depth > MAX_DEPTH:
             raise InputError(f"nested more than {MAX_DEPTH} levels deep", where=where, line=node.start_mark.line + 1, document=number)
-        sizes[id(node)] = MAX_EXPANSION  # an alias to a parent never ends
+        sizes[id(node)] = MAX_EXPANSION  # an alias to a parent would expand without end
         if isinstance(node, yaml.MappingNode):
             _refuse_double_keys(node, where, number)
             children = [child for pair in node.value for child in pair]

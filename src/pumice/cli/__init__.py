@@ -1,1 +1,1 @@
-"""The commands. Each module is imported when its command is called, so that starting is quick."""
+"""The commands. The module of a command is imported when the command is called, so that the program starts quickly."""

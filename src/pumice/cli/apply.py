@@ -1,7 +1,8 @@
-"""`pumice apply -f`: make the cluster as files say, for machines without kubectl.
+"""`pumice apply -f`: create or change objects as files state them, for machines without kubectl.
 
-It is server-side apply under the manager "pumice": fields that files no longer name are given up, fields that others wrote are taken over,
-as with kubectl's ordinary apply. Custom definitions come first and are waited for, so that one call may bring kinds and objects of them.
+This is server-side apply with the field manager "pumice": fields that the files no longer name are removed, and fields of other managers
+are taken over, as with kubectl's ordinary apply. CustomResourceDefinitions come first and are waited for, so that one call may bring
+kinds and objects of these kinds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pumice.client.transport import ApiError, as_dict
 
 Manifest = dict[str, Any]
 MANAGER = "pumice"
-FIRST = ("CustomResourceDefinition", "Namespace")  #: kinds that others in the same files may need
+FIRST = ("CustomResourceDefinition", "Namespace")  #: kinds that other objects in the same files may need
 ESTABLISHED_TRIES, ESTABLISHED_PAUSE_S = 50, 0.2
 
 
@@ -63,7 +64,7 @@ def _has(served: list[ServedResource], item: Manifest) -> bool:
 
 
 async def _once_served(client: Client, item: Manifest) -> list[ServedResource]:
-    """Kinds that were defined a moment ago are served soon."""
+    """The server's resources, once the item's kind is among them or the time is up: a new kind takes a moment to be served."""
     for _ in range(ESTABLISHED_TRIES):
         served = await discover(client)
         if _has(served, item):
@@ -99,11 +100,11 @@ async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:
         return None
 
 
-# Manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and kept as they are.
+# The manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and sent unchanged.
 
 
 def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
-    """The objects in the order of the files; Lists are taken apart. Raises InputError."""
+    """The objects of the files, in their order; a List gives its items. Raises InputError."""
     for path in paths:
         for where, data in streams(path, deep=False):
             for document in yaml.documents(data, where):

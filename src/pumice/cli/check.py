@@ -1,4 +1,4 @@
-"""`pumice check`: are the objects and the configuration right, and can the jobs ever run? Nothing is scheduled."""
+"""`pumice check`: whether objects and configuration are right, and whether the jobs can ever run. Nothing is scheduled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pumice compare`: several policies over the same work, and which is better."""
+"""`pumice compare`: simulate the same workload under several policies, and show which of them is better."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def compare(
 def kind_of_run(whole: bool) -> type[ComparedRun]:
     if not whole:
         return ComparedRun
-    from pumice.live.whole import ComparedWholeRun  # comes with a control plane
+    from pumice.live.whole import ComparedWholeRun  # imports a control plane, which other runs do not need
 
     return ComparedWholeRun
 

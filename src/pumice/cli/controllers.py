@@ -1,4 +1,4 @@
-"""`pumice controllers`: Volcano's controllers on a live cluster, in the place of vc-controller-manager."""
+"""`pumice controllers`: Volcano's controllers on a live cluster, in place of vc-controller-manager."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ CONTROLLERS = {
     "queue-controller": ("queue",),
     "cronjob-controller": ("cronjob.batch.volcano.sh",),
     "hyperNode-controller": ("hypernode-count", "hypernode-discovery"),
-}  #: Volcano's names, and ours
-NOT_HERE = ("sharding-controller", "colocation-config-controller", "resourcequota-controller")  #: accepted by name: there are none
+}  #: by Volcano's name of a controller, our names of the controllers that do its work
+NOT_HERE = ("sharding-controller", "colocation-config-controller", "resourcequota-controller")  #: accepted, but we have none of them
 
 NOT_NEEDED = {
     "worker-threads": "32 objects are worked on at a time",
@@ -93,7 +93,7 @@ def settings_of(flags: dict[str, Any]) -> ControllerSettings:
 
 
 def chosen(words: Iterable[str]) -> frozenset[str] | None:
-    """Our names for those that --controllers chooses; None for all."""
+    """Our names of the controllers that --controllers chooses; None for all. Raises InputError."""
     words = [word.strip() for word in words if word.strip()]
     if words == ["*"]:
         return None
@@ -108,7 +108,7 @@ def chosen(words: Iterable[str]) -> frozenset[str] | None:
 
 
 def _config_map(namespace: str) -> Key:
-    """Where volcano-controller.conf lies: in the namespace of the installation, named after it, as its Deployment tells."""
+    """The ConfigMap with volcano-controller.conf. The Deployment's environment states its namespace, and the release in its name."""
     release = os.environ.get("HELM_RELEASE_NAME") or "volcano"
     return Key(os.environ.get("KUBE_POD_NAMESPACE") or namespace, f"{release}-controller-configmap")
 

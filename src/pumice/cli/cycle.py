@@ -1,4 +1,4 @@
-"""`pumice cycle`: files of ordinary Kubernetes objects in, what the scheduler would do with them out."""
+"""`pumice cycle`: read files of ordinary Kubernetes objects, and show what the scheduler would do with them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, output
 
 
 def refuse(failures: Iterable[Failure]) -> None:
-    """End with one line for each plugin's fault, if there is any."""
+    """Raise InputError with one line for each failure of a plugin, if there is any."""
     words = ((each, f"plugin {each.plugin} failed in {each.hook}: {each.message}") for each in failures)
     raise_all([InputError(message, where=each.file, line=each.line) for each, message in words])
 
@@ -50,13 +50,13 @@ def show(result: dict[str, Any], output: str) -> None:
         print_table(tables(result, wide=output == "wide"))
 
 
-# The outcome of some cycles as a person wants it: what was bound, what was evicted, what waits, and why.
+# The outcome of the cycles as tables: which pods were bound, which were evicted, which wait, and why.
 
 _FINDS_ROOM = re.compile(r"^Pod \S+ can possibly be assigned to \S+, once")
 
 
 def tables(result: dict[str, Any], *, wide: bool = False) -> str:
-    """Only the parts that have something in them. `wide` adds the jobs' phases and every waiting pod in full."""
+    """The tables of the outcome, without empty ones. `wide` adds the phases of PodGroups, and shows each waiting pod on its own row."""
     parts = [_placed(result), _evicted(result), _waiting(result, wide), _groups(result) if wide else ""]
     return "\n\n".join(part for part in parts if part) or "Nothing to do: no pod waits for a node."
 

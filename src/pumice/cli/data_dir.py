@@ -1,8 +1,8 @@
-"""Where a running embedded cluster keeps what belongs to it: kubeconfig, process id, log of a detached one.
+"""The directory of a running embedded cluster: kubeconfig, process id, and the log of a detached cluster.
 
-The directory given with --data, else one of the user's own. The file with the process id is locked for as long as that process lives, so a
-file left behind by one that was killed misleads nobody, and `pumice down` never ends a stranger. Under the user's own directory every
-cluster with a name is found: its directory, or a link to that of --data.
+It is the directory given with --data, else one of the user's own. The file with the process id is locked as long as that process lives.
+So a file that a killed process left behind does no harm, and `pumice down` never ends another process. The user's own directory has an
+entry for each named cluster: its directory, or a link to that of --data.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def default_directory() -> Path:
 
 
 def own_name() -> str:
-    """How to call this program: by its name, or as it was called where that is not on the PATH."""
+    """The command that calls this program: its name, or the path it was called by if its name is not on the PATH."""
     called = Path(sys.argv[0])
     return "pumice" if called.name != "pumice" or shutil.which("pumice") else shlex.quote(str(called))
 
 
 def places() -> Iterator[DataDir]:
-    """Of this user's clusters that run."""
+    """The directories of this user's running clusters."""
     named = default_directory() / "clusters"
     found = [DataDir(), *(DataDir(name=entry.name) for entry in (sorted(named.iterdir()) if named.is_dir() else ()))]
     return (place for place in found if place.holder() is not None)
 
 
 class DataDir:
-    """One directory for one cluster, and its name. Raises InputError if that cannot be one."""
+    """The directory of one cluster, and the cluster's name. The constructor raises InputError if the name is not valid."""
 
     def __init__(self, data: Path | None = None, name: str | None = None) -> None:
         if name is not None and not re.fullmatch("[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
@@ -51,7 +51,7 @@ class DataDir:
         own = default_directory() if self.name == DEFAULT_NAME else self._named.resolve()
         self.directory = data.absolute() if data else own
         said = f" --data {shlex.quote(str(data))}" if data else f" --name {name}" if name else ""
-        self.down = f"{own_name()} down{said}"  #: what ends the cluster
+        self.down = f"{own_name()} down{said}"  #: the command that ends the cluster
         self.kubeconfig = self.directory / "kubeconfig"
         self.log = self.directory / "log"
         self._pid = self.directory / "pid"
@@ -59,11 +59,11 @@ class DataDir:
 
     @property
     def context(self) -> str:
-        """What kubeconfigs call the cluster."""
+        """The name of the cluster's context in kubeconfigs."""
         return self.name if self.name == DEFAULT_NAME else f"{DEFAULT_NAME}-{self.name}"
 
     def holder(self) -> int | None:
-        """The process whose cluster runs here."""
+        """The id of the process whose cluster runs in this directory; None if no cluster runs."""
         with suppress(FileNotFoundError), self._pid.open() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -72,7 +72,7 @@ class DataDir:
         return None
 
     def claim(self) -> None:
-        """Take the place for this process. Raises InputError if another has it, or the name."""
+        """Take the directory for this process. Raises InputError if another cluster has the directory or the name."""
         other = DataDir(name=self.name)
         if other.directory != self.directory and other.holder() is not None:
             text = f'a cluster "{self.name}" runs already (process {other.holder()}); give another name, or end it with `{other.down}`'
@@ -92,7 +92,7 @@ class DataDir:
             self._named.symlink_to(self.directory)
 
     def leave(self) -> None:
-        """Take away what `claim` and the cluster have put here; what belongs to --data stays."""
+        """Remove what `claim` and the cluster have put here, but not the cluster's data in a directory of --data."""
         silent = self.log.exists() and not self.log.stat().st_size
         for path in (self.kubeconfig, self._pid, *([self.log] if silent else ())):
             path.unlink(missing_ok=True)
@@ -100,7 +100,7 @@ class DataDir:
         if self._named.is_symlink():
             self._named.unlink()
         for directory in (self.directory, self._named.parent, default_directory()):
-            with suppress(OSError):  # there is something in it
+            with suppress(OSError):  # the directory is not empty
                 directory.rmdir()
 
 

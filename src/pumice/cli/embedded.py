@@ -1,4 +1,4 @@
-"""A whole cluster in this process: the control plane of `cluster` and the scheduler of `live` over it, until somebody ends it."""
+"""A whole cluster in this process, until it is ended: the control plane of `cluster`, and the scheduler of `live` connected to it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 
-CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
+CYCLE_S = 0.25  #: real seconds between cycles, if nothing but time has passed
 
 
 class Embedded:
-    """A cluster that runs. `plane.store` is its API without HTTP."""
+    """A running cluster. `plane.store` is its API without HTTP."""
 
     def __init__(self, plane: ControlPlane, scheduler: Scheduler) -> None:
         self.plane = plane
@@ -50,7 +50,7 @@ class Embedded:
 
 @asynccontextmanager
 async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
-    """Inside, everything is up; an error of the scheduler ends the block. Raises OSError if the address is taken."""
+    """Within the block, all parts of the cluster run. An error of the scheduler ends the block. Raises OSError if the address is taken."""
     _refuse_taken(wanted.host, wanted.port)
     clock = RunningClock(time.time(), wanted.speed)
     where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data, "recover": wanted.recover}
@@ -90,13 +90,13 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
 
 
 def _refuse_taken(host: str, port: int) -> None:
-    """Before anything is written to --data. Raises OSError."""
+    """Raise OSError if the address is taken, before anything is written to --data."""
     if port:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
 
 
 def _reloaders(wanted: UpRequest, scheduler: Scheduler) -> Iterator[Reloader]:
-    """One for each file of --conf."""
+    """One reloader for each file of --conf."""
     if wanted.load is None:
         return
     for path in wanted.conf:
@@ -109,7 +109,7 @@ def _reloaders(wanted: UpRequest, scheduler: Scheduler) -> Iterator[Reloader]:
 
 
 def _begin_with(server: Server, archive: Path) -> None:
-    """Raises InputError."""
+    """Import the cluster of the archive into the empty store. Raises InputError."""
     if any(server.store.all("nodes")):
         raise InputError("holds a cluster already, which would be lost; --import wants a directory of its own", where="--data")
     try:
@@ -118,11 +118,11 @@ def _begin_with(server: Server, archive: Path) -> None:
         raise InputError(f"cannot be read: {error.strerror}", where=str(archive)) from None
 
 
-# Who creates pods, or jobs of them, for a scheduler that does not run here is warned: nothing else would ever say why they wait.
+# Warnings to users who create pods or jobs for a scheduler that does not run here: nothing else would ever say why they wait.
 
 
 def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
-    """For `Store.admission.add`. `ours` are the schedulerNames that somebody here serves."""
+    """An admission rule that warns of pods and jobs for other schedulers. `ours` are the schedulerNames that are served here."""
 
     def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
         asked = review.obj["spec"].get("schedulerName")
@@ -134,7 +134,7 @@ def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
 
 
 def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
-    """The same of what can never run here, as far as that can be told at once."""
+    """An admission rule that warns of pods and jobs that can never run here, as far as `ask` can find out at once."""
 
     def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
         if controller_of(review.obj) is None and (why := ask(review.obj)):

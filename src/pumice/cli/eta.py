@@ -1,4 +1,4 @@
-"""`pumice eta`: when a job will start, and how far such forecasts hold."""
+"""`pumice eta`: when a job will start, and how often such forecasts come true."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def all_that_wait(answers: list[Eta]) -> str:
 
 
 def brief_eta(answer: Eta) -> str:
-    """P50 and P90 in one cell."""
+    """P50 and P90 of a forecast, as text for one table cell."""
     return " to ".join(span(seconds) if seconds is not None else f">{span(HORIZON_S)}" for _, seconds, _ in answer.moments)
 
 

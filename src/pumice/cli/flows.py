@@ -1,4 +1,4 @@
-"""`pumice jobflow` and `pumice jobtemplate`: the same five commands for two kinds, with vcctl's flags and words."""
+"""`pumice jobflow` and `pumice jobtemplate`: the same five commands for two kinds, with vcctl's flags and messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Cell = tuple[str, Callable[[dict[str, Any]], str]]
 
 
 def group(resource: Kind, what: str, more: tuple[Cell, ...]) -> click.Group:
-    """The commands of one kind. `more` are columns between the namespace and the age."""
+    """The command group of one kind. `more` are the columns between the namespace and the age."""
     made = click.Group(resource.kind.lower(), help=f"Create, look at and delete {what}.")
     for command in (_create(resource), _delete(resource), _list(resource, more), _get(resource, more), _describe(resource)):
         made.add_command(command)

@@ -1,4 +1,4 @@
-"""A live cluster as input: every kind that scheduling reads is listed, and nothing is written."""
+"""A live cluster as input: all objects of the kinds that scheduling reads are listed, and nothing is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-sch
 
 
 def read_cluster(objects: Objects, remote: Remote, *, events: bool = False) -> None:
-    """Add what the cluster holds. A kind that the server does not know has no objects. Raises InputError, ClickException."""
+    """Add the cluster's objects to `objects`. A kind that the server does not know has no objects. Raises InputError, ClickException."""
 
     async def read(client: Client) -> None:
         for scope in (*map(ListScope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
@@ -44,7 +44,7 @@ async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
 
 
 def names() -> str:
-    """The kinds as kubectl is told them, but for what few servers have; those of custom definitions with their group, which
-    others may have names for, too."""
+    """The kinds as an argument for kubectl, without those that few servers serve. Custom kinds have their group, since other groups may
+    use the same names."""
     listed = (each for each in EVERY if each not in SELDOM_SERVED)
     return ",".join(f"{each.plural}.{each.group}" if each.group.endswith("volcano.sh") else each.plural for each in listed)

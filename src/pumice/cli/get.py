@@ -1,4 +1,4 @@
-"""`pumice get`: kubectl's get for machines without kubectl. The server makes the tables, so they have its columns."""
+"""`pumice get`: kubectl's get for machines without kubectl. The server makes the tables, so they have the same columns as kubectl's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = 500
 
 
 class GetTarget(NamedTuple):
-    """One resource of the command line, and the names asked for; none for all."""
+    """One resource of the command line, and the names of the wanted objects; no names mean all objects."""
 
     served: ServedResource
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class GetTarget(NamedTuple):
 
 
 def _kinds(context: click.Context, argument: click.Parameter, begun: str) -> list[str]:
-    """Those that we know of: a server is not asked while somebody types."""
+    """The completions of a kind, from our own table of kinds: the server is not asked while the user types."""
     known = {kind.plural for kind in kinds.KINDS if kind not in kinds.NEVER_STORED}
     return sorted(name for name in known if name.startswith(begun)) if not context.params.get("what") else []
 
@@ -108,7 +108,7 @@ async def _objects(client: Client, wanted: list[GetTarget]) -> list[tuple[Served
 
 
 def print_objects(found: list[tuple[ServedResource, dict[str, Any]]], output: str, *, single: bool = False) -> None:
-    """As names, JSON or YAML; several as a List."""
+    """Print the objects as names, JSON or YAML: all in one List, or if `single` the one object."""
     if output == "name":
         for served, item in found:
             click.echo(f"{served.title}/{item['metadata']['name']}")
@@ -146,7 +146,7 @@ def _nothing(wanted: list[GetTarget], everywhere: bool) -> None:
 
 
 async def _parts(client: Client, wanted: GetTarget) -> AsyncIterator[dict[str, Any]]:
-    """The tables of the objects by name, or of the list page by page."""
+    """The tables that the server makes: one for each named object, or one for each page of the list."""
     for path in wanted.paths:
         query = {} if wanted.names else {"limit": str(PAGE)} | ({"labelSelector": wanted.selector} if wanted.selector else {})
         while True:
@@ -166,7 +166,7 @@ def _table(raw: bytes) -> dict[str, Any]:
 
 
 async def _watch(client: Client, wanted: GetTarget, *, wide: bool, everywhere: bool) -> None:
-    """The list, and then a row for each change. Rows are as wide as the widest before them."""
+    """Print the list, and then a row for each change. Columns are as wide as in the list."""
     table: ServerTable | None = None
     rows: list[dict[str, Any]] = []
     version = ""
@@ -184,7 +184,7 @@ async def _watch(client: Client, wanted: GetTarget, *, wide: bool, everywhere: b
 
 
 class _Widths:
-    """Rows that come one by one under a head that was printed before."""
+    """The widths of a table's columns, for rows that are printed one by one after the table."""
 
     def __init__(self, head: list[str], rows: list[list[str]]) -> None:
         self._widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
@@ -195,7 +195,7 @@ class _Widths:
 
 
 async def _changes(client: Client, wanted: GetTarget, version: str) -> AsyncIterator[dict[str, Any]]:
-    """The tables of a watch, for as long as the server keeps it open."""
+    """The tables of a watch, one for each change, as long as the server keeps the watch open."""
     query = {"watch": "true", "resourceVersion": version}
     query |= {"fieldSelector": f"metadata.name={wanted.names[0]}"} if wanted.names else {}
     query |= {"labelSelector": wanted.selector} if wanted.selector else {}

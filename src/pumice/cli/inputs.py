@@ -1,4 +1,4 @@
-"""What `-f`, `--conf` and their kin mean, for every command that reads files."""
+"""The meaning of `-f`, `--conf` and related options, for all commands that read files."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 PLAIN = "default-scheduler"
-STATE_PATH = "/debug/state"  #: where a scheduler shows all that it knows
+STATE_PATH = "/debug/state"  #: the path at which a scheduler serves its whole state
 PATIENCE_S, LARGEST_STATE = 60.0, 2 << 30
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 
 
 class Inputs(Struct, frozen=True):
-    """What a command was told to read."""
+    """The inputs that a command was given."""
 
     files: tuple[str, ...]
     conf: str | None
@@ -52,15 +52,15 @@ class Inputs(Struct, frozen=True):
     context: str
     recording: Path | None = None
     at: str | None = None
-    remote: Remote | None = None  #: in place of kubeconfig and context
-    events: bool = False  #: of a live cluster, those about evictions as well
+    remote: Remote | None = None  #: used in place of `kubeconfig` and `context`
+    events: bool = False  #: from a live cluster, also read the events about evictions
 
     def or_cluster(self) -> Inputs:
-        """The same; without files or a recording, a live cluster."""
+        """These inputs; if they name neither files nor a recording, with a live cluster as the input."""
         return self if self.files or self.recording is not None else replace(self, from_cluster=True)
 
     def moment(self, now: str | None) -> float:
-        """The instant that is meant: of the recording, else what --now says, else now. Raises InputError."""
+        """The instant to use: with a recording that of --at, else that of --now, else the present. Raises InputError, UsageError."""
         if self.recording is not None and self.at is None:
             raise click.UsageError("say which instant of the recording with --at, such as 2026-01-01T12:00:00Z")
         text, option = (self.at, "--at") if self.recording is not None else (now, "--now")
@@ -72,8 +72,8 @@ class Inputs(Struct, frozen=True):
             raise InputError(f'"{text}" is not a time; write one such as 2026-01-01T12:00:00Z', where=option) from None
 
     def read(self, now: float) -> Objects:
-        """All objects, with the pods of workloads that controllers would make by now. Raises InputError; ClickException if the cluster does
-        not answer."""
+        """All objects, with the pods that controllers would have created by now for workloads. Raises InputError; ClickException if the
+        cluster does not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
         objects = read_all(each for each in self.files if not _is_url(each))
@@ -81,12 +81,12 @@ class Inputs(Struct, frozen=True):
             objects.whole |= urlsplit(url).path == STATE_PATH
             read_stream(_fetched(url), url, objects)
         if self.from_cluster:
-            from pumice.cli.from_cluster import read_cluster  # a client is not for those who bring files
+            from pumice.cli.from_cluster import read_cluster  # a client is not needed for files
             from pumice.cli.remote import Remote
 
             read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), events=self.events)
         if objects.workloads:
-            from pumice.cluster.workloads import expanded  # controllers are not for those who bring their pods
+            from pumice.cluster.workloads import expanded  # controllers are not needed if the input has the pods
 
             objects.items += expanded(objects.workloads, complete(objects.items), now, warn)
         return objects
@@ -100,8 +100,8 @@ def _is_url(file: str) -> bool:
 
 
 def _fetched(url: str) -> bytes:
-    """What the URL answers. Raises InputError."""
-    import asyncio  # a network is not for those who bring files
+    """The content at the URL. Raises InputError."""
+    import asyncio  # not needed for files
 
     from pumice.http.pool import fetch
 
@@ -115,7 +115,7 @@ def _fetched(url: str) -> bytes:
 
 
 def input_options(command: Command) -> Command:
-    """Gives a command the options and, as its first argument, Inputs."""
+    """Give a command the input options; it gets them as its first argument, an `Inputs`."""
 
     @functools.wraps(command)
     def with_inputs(**options: Any) -> Any:
@@ -147,14 +147,14 @@ def input_options(command: Command) -> Command:
 
 
 def is_kube_batch(objects: Objects) -> bool:
-    """Whether kube-batch is what these inputs are made for: its configuration, else its API group or schedulerName."""
+    """Whether the inputs are made for kube-batch: by the last configuration if there is any, else by API groups and schedulerNames."""
     if objects.configurations:
         return objects.configurations[-1].key.startswith("kube-batch")
     return KUBE_BATCH_GROUP in objects.groups or any(pod.spec.scheduler_name == KUBE_BATCH_NAME for pod in objects.of("Pod"))
 
 
 def is_volcano(objects: Objects) -> bool:
-    """Whether anything here is made for Volcano; plain pods alone are for kube-scheduler."""
+    """Whether any of the objects is made for Volcano; if there are only plain pods, they are for kube-scheduler."""
     if any(group.endswith("volcano.sh") for group in objects.groups):
         return True
     pods = objects.of("Pod")
@@ -162,13 +162,13 @@ def is_volcano(objects: Objects) -> bool:
 
 
 def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None = None) -> Policy:
-    """From --conf, else from the objects, else the built-in one. Warnings go to standard error."""
+    """The policy of --conf, else of a configuration among the objects, else the built-in one. Warnings go to standard error."""
     kube_batch = is_kube_batch(objects)
     found = [config_text(read_file(conf), conf)] if conf else objects.configurations
     if not found:
         texts = [KUBE_BATCH] if kube_batch else [DEFAULT] if is_volcano(objects) else [KUBE_DEFAULT]
         if texts == [DEFAULT] and any(pod.spec.scheduler_name in (None, "", PLAIN) and not pod.spec.node_name for pod in objects.of("Pod")):
-            texts.append(KUBE_DEFAULT)  # as pumice up places gangs and plain pods
+            texts.append(KUBE_DEFAULT)  # one scheduler places gangs and plain pods, as in pumice up
         found = [config_text(text, "built-in configuration") for text in texts]
     policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict, actions=actions(plugins_dir))
     for warning in warnings:
@@ -177,7 +177,7 @@ def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, str
 
 
 def read_file(path: str) -> str:
-    """The file's text. Raises InputError."""
+    """The text of the file. Raises InputError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -187,7 +187,7 @@ def read_file(path: str) -> str:
 
 
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
-    """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
+    """The cluster and the policy that the options name. A seed shuffles the nodes, so that ties are broken differently."""
     if inputs.recording is not None:
         from pumice.cluster.recording.replay import state_at
 
@@ -214,7 +214,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
-        from pumice.answers.past_forecasts import take_in_forecasts  # answers are not for those who only schedule
+        from pumice.answers.past_forecasts import take_in_forecasts  # answers are not needed for scheduling alone
 
         take_in_forecasts(cluster, objects.items)
     interpreter.settle()
@@ -222,7 +222,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
 
 
 def recorded_policy(begin: Begin, conf: str | None, plugins_dir: str | None, strict: bool = False) -> Policy:
-    """By which the recorded cycles decided, if `conf` names no other. Raises InputError."""
+    """The policy of the recorded cycles, or that of the file `conf` if there is one. Raises InputError."""
     found = [config_text(text, "the recorded configuration") for text in begin.configurations]
     return load_policy(Objects(configurations=found), conf, plugins_dir, strict, begin.shadow_groups)
 
@@ -232,5 +232,5 @@ def warn(text: str) -> None:
 
 
 def cluster_at(remote: Remote, now: float) -> tuple[Cluster, Policy]:
-    """A live cluster, and the policy that it holds."""
+    """The state of a live cluster, and the policy that is configured in it."""
     return load(Inputs((), None, None, False, None, True, "", "", remote=remote), now)

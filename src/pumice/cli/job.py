@@ -112,7 +112,7 @@ def _words(command: str) -> list[str]:
 
 
 def _amounts(text: str, flag: str) -> dict[str, str]:
-    """`cpu=1,memory=1Gi` as a resource list."""
+    """The resource list for a text such as `cpu=1,memory=1Gi`. Raises InputError."""
     found = {}
     for part in filter(None, text.split(",")):
         name, equals, amount = part.partition("=")
@@ -162,7 +162,7 @@ def list_(
 
 
 def _etas(remote: Remote, jobs: list[dict[str, Any]]) -> list[str]:
-    """P50 and P90 of those that wait."""
+    """P50 and P90 of each job, as text; empty for jobs that do not wait."""
     from pumice.answers.eta import etas
     from pumice.cli.eta import brief_eta
     from pumice.cli.inputs import cluster_at

@@ -1,4 +1,4 @@
-"""`pumice lint`: what will do otherwise than meant in a configuration, in queues and in what a cluster holds."""
+"""`pumice lint`: what will not do what it seems to say, in a configuration, in queues and in the objects of a cluster."""
 
 from __future__ import annotations
 

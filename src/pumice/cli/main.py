@@ -1,4 +1,4 @@
-"""`pumice`: the group of all commands, and `pumice completion`, what a shell needs to complete them."""
+"""`pumice`: the group of all commands; and `pumice completion`, which prints the script for completion in a shell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pumice.cli.tables import complain
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: command to the module that has it, and what it does in a line: the help imports none of them
+#: for each command its module and a one-line summary, so that the help need not import the modules
 COMMANDS = {
     "cycle": ("pumice.cli.cycle", "One scheduling cycle over files or a live cluster: what is bound and evicted, what waits, why."),
     "why": ("pumice.cli.why", "Why a job or pod waits, or runs where it does, in one line and in full."),
@@ -49,7 +49,7 @@ COMMANDS = {
     "completion": ("pumice.cli.main", "Print what a shell needs to complete commands, options, files, kinds."),
 }
 
-#: Volcano's short names of programs, and the commands that they are
+#: the commands that Volcano's short program names stand for
 SHORT = {
     "vsub": ("job", "run"),
     "vjobs": ("job", "list"),
@@ -61,7 +61,7 @@ SHORT = {
 
 
 class _Lazy(click.Group):
-    """Imports a command's module when it is used."""
+    """A group that imports the module of a command when the command is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -109,7 +109,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 def main() -> None:
-    """Wrong input ends with one line and exit code 2."""
+    """Run the command line. Wrong input ends the program with one line and exit code 2."""
     try:
         short = SHORT.get(sys.argv[0].rpartition(os.sep)[2], ())
         code = cli.main(args=[*short, *sys.argv[1:]], prog_name="pumice", standalone_mode=False)
@@ -131,14 +131,14 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output would fail as well
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # to flush the rest of the output at exit would fail as well
         complain(f"Error: {error.filename or 'the output'}: {error.strerror or error}")
         sys.exit(1)
-    interpreter.settle()  # nor need the interpreter look for garbage at its end
+    interpreter.settle()  # the interpreter need not collect garbage at its end
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _in_one_line(error: click.UsageError) -> str:
-    """What is wrong and where it is told what is right."""
+    """The message of the error in one line, with the command that shows the right usage."""
     command = error.ctx.command_path if error.ctx else "pumice"
     return f"Error: {' '.join(error.format_message().split())} (see {command} --help)"

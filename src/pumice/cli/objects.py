@@ -1,5 +1,5 @@
-"""Objects as kubectl prints them: with -o yaml and -o json (keys sorted, the server's bookkeeping of managers left out), as the tables that
-the server makes of them, and in the manner of `kubectl describe`.
+"""Objects as kubectl prints them: with -o yaml and -o json (keys sorted, without managedFields), in the tables that the server makes, and
+as `kubectl describe` shows them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pumice.text_table import columns
 
 @cache
 def _dumper() -> Any:
-    """What other readers of YAML take for a truth value or a number is quoted to stay a text."""
-    import yaml  # half of the start of every other command
+    """The YAML dumper. It quotes strings that other YAML readers would read as a boolean or a number."""
+    import yaml  # its import would take half of the start of every other command
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:
@@ -44,7 +44,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-# Tables that a server made (meta.k8s.io Table), printed as kubectl prints them.
+# Tables that the server makes (meta.k8s.io Table), printed as kubectl prints them.
 
 
 class ServerTable:
@@ -65,7 +65,7 @@ class ServerTable:
 
 
 def _cell(value: Any) -> str:
-    """One line of it: messages may have several."""
+    """The text of a cell, cut to its first line: messages may have several lines."""
     if value is None:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -73,7 +73,7 @@ def _cell(value: Any) -> str:
     return f"{first}..." if newline else first
 
 
-# What `kubectl describe` shows: every field, its name written out, nested ones indented.
+# The output of `kubectl describe`: every field with its name in words, and nested fields indented.
 
 HIDDEN = frozenset({"managedFields", "name", "namespace", "labels", "annotations"})
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z]|[^A-Za-z]+")
@@ -103,7 +103,7 @@ def _head(entries: Mapping[str, str]) -> Iterator[str]:
 
 
 def _fields(value: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """The fields of a map, by name; plain values in one column."""
+    """The lines for the fields of a map, sorted by name; plain values are aligned in one column."""
     names = {key: title(key) for key in sorted(value) if value[key] not in (None, {}, [])}
     plain = [len(name) for key, name in names.items() if not isinstance(value[key], dict | list)]
     width = max(plain, default=0) + 3
@@ -131,7 +131,7 @@ def _text(value: Any) -> str:
 
 
 def title(key: str) -> str:
-    """`minAvailable` as "Min Available"; a key that is no field name stays as it is."""
+    """The name of a field in words: `minAvailable` -> "Min Available"; a key that is no field name stays as it is."""
     if not key.isalnum():
         return key
     return " ".join(word[0].upper() + word[1:] for word in _WORDS.findall(key))

@@ -1,4 +1,4 @@
-"""`pumice plugins`: what there is, read from the code itself."""
+"""`pumice plugins`: the plugins and actions that exist, read from the code itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
 
 
 def describe(plugin: type[Plugin]) -> dict[str, Any]:
-    """Name, summary, hooks and arguments of a plugin class."""
+    """The summary, description, hooks and arguments of a plugin class."""
     text = (plugin.__doc__ or __import__(plugin.__module__, fromlist=["_"]).__doc__ or "").strip()
     summary = text.split("\n\n")[0].replace("\n", " ").removeprefix(f"{plugin.name}: ")
     arguments = [

@@ -43,7 +43,7 @@ def list_(remote: Remote, namespace: str | None, everywhere: bool, job: str | No
 
 
 def _queue(metadata: dict[str, Any]) -> str | None:
-    """Jobs label their pods; other pods name their queue in an annotation."""
+    """The queue of a pod: pods of jobs have a label for it, other pods an annotation. None if there is neither."""
     return (metadata.get("labels") or {}).get(JOB_QUEUE) or (metadata.get("annotations") or {}).get(QUEUE_NAME)
 
 

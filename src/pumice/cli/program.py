@@ -1,4 +1,4 @@
-"""Where a program begins: what holds for the process, said before anything large is imported."""
+"""The entry point of the program: settings of the process that must be made before anything large is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pumice import interpreter
 def main() -> None:
     interpreter.collect_nothing()
     interpreter.install()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for what numpy does here, starting threads costs more than they save
     from pumice.cli.main import main
 
     main()

@@ -1,6 +1,6 @@
 """`pumice queue`: Volcano's queues, with vcctl's commands, flags and columns.
 
-How many PodGroups of each phase a queue has is counted here, as in vcctl since 1.11: the queue's status no longer says it.
+The PodGroups of each phase in a queue are counted here, as in vcctl since 1.11: the queue's status no longer has these numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def create(remote: Remote, name: str, weight: int, state: str) -> None:
         body = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": name}, "spec": spec, "status": {"state": state}}
         await client.create(QUEUES, body)
         click.echo(f"queue.scheduling.volcano.sh/{name} created")
-        if state == "Closed":  # servers leave out the status of what is created
+        if state == "Closed":  # servers ignore the status of an object that is created
             await order(client, QUEUES, ObjectRef(name), "CloseQueue")
 
     remote.run(make)
@@ -83,7 +83,7 @@ def get(remote: Remote, name: str) -> None:
 
 
 async def _groups(client: Client) -> list[dict[str, Any]]:
-    """The PodGroups; none where this user may not list them."""
+    """All PodGroups; none if this user may not list them."""
     try:
         return await listed(client, ListScope(POD_GROUPS))
     except ApiError as error:
@@ -114,12 +114,12 @@ def _queue_of(group: dict[str, Any]) -> str:
 
 
 def _amounts(found: dict[str, Any] | None) -> str:
-    """`cpu=4,memory=8Gi`; what is none is left out."""
+    """A resource list as text such as `cpu=4,memory=8Gi`, without zero amounts; "-" if none is left."""
     return ",".join(f"{name}={amount}" for name, amount in sorted((found or {}).items()) if quantity(amount).milli) or "-"
 
 
 def _asked(groups: list[dict[str, Any]]) -> str:
-    """What these PodGroups ask for at least, together."""
+    """The sum of the minResources of these PodGroups, as text."""
     sums: Counter[str] = Counter()
     for group in groups:
         for name, amount in ((group.get("spec") or {}).get("minResources") or {}).items():

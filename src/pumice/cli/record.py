@@ -1,4 +1,4 @@
-"""`pumice record`: what a scheduler of a cluster would see, written to a folder while it happens, or taken over from other recordings."""
+"""`pumice record`: record what a scheduler of a live cluster would see into a folder, or copy existing recordings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from pumice.live.scheduler.options import Options
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 
-EVERY_S = 1.0  #: what came is written
-AT_ONCE = 1000  #: entries taken over
+EVERY_S = 1.0  #: seconds between writes of new entries to the folder
+AT_ONCE = 1000  #: entries that are copied in one write
 
 
 @click.command()
@@ -44,7 +44,7 @@ def record(remote: Remote, out: Path, source: Path | None, key_file: Path | None
 
 
 def _key(path: Path) -> bytes:
-    """The key in the file. Raises InputError."""
+    """The key that is in the file. Raises InputError."""
     try:
         key = path.read_bytes()
     except OSError as error:
@@ -55,7 +55,7 @@ def _key(path: Path) -> bytes:
 
 
 async def follow(client: Client, policy: Policy, out: Path, retention: Retention, hide: Hide) -> None:
-    """Record until a signal ends it. A write, which nobody asks for, would be held back."""
+    """Record until a signal ends it. Nothing here writes to the cluster, and the client would refuse a write."""
     options, clock = Options(schedulers=schedulers_of(policy)), WallClock()
     with black_box(str(out), options, clock.now, retention, hide) as box, told_to_end() as ended:
         assert box is not None
@@ -72,7 +72,7 @@ async def follow(client: Client, policy: Policy, out: Path, retention: Retention
 
 
 def take_over(source: Path, out: Path, hide: Hide) -> None:
-    """Write the recordings anew, file by file. Raises InputError."""
+    """Copy recordings to the folder `out`, file by file, with each entry changed by `hide`. Raises InputError."""
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in files_of(source):
         try:

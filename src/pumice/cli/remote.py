@@ -1,12 +1,12 @@
-"""Commands that speak with a cluster: its options, a client for as long as the command runs, and failures as one clear line.
+"""What commands need to use a live cluster: the options, a client that lives as long as the command, and failures as one clear line.
 
     @click.command()
     @remote_options
     def command(remote: Remote, ...):
         remote.run(lambda client: story(client, ...))
 
-The flags are vcctl's: -k/--kubeconfig and -s/--master; --context comes from kubectl. Refused by the server or no answer: exit code 1;
-wrong input: 2, as everywhere.
+The flags are vcctl's: -k/--kubeconfig and -s/--master; --context comes from kubectl. The exit code is 1 if the server
+refuses a request or does not answer, and 2 for wrong input, as everywhere.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Command = Callable[..., Any]
 
 
 class Remote:
-    """Where the cluster is; nothing is read or sent before `run`."""
+    """The cluster that the options mean. The constructor reads no file and sends nothing."""
 
     def __init__(self, kubeconfig: str, context: str, master: str) -> None:
         self._where = {"kubeconfig": kubeconfig, "context": context, "master": master}
@@ -45,7 +45,7 @@ class Remote:
         return find(kubeconfig, context=self._where["context"], master=self._where["master"])
 
     def namespace(self, asked: str | None, everywhere: bool = False) -> str:
-        """The one asked for, or the kubeconfig's; "" for all."""
+        """The namespace that was asked for, else that of the kubeconfig; "" for all namespaces."""
         return "" if everywhere else asked or self.access.namespace
 
     def run(self, story: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
@@ -68,21 +68,21 @@ class Remote:
 
 
 def _of_our_own(master: str) -> str:
-    """The kubeconfig of the cluster that `pumice up` runs for this user, if nothing names another cluster; else none."""
+    """The kubeconfig of the cluster that `pumice up` runs for this user, if nothing names another cluster; else empty."""
     place = DataDir()
     named = master or "KUBERNETES_SERVICE_HOST" in os.environ or files("", dict(os.environ))
     return str(place.kubeconfig) if not named and place.holder() is not None else ""
 
 
 def explained(error: KubeError, server: str) -> str:
-    """A failure in kubectl's words."""
+    """The message for a failure, in kubectl's words."""
     if isinstance(error, ApiError):
         return f"from server ({error.reason}): {error.message}" if error.reason else f"from server: {error.message}"
     return f"{server} did not answer: {error}"
 
 
 def remote_options(command: Command) -> Command:
-    """Gives a command the options and, as its first argument, a Remote."""
+    """Give a command the options that name a cluster; it gets them as its first argument, a `Remote`."""
 
     @functools.wraps(command)
     def with_remote(kubeconfig: str, context: str, master: str, **rest: Any) -> None:
@@ -102,7 +102,7 @@ everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag
 
 
 def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
-    """As names, or as a List in JSON or YAML."""
+    """Print objects of one resource as names, or as a List in JSON or YAML."""
     from pumice.cli.get import print_objects
     from pumice.client.discovery import ServedResource
 
@@ -111,13 +111,13 @@ def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
 
 
 async def listed(client: Client, scope: ListScope) -> list[dict[str, Any]]:
-    """All objects of a scope, by namespace and name."""
+    """All objects of a scope, sorted by namespace and name."""
     found = [as_dict(raw) async for page in client.pages(scope, limit=500) for raw in page.items]
     return sorted(found, key=lambda item: (item["metadata"].get("namespace") or "", item["metadata"]["name"]))
 
 
 def name_option(letter: str, what: str) -> Callable[[Command], Command]:
-    """Gives a command `name`: `job view train` and `job view -N train` are the same."""
+    """Give a command its `name`, as an argument or an option: `job view train` and `job view -N train` are the same."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -132,11 +132,11 @@ def name_option(letter: str, what: str) -> Callable[[Command], Command]:
     return decorate
 
 
-# Orders to jobs and queues: Command objects, which the controllers take and follow, as vcctl gives them.
+# Orders to jobs and queues: Command objects, as vcctl creates them; the controllers carry them out and delete them.
 
 
 async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> None:
-    """Order an action of the object as it is now: a new one under its name is not meant."""
+    """Order an action for this object. The Command has the object's uid, so a later object of the same name is not affected."""
     target = as_dict(await client.get(resource, ref))
     owner = {
         "apiVersion": resource.api_version,
@@ -146,7 +146,7 @@ async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> 
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    namespace = ref.namespace or "default"  # queues have none, Commands must
+    namespace = ref.namespace or "default"  # queues have no namespace, but Commands need one
     command: dict[str, Any] = {
         "apiVersion": COMMANDS.api_version,
         "kind": COMMANDS.kind,

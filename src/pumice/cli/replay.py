@@ -1,4 +1,4 @@
-"""`pumice replay`: the cycles of a recording decided anew, and held to what was decided then."""
+"""`pumice replay`: decide the cycles of a recording anew, and compare with what was decided then."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _list(played: Replay, as_json: bool) -> None:
 
 
 def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: bool) -> int:
-    """A row for each pod that is treated otherwise; then what there was altogether."""
+    """Decide all cycles; print a row for each pod with another outcome, then totals. Returns the exit code."""
     policies: dict[tuple[str, ...], Policy] = {}
     count, instants, differing = Counter[str](), list[str](), list[tuple[Cycle, list[PodDifference]]]()
     for cycle in played.cycles():

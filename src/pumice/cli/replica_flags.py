@@ -1,4 +1,4 @@
-"""Flags that Volcano's three programs share, as `pumice scheduler`, `pumice controllers` and `pumice webhooks` take them."""
+"""The flags that Volcano's three programs share, for `pumice scheduler`, `pumice controllers` and `pumice webhooks`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pumice.live.lifecycle import LostLead
 
 log = logging.getLogger(__name__)
 
-# Flags as Go's programs take them, and those of its logging.
+# Flags in the form of Go programs, and the flags of Go's logging.
 #
-# A Deployment made for Volcano's program needs another image and nothing else. So `-v=4` is read, flags of its logging are accepted, and so
-# is the "2>&1" that its charts pass as an argument.
+# A Deployment made for a program of Volcano only needs another image. So `-v=4` is read, flags of Go's logging are accepted, and so is the
+# "2>&1" that Volcano's charts pass as an argument.
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -36,7 +36,7 @@ KLOG_VALUES = ("log_dir", "log_file", "log_file_max_size", "stderrthreshold", "v
 
 
 class Seconds(click.ParamType[float]):
-    """A Go duration."""
+    """A Go duration, in seconds."""
 
     name = "duration"
 
@@ -50,7 +50,7 @@ class Seconds(click.ParamType[float]):
 
 
 class Switch(click.ParamType[bool]):
-    """A boolean as Go's flags take it: `--flag`, `--flag=true`, `--flag=false`."""
+    """A boolean in the form of Go's flags: `--flag`, `--flag=true`, `--flag=false`."""
 
     name = "bool"
 
@@ -63,7 +63,7 @@ class Switch(click.ParamType[bool]):
 
 
 class Verbosity(click.ParamType[int]):
-    """`-v 4` and `-v=4`."""
+    """The level of the log, as `-v 4` or `-v=4`."""
 
     name = "integer"
 
@@ -87,7 +87,7 @@ def verbosity(command: Command) -> Command:
 
 
 def go_program(command: Command) -> Command:
-    """Tells its version; accepts, hidden and without effect, what else is told to Go's logging."""
+    """Give a command --version, and the flags of Go's logging as hidden options without effect."""
     command = click.version_option(__version__, prog_name="pumice")(command)
     command = click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="", expose_value=False, callback=_only_redirection)(command)
     for name in KLOG_SWITCHES:
@@ -133,7 +133,7 @@ PROBES_TLS: tuple[Decorator, ...] = (
 
 
 def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decorator:
-    """The shared flags, those of one program, and those that are accepted and not needed."""
+    """A decorator that adds the shared flags, the flags of one program, and those that are accepted but not needed."""
 
     def decorate(command: Command) -> Command:
         command = go_program(command)
@@ -147,14 +147,14 @@ def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decora
 
 
 def tell_of(flags: Mapping[str, Any], not_needed: Mapping[str, str]) -> None:
-    """Say which of the given flags have no effect, and why."""
+    """Log which of the given flags have no effect, and why."""
     for name, reason in not_needed.items():
         if flags[name.replace("-", "_")] is not None:
             log.info("--%s is not needed: %s", name, reason)
 
 
 def term_of(flags: Mapping[str, Any]) -> Term | None:
-    """The times of the election; None if there is none."""
+    """The times of the leader election; None if it is switched off. Raises InputError."""
     if not flags["leader_elect"]:
         return None
     try:
@@ -168,7 +168,7 @@ def lock_namespace(flags: Mapping[str, Any]) -> str:
 
 
 def probes_tls(flags: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """HTTPS for the probes, if all of PROBES_TLS are given, as Volcano has it. Raises InputError."""
+    """The TLS context of the probes, if all flags of PROBES_TLS are given, as in Volcano; else None. Raises InputError."""
     if not (flags["tls_cert_file"] and flags["tls_private_key_file"] and flags["ca_cert_file"]):
         return None
     context = own_tls(flags)
@@ -181,7 +181,7 @@ def probes_tls(flags: Mapping[str, Any]) -> ssl.SSLContext | None:
 
 
 def own_tls(flags: Mapping[str, Any]) -> ssl.SSLContext:
-    """HTTPS with the certificate of the flags. Raises InputError."""
+    """A TLS context with the certificate and key of the flags. Raises InputError."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(Path(flags["tls_cert_file"]), Path(flags["tls_private_key_file"]))
@@ -196,7 +196,7 @@ def access_of(flags: Mapping[str, Any]) -> Access:
 
 
 def until_told(serve: Coroutine[Any, Any, None]) -> None:
-    """Run a replica until it is told to end, or has lost the lead."""
+    """Run a replica until a signal ends it. If it loses the lead, exit with a message."""
     try:
         asyncio.run(serve)
     except LostLead:

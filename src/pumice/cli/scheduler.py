@@ -40,8 +40,8 @@ from pumice.scheduler.framework.policy import Policy
 
 # The flags of vc-scheduler, as `pumice scheduler` takes them.
 #
-# Each has the meaning that Volcano gives it, or stands in NOT_NEEDED with a line that says why nothing is lost: a Deployment made for vc-
-# scheduler needs another image and nothing else.
+# Each flag has the meaning that it has in Volcano, or is listed in NOT_NEEDED with the reason why nothing is lost. So a Deployment made for
+# vc-scheduler only needs another image.
 
 NOT_NEEDED = {
     "resync-period": "watches are never replayed; a dead one is noticed by its silence",
@@ -126,19 +126,19 @@ def scheduler(**flags: Any) -> None:
 
 
 class Configuration:
-    """The file of --scheduler-conf, or the built-in configuration."""
+    """The scheduler's configuration: the file of --scheduler-conf, or the built-in one."""
 
     def __init__(self, path: str, plugins_dir: str | None, strict: bool) -> None:
         self._path = path
         self._plugins_dir = plugins_dir
         self._strict = strict
-        self._text = DEFAULT  #: as last taken over
+        self._text = DEFAULT  #: the text that was last loaded
 
     def text(self) -> str:
         return self._text
 
     def load(self) -> Policy:
-        """Read it. Raises InputError."""
+        """The policy of the configuration, read anew. Raises InputError."""
         text = read_file(self._path) if self._path else DEFAULT
         found = [config_text(text, self._path or "built-in configuration")]
         policy, warnings = read_configurations(found, plugins(self._plugins_dir), strict=self._strict, actions=actions(self._plugins_dir))
@@ -179,7 +179,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
 
 
 def page_at(flags: Mapping[str, Any]) -> Beside:
-    """On loopback it is for this machine, where kubectl port-forward leads; beyond it for those whose token may read. Raises InputError."""
+    """The page server. On loopback it serves this machine and kubectl port-forward, else users whose token may read. Raises InputError."""
     address = flags["page_address"]
     if not address:
         return nothing_beside
@@ -199,7 +199,7 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
 
 
 def ring_of(environment: Mapping[str, str]) -> Ring | None:
-    """The replicas that share the work, as Volcano's variables say it; None if there is but one, or one that leads. Raises InputError."""
+    """The replicas that share the work, by Volcano's variables; None unless MULTI_SCHEDULER_ENABLE is true. Raises InputError."""
     if environment.get("MULTI_SCHEDULER_ENABLE") != "true":
         return None
     count = environment.get("SCHEDULER_NUM") or "1"
@@ -212,7 +212,7 @@ def ring_of(environment: Mapping[str, str]) -> Ring | None:
 
 
 def _lock_name(name: str, ring: Ring | None, share: CanaryShare | None) -> str:
-    """Replicas that all work do not compete for one lease; a replica and its successor do. Nor does a canary with whom it works beside."""
+    """The name of the lease. In a ring, only a replica and its successor share one; a canary does not share that of the main scheduler."""
     if share is not None:
         return f"{name}-canary"
     return name if ring is None else f"{name}-{ring.mine.rpartition('-')[2]}"

@@ -1,4 +1,4 @@
-"""`pumice score`: how every node looks to one pod, at that pod's turn in the cycle."""
+"""`pumice score`: the verdict and the scores of every node for one pod, at that pod's turn in the cycle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
 
 
 def as_text(table: ScoreTable) -> str:
-    """Nodes by total; a score that normalizing changed is shown as `raw > score`."""
+    """The table of nodes, sorted by total score. A score that normalizing changed is shown as `raw > score`."""
     totals = table.scores["total"] if table.scores else {}
     plugins = [name for name in table.scores if name != "total"]
     head = ("NODE", "TOTAL", *(f"{name} x{table.weights[name]:g}" for name in plugins))

@@ -1,4 +1,4 @@
-"""`pumice simulate`: a workload in, and how long everybody waited, out; while it runs, one line at the terminal."""
+"""`pumice simulate`: simulate a workload, and show how long its jobs waited; while it runs, a line at the terminal shows the progress."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def simulate(
 def player_of(whole: bool) -> Player:
     if not whole:
         return play_fast
-    from pumice.live.whole import play as play_whole  # comes with a control plane
+    from pumice.live.whole import play as play_whole  # imports a control plane, which a fast run does not need
 
     return play_whole
 
@@ -115,7 +115,7 @@ def show_arrivals(scenario: Scenario, load: str, output: str) -> None:
 
 
 def share_of(text: str) -> float:
-    """130% as 1.3."""
+    """The load as a number: "130%" -> 1.3. Raises InputError."""
     try:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
@@ -125,14 +125,14 @@ def share_of(text: str) -> float:
     return share
 
 
-# The summary as tables, and the line at the terminal.
+# The summary as tables, and the progress line at the terminal.
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 EVERY_S = 0.5
 
 
 def tables(summary: dict[str, Any]) -> str:
-    """Distributions, what was held, queues if there are several, and the longest waits."""
+    """The summary as tables: distributions, totals, the queues if there are several, and the longest waits."""
     measures = summary["measures"]
     parts = [_distributions(measures), _totals(measures)]
     if len(summary["queues"]) > 1:
@@ -143,7 +143,7 @@ def tables(summary: dict[str, Any]) -> str:
 
 
 def curve_table(found: dict[str, Any]) -> str:
-    """Each tenth per cent, and the last."""
+    """The table of the allocation curve, with a row for every ten per cent and for the last point."""
     points = list(found["curve"])
     shown = [point for point in points if not int(point) % 10 or point == points[-1]]
     rows = [(f"{point}%", f"{found['curve'][point]:.2f}%", f"{found['fragmentation'][point]:.2f}%") for point in shown]
@@ -151,7 +151,7 @@ def curve_table(found: dict[str, Any]) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """In two units at most."""
+    """A span of time as text, in two units at most; "-" for None."""
     if value is None:
         return "-"
     if value < 60:
@@ -197,7 +197,7 @@ def _longest(longest: list[dict[str, Any]]) -> str:
 
 
 class Progress:
-    """Rewrites its line now and then, and takes it away in the end. Does nothing where nobody looks: `out` is no terminal."""
+    """The progress line: rewrites itself now and then, and is removed in the end. Nothing is written if `out` is no terminal."""
 
     def __init__(self, workload: Workload, record: Record, out: TextIO | None = None) -> None:
         self._workload, self._record, self._out = workload, record, out or sys.stderr
@@ -222,7 +222,7 @@ class Progress:
         self._out.flush()
 
     def line(self, took_s: float) -> str:
-        """Time is left only where the workload knows how many jobs there are."""
+        """The text of the line. It has the time left only if the workload knows its number of jobs."""
         now = self._record.now - (self._record.submitted_first or 0.0)
         text = f"{seconds(now)} simulated, {seconds(now / max(took_s, 1e-9))} a second"
         come = self._jobs - length_hint(self._workload.jobs)

@@ -1,6 +1,6 @@
-"""Tables and errors at the terminal, in colours: heads of tables, words of states that stand alone in a column, and errors.
+"""Tables and errors at the terminal, with colours: table heads are bold, states that fill a cell are coloured, errors are red.
 
-Nothing is coloured in pipes and files, nor where NO_COLOR is set or the terminal is a dumb one.
+There are no colours in pipes and files, if NO_COLOR is set, or if TERM is dumb.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEAD = re.compile(r"(?:\A|(?<=\n\n))\S.*")
 
 
 def print_table(table: str) -> None:
-    """Print tables, which empty lines part."""
+    """Print one or more tables, separated by empty lines."""
     click.echo(painted(table) if _has_colours(sys.stdout) else table)
 
 

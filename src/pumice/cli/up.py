@@ -1,4 +1,4 @@
-"""`pumice up`: a whole batch cluster in one process, for kubectl and everything else that speaks Kubernetes."""
+"""`pumice up`: a whole batch cluster in one process, for kubectl and all other clients of the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
         options["port"] = 0 if name else PORT
     if place.holder() is not None:
         place.claim()
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until somebody listens: what is made or claimed is always left
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until handlers are set: a signal must not prevent the cleanup
     child = detach(place) if detached else None
     if child is not None and child.is_parent:
         sys.exit(child.report())
@@ -89,7 +89,7 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
     except Exception as error:
         if child is None or isinstance(error, InputError):
             raise
-        traceback.print_exc()  # into the log, before an empty one is taken away
+        traceback.print_exc()  # into the log, before `leave` removes an empty log
         code = 1
     finally:
         place.leave()
@@ -99,7 +99,7 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
 async def _serve(
     place: DataDir, data: Path | None, options: dict[str, Any], once: bool, child: Detached | None, page_ports: Sequence[int]
 ) -> int:
-    """Everything between the start and the end; the exit code. The page is served at the first of its ports that is free."""
+    """Run the cluster from its start to its end, and return the exit code. The page is served at the first of its ports that is free."""
     began = time.perf_counter()
     ended = asyncio.Event()
     for name in ENDINGS:
@@ -135,7 +135,7 @@ async def _serve(
 
 
 def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
-    """Clusters with a name are many: they take free ones."""
+    """The ports to try for the page. There can be many clusters with a name, so these take free ports."""
     if asked is not None:
         return (asked,)
     return (0,) if name else (PAGE_PORT, 0)
@@ -143,7 +143,7 @@ def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
 
 @asynccontextmanager
 async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[PageServer | None]:
-    """The page, on the first port that is free. Raises InputError if none of the ports is free."""
+    """The server of the page, on the first port that is free; None without ports. Raises InputError if none is free."""
     if not ports:
         yield None
         return
@@ -167,7 +167,7 @@ def _started(url: str, nodes: int, seconds: float) -> str:
 
 
 def _welcome(place: DataDir, merged_into: Path | None, detached: bool) -> str:
-    """What to try first, also where there is no kubectl."""
+    """The text that suggests commands to try first; `pumice` commands if there is no kubectl."""
     to_try = list(TO_TRY) if shutil.which("kubectl") else [f"{own_name()} {words}" for words in TO_TRY_WITHOUT_KUBECTL]
     if merged_into is None:
         to_try.insert(0, f"export KUBECONFIG={shlex.quote(str(place.kubeconfig))}")
@@ -192,11 +192,11 @@ def _explained(error: OSError, host: str, port: int) -> Exception:
     return InputError(reasons[error.errno](), where="--host" if error.errno == errno.EADDRNOTAVAIL else "--port")
 
 
-# `pumice up -d`: the parent waits until the child says that all is up, or why not, and leaves it alone then.
+# `pumice up -d`: the parent process waits until the child reports that all parts are up, or why not; then it exits.
 
 
 class Detached:
-    """One end of the pipe between the two."""
+    """One end of the pipe between parent and child."""
 
     def __init__(self, pipe: int, child: int, place: DataDir) -> None:
         self._pipe = pipe
@@ -208,7 +208,7 @@ class Detached:
         return self._child != 0
 
     def report(self) -> int:
-        """In the parent: print what the child says; the exit code. Who interrupts the waiting ends the child; until here signals wait."""
+        """In the parent: print what the child reports; return the exit code. Signals, blocked until here, end the child from here on."""
         try:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
@@ -225,18 +225,18 @@ class Detached:
         return os.waitstatus_to_exitcode(status)
 
     def say(self, text: str) -> None:
-        """In the child: to who waits."""
+        """In the child: send a line to the waiting parent."""
         os.write(self._pipe, f"{text}\n".encode())
 
     def let_go(self) -> None:
-        """In the child: all is up."""
+        """In the child: report that all parts are up, and detach from the parent."""
         os.write(self._pipe, b"\0")
         os.close(self._pipe)
         os.dup2(1, 2)
 
 
 def detach(place: DataDir) -> Detached:
-    """Fork. The child has a session of its own; what it prints goes to the log, what goes wrong before it lets go to the parent too."""
+    """Fork. The child has its own session. Its output goes to the log; its errors go to the parent until it calls `let_go`."""
     place.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     read, write = os.pipe()
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""From the options of `pumice up` to what is wanted: nodes and other objects, the objects of files, the policy, the stages."""
+"""The options of `pumice up`, turned into one request: nodes and other objects, the objects of files, the policy, the stages."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from pumice.scheduler.framework.policy import Policy
 
 
 class UpRequest(msgspec.Struct, frozen=True):
-    """What `pumice up` was asked for."""
+    """The cluster that `pumice up` was asked for."""
 
     policy: Policy
     stages: Stages
-    objects: Sequence[Object] = ()  #: nodes and whatever else is to be there from the start
-    given: Sequence[Given] = ()  #: the same, from files
-    submitted: Sequence[Given] = ()  #: what is created once all is up
+    objects: Sequence[Object] = ()  #: nodes and other objects that exist from the start
+    given: Sequence[Given] = ()  #: objects from files that exist from the start
+    submitted: Sequence[Given] = ()  #: objects to create once all parts are up
     conf: Sequence[Path] = ()  #: the files that `load` reads
-    load: Callable[[], Policy] | None = None  #: the policy anew. Raises InputError
+    load: Callable[[], Policy] | None = None  #: reads the policy anew. Raises InputError
     speed: float = 1.0
     host: str = "127.0.0.1"
     port: int = 0
     plain: bool = False
     data: Path | None = None
     recover: bool = False  #: go on without what is damaged in `data`
-    archive: Path | None = None  #: a file that `pumice export` has written, to begin with
-    record: str = ""  #: the folder of the black box; empty: none
+    archive: Path | None = None  #: a file from `pumice export` with the cluster to begin with
+    record: str = ""  #: the folder for recordings; empty for none
 
 
 def wanted(
@@ -63,7 +63,7 @@ def wanted(
     archive: Path | None,
     record: str,
 ) -> UpRequest:
-    """Raises InputError."""
+    """The request that the options make. Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
     later = [read_cluster_file(submitted)] if submitted else []
     found = [text for file in (*begin, *later) for text in file.configurations]
@@ -89,8 +89,8 @@ def wanted(
 
 
 def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: Sequence[ConfigText] = ()) -> Policy:
-    """Volcano's part and kube-scheduler's part: of --conf, else as found among the objects, else built in. One scheduler places gangs and
-    plain pods. Raises InputError."""
+    """The policy of one scheduler for gangs and plain pods. Its two parts, Volcano's and kube-scheduler's, come from --conf, else from the
+    configurations found among the objects, else they are built in. Raises InputError."""
     given = [*found, *(config_text(read_file(path), path) for path in conf)]
     built_in = [config_text(text, "built-in configuration") for text in (DEFAULT, KUBE_DEFAULT)]
     policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir), actions=actions(plugins_dir))
@@ -99,9 +99,9 @@ def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: S
     return policy
 
 
-# The objects of a file that a cluster of our own begins with, and the configurations among them.
+# The objects of a file for an embedded cluster, and the scheduler configurations among them.
 #
-# Each object knows where it stands, so that what is wrong with it is told with file and line.
+# Each object knows its place in the file, so that errors about it name file and line.
 
 
 class Given(NamedTuple):
@@ -109,7 +109,7 @@ class Given(NamedTuple):
 
     obj: Object
     document: yaml.Document
-    path: tuple[str | int, ...]  #: of the object in its document
+    path: tuple[str | int, ...]  #: the place of the object in its document
 
     def wrong(self, message: str, field: str = "") -> InputError:
         metadata = self.obj["metadata"]
@@ -117,7 +117,7 @@ class Given(NamedTuple):
         return self.document.error(message, (*self.path, *_steps(field)), f"{self.obj['kind']} {name}".strip())
 
     def refused(self, error: StatusError) -> InputError:
-        """In the server's words, with the line of the first field that is at fault."""
+        """The error for an object that the server refused: the server's message, with the line of the first wrong field."""
         causes = (error.details or {}).get("causes") or ()
         if not causes:
             return self.wrong(error.message)
@@ -125,7 +125,7 @@ class Given(NamedTuple):
         return self.wrong(causes[0]["message"] + more, causes[0]["field"])
 
     def configurations(self) -> Iterator[ConfigText]:
-        """Of the scheduler, if this is a ConfigMap that holds one."""
+        """The scheduler configurations in the object, if it is a ConfigMap that holds any."""
         data = self.obj.get("data")
         if self.obj["kind"] == "ConfigMap" and isinstance(data, dict):
             texts = {key: text for key, text in data.items() if isinstance(text, str)}
@@ -133,20 +133,20 @@ class Given(NamedTuple):
 
 
 def _steps(field: str) -> Iterator[str | int]:
-    """The path `spec.containers[0].image` step by step."""
+    """The steps of a path such as `spec.containers[0].image`."""
     for step in re.findall(r"[^.\[\]]+", field):
         yield int(step) if step.isdigit() else step
 
 
 class ClusterFile(NamedTuple):
-    """What a file holds, in its order."""
+    """The objects and the configurations of a file, in its order."""
 
     objects: list[Given]
     configurations: list[ConfigText]
 
 
 def read_cluster_file(path: str) -> ClusterFile:
-    """Lists are taken apart. Raises InputError."""
+    """Read a file; a List gives its items. Raises InputError."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:

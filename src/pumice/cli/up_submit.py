@@ -1,4 +1,4 @@
-"""Create objects in a cluster of our own, wait until their pods run, and show queues and pods as kubectl would; if they do not run, why."""
+"""Create objects in an embedded cluster, wait until their pods run, and show queues and pods as kubectl does; else show why they wait."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.text_table import columns
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
-TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed
+TOLD_S = 3.0  #: stop waiting when each pending pod has had a reason for so long
 LAG_S = 2.0
 GROUPS = "podgroups.scheduling.volcano.sh"
 SHOWN = (("queues.scheduling.volcano.sh", "queues"), (GROUPS, "podgroups"), ("pods", "pods"))
 WHY_NOT = ("events", "events")
 
-# In which order the objects of files are created: what others need comes first, the rest stays as it was written.
+# The order in which the objects of files are created: kinds that other objects need come first, the rest stays in the order of the file.
 
 T = TypeVar("T")
 
@@ -34,13 +34,13 @@ REST = len(FIRST)
 
 
 def rank(kind: str) -> int:
-    """The place of a kind among those that come first, all classes being one; REST for the others."""
+    """The place of a kind among the kinds that come first (all classes share one place); REST for other kinds."""
     word = "Class" if kind.endswith("Class") else kind
     return FIRST.index(word) if word in FIRST else REST
 
 
 def in_order(items: Iterable[T], body: Callable[[T], dict[str, Any]]) -> list[T]:
-    """A queue comes after the one it is a part of."""
+    """The items in the order of creation, by the kinds of their objects; a queue comes after its parent queue."""
     listed = list(items)
     bodies = [body(item) for item in listed]
     parents = {each["metadata"].get("name"): (each.get("spec") or {}).get("parent") for each in bodies if each["kind"] == QUEUE}
@@ -60,13 +60,13 @@ def _depth(name: Any, parents: dict[Any, Any]) -> int:
     return len(above)
 
 
-# Create the objects of files in a cluster of our own, in an order that serves, with the namespaces that they name, once queues are open.
+# Creation of the objects of files in an embedded cluster: in the order above, with the namespaces that they name, after queues have opened.
 #
-# Fields that are not known are named and left out, as a file may come from a cluster that is newer.
+# Unknown fields are reported and left out, as a file may come from a newer cluster.
 
 
 def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
-    """The objects, and what became of each, in a word or two. Raises InputError."""
+    """Create the objects. Returns each with its outcome in a few words, such as "created". Raises InputError."""
     return list(_each(plane, objects, tell))
 
 
@@ -74,7 +74,7 @@ def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], N
     settled = False
     for one in in_order(objects, lambda one: one.obj):
         if not settled and rank(one.obj["kind"]) == REST:
-            plane.quiet()  # whoever opens queues has its turn before there is work for them
+            plane.quiet()  # the controllers open queues before there is work for them
             settled = True
         _refuse_unknown(plane, one)
         _make_namespace(plane, one.obj)
@@ -88,7 +88,8 @@ def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], N
 
 
 def _written(plane: ControlPlane, obj: Object, options: WriteOptions) -> str:
-    """What is there stays as it is, but for queues: every cluster begins with some, and a file may want others. Raises StatusError."""
+    """Create the object and return the outcome. One that exists stays as it is, except a queue, which is changed: clusters begin with some
+    queues, and a file may want them otherwise. Raises StatusError."""
     if plane.add([obj], options):
         return "created"
     if obj["kind"] != QUEUE:
@@ -108,18 +109,18 @@ def _refuse_unknown(plane: ControlPlane, one: Given) -> None:
 
 
 def _make_namespace(plane: ControlPlane, obj: Object) -> None:
-    """A file need not bring the namespaces of its objects."""
+    """Create the namespace of the object if it does not exist, so that a file need not contain it."""
     namespace = obj["metadata"].get("namespace")
     kind = plane.store.kinds.of_object(obj["apiVersion"], obj["kind"])
     if namespace and kind is not None and kind.namespaced:
         plane.add([{"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": namespace}}])
 
 
-# What became of them: waited for, and shown as kubectl would.
+# The outcome: the command waits until the pods run, and shows objects as kubectl does.
 
 
 class Submitted:
-    """The objects of a file in the cluster, and the pods that came with them."""
+    """The objects of a file in the cluster, and the pods that were created since."""
 
     def __init__(self, plane: ControlPlane, objects: Sequence[Given], tell: Callable[[str], None]) -> None:
         self._store = plane.store
@@ -132,14 +133,14 @@ class Submitted:
 
     @property
     def everywhere(self) -> bool:
-        """Whether any of them is outside the default namespace."""
+        """Whether any of the objects is outside the default namespace."""
         return any(namespace_of(obj) not in ("", "default") for obj in self.objects)
 
     def pods(self) -> list[Object]:
         return [pod for pod in self._store.all("pods") if uid_of(pod) not in self._before]
 
     def pending(self) -> list[Object] | None:
-        """The pods that do not run yet; None as long as a job has no pods."""
+        """The pods that are still pending; None as long as one of the jobs has no pods."""
         pods = self.pods()
         owners = {owner["uid"] for pod in pods for owner in owners_of(pod)}
         if any(job is None or uid_of(job) not in owners for job in self._jobs()):
@@ -154,7 +155,7 @@ class Submitted:
 
 
 async def submit(plane: ControlPlane, given: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
-    """The exit code: 1 if the pods do not run in time. Raises InputError."""
+    """Create the objects, wait for their pods and show the outcome. Returns the exit code, 1 if not all pods run. Raises InputError."""
     submitted = Submitted(plane, given, say)
     runs = await _until_they_run(submitted, ended)
     if runs:
@@ -166,10 +167,10 @@ async def submit(plane: ControlPlane, given: Sequence[Given], say: Callable[[str
 
 
 async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
-    """Whether they do; not, if the time is up or it is known of each why not."""
+    """Whether all pods run. False when the time is up, the command is ended, or the reason of each pending pod is known."""
     clock = asyncio.get_running_loop().time
     began = clock()
-    since: tuple[frozenset[str], float] = frozenset(), began  #: which pods wait for a reason that is told, and since when
+    since: tuple[frozenset[str], float] = frozenset(), began  #: the pending pods, if each has a reason, and since when
     with ProgressLine() as progress:
         while (pending := submitted.pending()) != []:
             told = frozenset(map(uid_of, pending or ())) if pending and all(map(_is_told, pending)) else frozenset()
@@ -184,7 +185,7 @@ async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
 
 
 async def _until_groups_say_so(store: Store, ended: asyncio.Event) -> None:
-    """The phases of PodGroups follow those of their pods within a moment."""
+    """Wait a moment, until the phases of PodGroups have followed those of their pods."""
     clock = asyncio.get_running_loop().time
     until = clock() + LAG_S
     while any(status_of(group).get("phase") == "Inqueue" for group in store.all(GROUPS)) and clock() < until and not ended.is_set():
@@ -192,13 +193,13 @@ async def _until_groups_say_so(store: Store, ended: asyncio.Event) -> None:
 
 
 def _is_told(pod: Object) -> bool:
-    """Whether the scheduler has said why it does not place the pod."""
+    """Whether the pod has a condition that says why the scheduler does not place it."""
     conditions = status_of(pod).get("conditions") or ()
     return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)
 
 
 class ProgressLine:
-    """A line that is written over, where a terminal is."""
+    """A progress line that is overwritten by the next one. Nothing is written if standard error is no terminal."""
 
     def __init__(self) -> None:
         self._on = sys.stderr.isatty()
@@ -218,7 +219,7 @@ class ProgressLine:
 
 
 def shown(store: Store, resource: str, *, everywhere: bool = False) -> str:
-    """What `kubectl get` prints of a kind, in the default namespace or in all."""
+    """The table that `kubectl get` prints for a resource, of the default namespace or of all namespaces."""
     kind = store.kind(resource)
     objects = list(store.all(resource, "" if everywhere or not kind.namespaced else "default"))
     found = table(kind, iter(objects), store.now(), {}, "None")

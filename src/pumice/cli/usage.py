@@ -1,4 +1,4 @@
-"""`pumice usage`: who had what, from recordings."""
+"""`pumice usage`: the resources that queues and users held, computed from recordings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def usage(files: tuple[Path, ...], by: str, month: str | None, lent: bool, outpu
 
 
 def _fields(text: str) -> tuple[str, ...]:
-    """What is to be summed up by. Raises InputError."""
+    """The fields to sum up by, from the text of --by. Raises InputError."""
     found = tuple(each.strip() for each in text.split(","))
     for each in found:
         if each not in FIELDS:
@@ -57,7 +57,7 @@ def _fields(text: str) -> tuple[str, ...]:
 
 
 def _month(text: str) -> tuple[float, float]:
-    """Its first instant, and that of the next. Raises InputError."""
+    """The first instant of the month, and the first of the next month. Raises InputError."""
     if not re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", text):
         raise InputError(f'"{text}" is no month; write one such as 2026-11', where="--month")
     year, month = map(int, text.split("-"))
@@ -66,7 +66,7 @@ def _month(text: str) -> tuple[float, float]:
 
 
 def _sums(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
-    """Columns with nothing in them are left out."""
+    """The head and the rows of the table of sums, without columns that are all zero."""
     accounts = sorted(ledger.accounts.items())
     parts = ("got", "deserved", "lent", "borrowed") if ledger.by == ("queue",) else ("got",)
     shown = [(part, title, name) for title, name in RESOURCES for part in parts if any(_of(each, part, name) for _, each in accounts)]

@@ -1,4 +1,4 @@
-"""`pumice webhooks`: Volcano's admission webhooks, in the place of vc-webhook-manager; `pumice admission-secret`: their certificates."""
+"""`pumice webhooks`: Volcano's admission webhooks, in place of vc-webhook-manager; `pumice admission-secret`: their certificates."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def _url(text: str) -> str:
 
 
 def hooks_of(text: str) -> tuple[Webhook, ...]:
-    """Paths of kinds that we have no rules for are passed over: a newer chart may name some. Slips of the pen are not."""
+    """The webhooks at the paths in the text. An unknown path is logged and skipped, as a newer chart may have it; one that looks misspelt
+    raises InputError."""
     paths = dict.fromkeys(path.strip() for path in text.split(",") if path.strip())
     unknown = [path for path in paths if path not in HOOKS]
     for path in unknown:
@@ -118,7 +119,7 @@ def _hosts(caller: Caller) -> tuple[str, ...]:
 
 
 def rules_of(flags: dict[str, Any]) -> admission.Settings:
-    """What admission is to do, by the flags. Raises InputError."""
+    """The settings of admission that the flags state. Raises InputError."""
     return admission.Settings(
         scheduler_names=tuple(flags["names"]) or ("volcano",),
         max_queue_depth=flags["max_queue_depth"],
@@ -130,7 +131,7 @@ def rules_of(flags: dict[str, Any]) -> admission.Settings:
 
 
 def _is_on(gate: str, text: str) -> bool:
-    """Whether a gate is set in "A=true,B=false"; what other gates switch on is on, or not here."""
+    """Whether a feature gate is true in "A=true,B=false". What other gates switch on is always on, or absent here. Raises InputError."""
     stated = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in text.split(","))}
     if stated.get(gate, "false").lower() not in SPELLINGS:
         raise InputError(f'"{stated[gate]}" is not true or false', where=f"--feature-gates={gate}")
@@ -153,10 +154,10 @@ def _resource_groups(path: str) -> list[dict[str, Any]]:
     return groups
 
 
-# `pumice admission-secret`: the certificates, for who mounts them: the part of Volcano's `gen-admission-secret.sh`.
+# `pumice admission-secret`: the Secret of certificates, for a Deployment that mounts it. It takes the place of `gen-admission-secret.sh`.
 #
-# Volcano's chart runs it once, before the webhooks start. Nobody renews what it makes, so that is valid for long. A Secret that is there
-# stays.
+# Volcano's chart runs the command once, before the webhooks start. Nothing renews these certificates, so they are valid for long. An
+# existing Secret is left as it is.
 
 
 @click.command()

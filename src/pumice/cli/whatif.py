@@ -1,4 +1,4 @@
-"""`pumice whatif`: what would let a job start now, or what a change of nodes, queues, configuration, or new objects would do."""
+"""`pumice whatif`: what would let a job start now; or what a change of nodes, queues or configuration, or new objects, would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pumice why`: why a job, a pod, a queue or a node is as it is, in one line, and below it the whole chain."""
+"""`pumice why`: why a job, a pod, a queue or a node is as it is: the answer in one line, and below it the whole chain of reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """CEL, the Common Expression Language, as Kubernetes 1.36 has it in device selectors and in the rules of custom kinds.
 
-What others use is here: an expression, compiled once and evaluated for many sets of names. Behind it `syntax` reads text into a `tree`,
-`check` says whether its kinds agree, `evaluate` makes steps of what is not constant; `functions` is the table that the modules of `library`
-enter their functions into, and bounds what an evaluation costs.
+Other packages use `Program`, defined here: an expression that is compiled once and evaluated for many sets of names. `syntax` parses text
+into a `tree`, `check` says whether its types agree, and `evaluate` turns what is not constant into steps. `functions` is the table of the
+functions that the modules of `library` define; it also bounds the cost of an evaluation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
+import pumice.api.cel.library  # noqa: F401  (its modules register their functions)
 from pumice.api.cel.check import Environment, check
 from pumice.api.cel.evaluate import steps
 from pumice.api.cel.functions import FUNCTIONS, METHODS, Activation, Purse
@@ -20,14 +20,14 @@ from pumice.api.cel.syntax import parse
 from pumice.api.cel.tree import Call, CompileError, Construct, EvaluationError, Items, Literal, Node, names_in
 from pumice.api.cel.values import BOOL, CelType
 
-# What can be known without any names is known beforehand: lists and maps as written, conversions of what is written, patterns.
+# What does not depend on names is computed when the expression is compiled: literal lists and maps, conversions of literals, patterns.
 
 CONVERSIONS = {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"}
 _PATTERNS = {"matches", "find", "findAll"}
 
 
 def folded(node: Any) -> Any:
-    """The expression with its constant parts reckoned. Raises CompileError for what can never have a value."""
+    """The expression with its constant parts evaluated. Raises CompileError for a part that can never have a value."""
     if isinstance(node, Literal) or not isinstance(node, tuple):
         return node
     parts = [folded(part) for part in node]
@@ -74,21 +74,21 @@ def _compiled(name: str, pattern: str) -> None:
 
 
 class Program:
-    """Making one raises CompileError."""
+    """A compiled expression. The constructor raises CompileError."""
 
     def __init__(self, text: str, environment: Environment) -> None:
         tree = parse(text)
         self.text = text
         self.kind: CelType = check(tree, environment)
-        self.names = names_in(tree)  #: that it mentions
+        self.names = names_in(tree)  #: the names that the expression mentions
         self._step = steps(folded(tree))
 
     def value(self, names: Mapping[str, Any], purse: Purse | None = None) -> Any:
-        """What the expression is with these names. Raises EvaluationError."""
+        """The value of the expression for these names. Raises EvaluationError."""
         return self._step(Activation(names, purse or Purse()))
 
     def holds(self, names: Mapping[str, Any], purse: Purse | None = None) -> bool:
-        """Whether the condition is true with these names. Raises EvaluationError, also for a value that is neither true nor false."""
+        """Whether the condition is true for these names. Raises EvaluationError, also if its value is neither true nor false."""
         found = self.value(names, purse)
         if not isinstance(found, bool):
             raise EvaluationError("the expression is neither true nor false")
@@ -96,7 +96,7 @@ class Program:
 
 
 def condition(text: str, environment: Environment, unknown: CelType) -> Program:
-    """A program that is true or false, as far as that can be told before there is a value. Raises CompileError."""
+    """A program whose value is a boolean, or of the type `unknown`, which is only known at evaluation. Raises CompileError for others."""
     program = Program(text, environment)
     if program.kind not in (BOOL, unknown):
         raise CompileError(f"must evaluate to {BOOL} or the unknown type, not {program.kind}")

@@ -1,7 +1,7 @@
-"""Whether the kinds in an expression agree, before there are values, and what kind its value will be.
+"""The type check of an expression before it is evaluated: whether its types (here called kinds) agree, and the kind of its value.
 
-As upstream's checker: overloads are tried in turn with fresh variables, those that fit leave behind what they found out. Lists and maps as
-written hold one kind.
+It works as upstream's checker: overloads are tried in turn with fresh type variables, and those that fit bind variables for what follows.
+A literal list or map holds items of one kind.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _SHOWN = {"in": "@in", "!_": "!_", "-_": "-_"}
 
 
 class Environment(NamedTuple):
-    """What expressions of one place may name, and what they may do that others may not."""
+    """The names that expressions in one place may use, and the functions that only these expressions may call."""
 
     names: dict[str, CelType]
-    fields: dict[str, dict[str, CelType]]  #: of the kinds that have declared ones
-    extras: frozenset[str] = frozenset()  #: `cel.bind`, `includes`
+    fields: dict[str, dict[str, CelType]]  #: the declared fields, of the kinds that declare any
+    extras: frozenset[str] = frozenset()  #: functions not allowed everywhere: `cel.bind`, `includes`
 
 
 def _signatures(*texts: str) -> list[Signature]:
@@ -73,7 +73,7 @@ _CHOICE = _signatures("bool, A, A -> A")
 
 
 def check(tree: Node, environment: Environment) -> CelType:
-    """The kind of the value. Raises CompileError."""
+    """The kind of the expression's value. Raises CompileError."""
     checker = _Checker(environment)
     found = settled(checker.kind(tree, environment.names), checker.known, DYN)
     for first, other in checker.equal_kinds:
@@ -84,7 +84,7 @@ def check(tree: Node, environment: Environment) -> CelType:
 
 
 def type_named(node: Node, scope: Scope) -> str | None:
-    """The name of a type, dots and all, if the node is one and no variable."""
+    """The full dotted name of a type, if the node names a type and no variable; else None."""
     parts: list[str] = []
     while isinstance(node, Select) and not node.optional:
         parts.append(node.name)
@@ -101,7 +101,7 @@ class _Checker:
         self.known: Known = {}
         self.uses = 0
         self.equal_kinds: list[tuple[CelType, CelType]] = []
-        self.mixed = 0  #: within how many calls that take lists of all kinds
+        self.mixed = 0  #: the number of enclosing calls that take lists of mixed kinds
 
     def fresh(self, *kinds: CelType) -> list[CelType]:
         self.uses += 1
@@ -201,7 +201,7 @@ class _Checker:
         )
 
     def chosen(self, name: str, signatures: Sequence[Signature], found: list[CelType], is_method: bool = False) -> CelType:
-        """What the overloads that fit give; if they differ, that is only known when there is a value."""
+        """The kind that the matching overloads return; `dyn` if they differ. Raises CompileError if none matches."""
         answer: CelType | None = None
         for takes, gives in signatures:
             if len(takes) != len(found):
@@ -223,7 +223,7 @@ class _Checker:
         return answer
 
     def joined(self, nodes: Iterable[tuple[Node, bool]], scope: Scope) -> CelType:
-        """The one kind of several; of none it may be any."""
+        """The kind that these nodes have in common; a fresh variable if there are none. Raises CompileError if they differ."""
         before: CelType | None = None
         for node, optional in nodes:
             found = self.kind(node, scope)

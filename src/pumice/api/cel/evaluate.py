@@ -1,7 +1,7 @@
-"""The value of an expression: each node of its tree is made a step, once, and the steps are walked for each set of names.
+"""The value of an expression: each node of its tree is turned into a step once, and the steps run for each set of names.
 
-Asking for a key that a map does not have is an error, which `&&`, `||`, `all` and `exists` pass over if the rest decides. A map of a class
-with `__missing__` answers for keys it does not have. What each step costs is what it costs upstream, so no expression runs for long.
+A key that a map does not have is an error, which `&&`, `||`, `all` and `exists` ignore if the other operands decide. A map of a class
+with `__missing__` gives a value for such a key. Each step costs as much as upstream, so no expression runs for long.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from pumice.api.cel.tree import (
 )
 from pumice.api.cel.values import TYPES, Optional, kind_of
 
-MAP = 30  #: what making one costs
+MAP = 30  #: what making a map costs
 _NONE = Optional(False)
 _FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-#: how names that are no identifiers are written
+#: how CEL writes field names that are no identifiers
 _ESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 
 
 class _Later:
-    """A value that is made when it is first asked for."""
+    """A value that is computed when it is first read."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make = make
@@ -96,7 +96,7 @@ def _name(name: str, type: Any) -> Step:
 
 
 def _target(node: Node) -> Step:
-    """What is looked into; that costs even if it is written out."""
+    """The step for the object of a member access or an index; it costs 1 even if the object is a literal."""
     inner = steps(node)
     if not isinstance(node, Literal):
         return inner
@@ -148,7 +148,7 @@ def _if_there(held: Any, key: Any, plain: Any, run: Activation) -> Optional:
 
 
 def _entry(held: Any, key: Any, plain: Any) -> Any:
-    """An item of a list or an entry of a map. Raises EvaluationError."""
+    """The item of a list or the value of a map at this key. Raises EvaluationError."""
     if isinstance(held, list):
         if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
             raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
@@ -164,7 +164,7 @@ def _entry(held: Any, key: Any, plain: Any) -> Any:
 
 
 def _plain(name: str) -> str:
-    """A field as it is called outside of CEL."""
+    """The name of a field as it is written outside of CEL, without escapes."""
     if "__" in name:
         for escaped, plain in _ESCAPED.items():
             name = name.replace(escaped, plain)
@@ -291,7 +291,7 @@ def _bind(node: BindMacro) -> Step:
 
 
 def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
-    """A name whose value is only asked for if it is used, and once."""
+    """The step of `cel.bind`: the variable's value is computed only if it is used, and only once."""
 
     def step(run: Activation) -> Any:
         before = run.names
@@ -305,7 +305,7 @@ def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
 
 
 def _each(node: Each) -> Step:
-    """The macros over lists and maps."""
+    """The step of a macro over a list or a map."""
     target, parts, macro, names = steps(node.target), [steps(part) for part in node.parts], node.macro, node.variables
     run_macro = MACROS[macro]
 
@@ -324,7 +324,7 @@ def _each(node: Each) -> Step:
 
 
 def _bound(run: Activation, held: Any, names: tuple[str, ...]) -> Bound:
-    """Each item with what it is called by, while the variables stand for it."""
+    """Each item with its key or index, while the macro's variables are bound to it."""
     pairs = held.items() if isinstance(held, Mapping) else enumerate(held)
     is_map, first, second, bound = isinstance(held, Mapping), names[0], names[-1], run.names
     for key, value in pairs:

@@ -1,8 +1,8 @@
-"""The table of functions, methods and operators: what each takes and gives, how it is done and what it costs.
+"""The table of functions, methods and operators: the argument types and the result type of each, its implementation and its cost.
 
-A signature is written as `charAt(string, int) string`; of a method the first is its object. One that stands for several kinds is written
-once, with the kinds beside it. The checker goes by signatures, an evaluation by the kinds of the values that it meets. Costs are counted as
-Kubernetes counts them, out of a purse that each evaluation has; what grows is paid for before it is made.
+A signature is written as `charAt(string, int) string`; the first argument of a method is its object. A signature for several kinds is
+written once, with a list of these kinds. The checker uses signatures; an evaluation uses the kinds of the actual values. Costs are counted
+as in Kubernetes and paid from the purse of the evaluation; values that can grow large are paid for before they are made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pumice.api.cel.values import CelType, kind, kind_of, size_of
 
 Run = Callable[..., Any]
 Done = TypeVar("Done", bound=Run)
-Price = Callable[..., int]  #: of the values that a function is given
+Price = Callable[..., int]  #: computes the cost of a call from its arguments
 ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 SUMMED = ("int", "uint", "double", "duration")
 _SIGNATURE = re.compile(r"(?P<name>[^\s(]+)\((?P<takes>.*)\) (?P<gives>.+)")
@@ -28,14 +28,14 @@ class Overload(NamedTuple):
     takes: tuple[CelType, ...]
     gives: CelType
     run: Run
-    price: Price | None  #: None is 1
-    is_paid_by_itself: bool  #: its first argument is the purse, to be asked before something large is made
+    price: Price | None  #: None: each call costs 1
+    is_paid_by_itself: bool  #: `run` gets the purse as its first argument, to pay before it makes large values
 
 
 class Function(NamedTuple):
     name: str
     overloads: list[Overload]
-    found: dict[tuple[type, ...], Overload]  #: by the types of values
+    found: dict[tuple[type, ...], Overload]  #: the overloads found so far, by the Python types of the arguments
 
     def overload_for(self, values: Sequence[Any]) -> Overload:
         """The overload that takes these values. Raises EvaluationError."""
@@ -84,7 +84,7 @@ def _takes(overload: Overload, kinds: Sequence[str]) -> bool:
 
 
 def tenth(*sizes: int) -> int:
-    """What going over so many characters costs."""
+    """The cost of reading this many characters."""
     return ceil(sum(sizes) / 10)
 
 
@@ -100,11 +100,11 @@ def free(*_: Any) -> int:
     return 0
 
 
-# One evaluation, as its steps see it, and what it may still spend.
+# The state of one evaluation, which its steps share, and what it may still spend.
 
-EACH_EXPRESSION = 1_000_000  #: of one evaluation, at most
+EACH_EXPRESSION = 1_000_000  #: the most that one evaluation may cost
 LIST = 10  #: what making a list costs
-PASSED_OVER = 3  #: what an error costs that does not count in the end; upstream it costs nothing, here more than a value
+PASSED_OVER = 3  #: what an ignored error costs; upstream it is free, but here it takes longer than a value
 
 
 class Purse:
@@ -114,14 +114,14 @@ class Purse:
         self.left = left
 
     def pay(self, cost: int) -> None:
-        """Raises CostError."""
+        """Take the cost out of the purse. Raises CostError if too little is left."""
         self.left -= cost
         if self.left < 0:
             raise CostError
 
 
 class Activation:
-    """One evaluation: what names stand for now, and what may still be spent."""
+    """One evaluation: the current values of names, and what it may still spend."""
 
     __slots__ = ("names", "purse")
 

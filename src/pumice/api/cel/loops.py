@@ -1,4 +1,4 @@
-"""What the macros over lists and maps make of the items: `all`, `exists`, `filter`, `map` and their like."""
+"""The macros over lists and maps: `all`, `exists`, `filter`, `map` and similar ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bound = Iterator[tuple[Any, Any]]
 
 
 def decided(run: Activation, decisive: bool, sides: Iterable[Step]) -> bool:
-    """One side that decides is enough, though others have no value."""
+    """The value of `&&` or `||`: one operand with the decisive value is enough, even if others raise EvaluationError."""
     error: EvaluationError | None = None
     for side in sides:
         try:

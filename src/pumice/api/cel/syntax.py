@@ -1,4 +1,4 @@
-"""From text to a tree. Precedence as in CEL: `?:`, `||`, `&&`, relations and `in`, `+ -`, `* / %`, `! -`, then members, indices, calls."""
+"""The parser of CEL. Its precedence: `?:`, `||`, `&&`, relations and `in`, `+ -`, `* / %`, `! -`, then members, indices, calls."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from pumice.api.cel.values import Uint
 
 # From text to tokens.
 
-LONGEST = 100_000  #: characters of an expression
+LONGEST = 100_000  #: the most characters of an expression
 _NEVER = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return")
 RESERVED = frozenset({*_NEVER, "var", "void", "while"})
-WORDS = frozenset({"true", "false", "null", "in"})  #: that are no names
+WORDS = frozenset({"true", "false", "null", "in"})  #: words that cannot be names
 _TOKEN = re.compile(
     r"(?P<skip>[ \t\r\n\f]+|//[^\n]*)"
     r"|(?P<number>0[xX][0-9a-fA-F]+[uU]?|(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|[0-9]+[uU]?)"
@@ -42,7 +42,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    kind: str  #: number, text, name, mark, or end
+    kind: str  #: one of number, text, name, mark, end
     text: str
 
 
@@ -50,7 +50,7 @@ END = Token("end", "<EOF>")
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The end of the text included. Raises CompileError."""
+    """The tokens of an expression, with END as the last one. Raises CompileError."""
     if len(text) > LONGEST:
         raise CompileError(f"expression code point size exceeds limit: size: {len(text)}, limit {LONGEST}")
     found, position = [], 0
@@ -65,19 +65,19 @@ def tokens_of(text: str) -> list[Token]:
     return [*found, END]
 
 
-# Numbers and texts as they are written: decimal, hexadecimal, unsigned; quoted once or three times, raw, with escapes, bytes.
+# Literals: numbers are decimal, hexadecimal or unsigned; strings and bytes have single or triple quotes, are raw or have escapes.
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|([abfnrtv\\?\"'`])|(.|$))", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def number(text: str) -> int | float:
-    """The number that is written. Raises CompileError."""
+    """The value of a number literal. Raises CompileError."""
     digits = text.rstrip("uU")
     if re.fullmatch(r"0[xX][0-9a-fA-F]+|[0-9]+", digits) is None:
         return float(text)
     value = int(digits, 0 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 100 else 2**64
-    if digits == text and value <= 2**63:  # one more than fits, for the least of all numbers is written with a minus
+    if digits == text and value <= 2**63:  # 2**63 itself is too large, but the least int is written as a minus and this number
         return value
     if digits != text and value < 2**64:
         return Uint(value)
@@ -85,7 +85,7 @@ def number(text: str) -> int | float:
 
 
 def text_of(written: str) -> str | bytes:
-    """What stands between the quotes, with escapes resolved. Raises CompileError."""
+    """The value of a string or bytes literal: the text between the quotes, with escapes resolved. Raises CompileError."""
     start = re.match("[bBrR]*", written)
     prefix = start[0].lower() if start else ""
     quotes = 3 if written[len(prefix) :][:3] in ('"""', "'''") else 1
@@ -121,9 +121,9 @@ def _bytes_of(text: str) -> bytes:
     return bytes(found + text[position:].encode())
 
 
-# Calls that are no calls: `has(a.b)`, `list.all(x, ...)`, `cel.bind(x, ..., ...)` and their like.
+# Macros, which look like calls: `has(a.b)`, `list.all(x, ...)`, `cel.bind(x, ..., ...)` and similar ones.
 
-#: by the number of arguments, how many of them are variables
+#: for each macro, by its number of arguments, how many of them are variables
 _EACH: dict[str, dict[int, int]] = {
     "all": {2: 1, 3: 2},
     "exists": {2: 1, 3: 2},
@@ -140,7 +140,7 @@ _BIND = {"optMap", "optFlatMap"}
 
 
 def expanded(target: Node | None, name: str, arguments: tuple[Node, ...]) -> Node:
-    """A call as what it means. Raises CompileError."""
+    """The node for a call: that of a macro, or else of a function or method. Raises CompileError."""
     if target is None and name == "has" and len(arguments) == 1:
         member = arguments[0]
         if not isinstance(member, Select):
@@ -165,7 +165,7 @@ def expanded(target: Node | None, name: str, arguments: tuple[Node, ...]) -> Nod
 
 
 def _dotted(node: Node) -> str:
-    """A name with a dot in it may be that of a function."""
+    """The dotted name that the node may mean, as a function's name can have dots; empty or incomplete if it is no name."""
     if isinstance(node, Select) and not node.optional:
         return f"{_dotted(node.target)}.{node.name}"
     return node.name if isinstance(node, Name) else ""
@@ -179,7 +179,7 @@ def _variable(node: Node, problem: str) -> str:
     return node.name
 
 
-DEEPEST = 50  #: brackets within each other
+DEEPEST = 50  #: the most levels of nested brackets
 CONSTANTS = {"true": True, "false": False, "null": None}
 RELATIONS = ("==", "!=", "<=", ">=", "<", ">", "in")
 LEVELS = {"||": 1, "&&": 2, **dict.fromkeys(RELATIONS, 3), "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
@@ -232,7 +232,7 @@ class _Parser:
         return found
 
     def binary(self, least: int) -> Node:
-        """Operators of at least this level."""
+        """An expression whose binary operators have at least this level of precedence."""
         left = self.unary()
         while self.peek().kind != "text" and (level := LEVELS.get(self.peek().text, 0)) >= least:
             operator = self.tokens.pop().text
@@ -245,7 +245,7 @@ class _Parser:
         return left
 
     def unary(self) -> Node:
-        """An even number of equal signs means nothing."""
+        """An operand with its prefix operators. An even number of the same sign has no effect."""
         for sign in ("!", "-"):
             count = 0
             while self.accept(sign):

@@ -1,18 +1,18 @@
-"""What an expression is read into."""
+"""The tree that an expression is parsed into, and the errors of expressions."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-# What can be wrong with an expression.
+# The errors of an expression.
 
 
 class CelError(Exception):
-    """Either of the two below."""
+    """The base of the errors below."""
 
 
 class CompileError(CelError):
-    """The expression is none, or its types do not agree: no value will ever come of it."""
+    """The text is no expression, or its types do not agree: it can never have a value."""
 
 
 class EvaluationError(CelError):
@@ -20,13 +20,13 @@ class EvaluationError(CelError):
 
 
 class CostError(EvaluationError):
-    """The evaluation was given up, since it costs more than is allowed. Nothing passes over this one."""
+    """The evaluation was ended because it costs more than allowed. No operator ignores this error."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
-DEEPEST = 200  #: levels of a tree
+DEEPEST = 200  #: the most levels of a tree
 
 
 class Literal(NamedTuple):
@@ -50,7 +50,7 @@ class Subscript(NamedTuple):
 
 
 class Has(NamedTuple):
-    """Whether there is such a member."""
+    """The macro `has`: whether the target has this member."""
 
     target: Node
     name: str
@@ -58,7 +58,7 @@ class Has(NamedTuple):
 
 
 class Each(NamedTuple):
-    """A macro over lists and maps: `target.all(variable, parts...)` and its like; two variables are index or key, and value."""
+    """A macro over a list or a map, such as `target.all(variable, parts...)`. Two variables are the index or key, and the value."""
 
     target: Node
     macro: str
@@ -67,7 +67,7 @@ class Each(NamedTuple):
 
 
 class BindMacro(NamedTuple):
-    """`cel.bind`, and with an optional value `optMap` and `optFlatMap`."""
+    """The macro `cel.bind`; or `optMap` or `optFlatMap`, which bind an optional value."""
 
     macro: str
     variable: str
@@ -76,7 +76,7 @@ class BindMacro(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Of a function, operators included, or of a method, whose target is the first of the arguments."""
+    """A call of a function or an operator, or of a method, whose target is the first argument."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -85,7 +85,7 @@ class Call(NamedTuple):
 
 class Items(NamedTuple):
     items: tuple[Node, ...]
-    optional: frozenset[int] = frozenset()  #: places whose value may not be there
+    optional: frozenset[int] = frozenset()  #: the indexes of items that are optional values
 
 
 class Construct(NamedTuple):
@@ -94,7 +94,7 @@ class Construct(NamedTuple):
 
 
 class Logic(NamedTuple):
-    """`&&` or `||` of two and more."""
+    """`&&` or `||` with two or more operands."""
 
     operator: str
     sides: tuple[Node, ...]
@@ -110,7 +110,7 @@ Node = Literal | Name | Select | Subscript | Has | Each | BindMacro | Call | Ite
 
 
 def names_in(node: Any) -> set[str]:
-    """The free and bound names that a tree mentions."""
+    """The names that a tree mentions, free and bound ones."""
     if isinstance(node, Name):
         return {node.name}
     if isinstance(node, Literal) or not isinstance(node, tuple):
@@ -119,7 +119,7 @@ def names_in(node: Any) -> set[str]:
 
 
 def depth(node: Any, limit: int = DEEPEST) -> None:
-    """Raises CompileError for a tree that is too deep to be walked."""
+    """Check that the tree is not too deep to be walked. Raises CompileError."""
     if limit < 0:
         raise CompileError("expression recursion limit exceeded")
     if isinstance(node, tuple) and not isinstance(node, Literal):

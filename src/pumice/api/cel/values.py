@@ -1,8 +1,8 @@
-"""Values that JSON does not have, and what holds of all values: their kinds, when two are equal, how large they are.
+"""CEL values that JSON does not have, and functions on all values: their kinds, their equality, their size.
 
-A `CelType` is what an expression can be of before it has a value: `int`, `list(string)`, `dyn`; `fits` says when one is taken for another.
-Letters in signatures stand for kinds yet unknown, and are made variables when a signature is used. `known` says what variables turned out
-to be. What holds of `dyn` is only known when there is a value; `any` is the same, for attributes of devices.
+A `CelType` (a kind) is the type of an expression before evaluation: `int`, `list(string)`, `dyn`; `fits` says whether one kind is accepted
+for another. Letters in signatures stand for unknown kinds and become type variables when a signature is used; `known` maps these variables
+to the kinds found for them. An expression of kind `dyn` is only checked at evaluation; `any` is the same, for attributes of devices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CelType(NamedTuple):
         return self.name in ("dyn", "any")
 
 
-Known = dict[str, CelType]  #: by the name of a variable
+Known = dict[str, CelType]  #: the kinds found for type variables, by the variable's name
 ANY, DYN, NULL, BOOL, INT, STRING = (CelType(name) for name in ("any", "dyn", "null_type", "bool", "int", "string"))
 _NEVER_NULL = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"}
 
@@ -54,12 +54,12 @@ def optional_of(value: CelType) -> CelType:
 
 @lru_cache(maxsize=256)
 def kind(text: str) -> CelType:
-    """`map<string, list<A>>` as in signatures."""
+    """The kind written in the form of signatures, such as `map<string, list<A>>`."""
     return next(_read(iter([*_TOKEN.findall(text), ","])))[0]
 
 
 def _read(tokens: Iterator[str]) -> Iterator[tuple[CelType, str]]:
-    """The kinds up to a closing bracket, each with the mark behind it."""
+    """The kinds up to a closing bracket, each with the mark that follows it."""
     mark = ","
     while mark == ",":
         name, mark, of = next(tokens), next(tokens), tuple[CelType, ...]()
@@ -70,12 +70,12 @@ def _read(tokens: Iterator[str]) -> Iterator[tuple[CelType, str]]:
 
 
 def with_fresh(of: CelType, suffix: str) -> CelType:
-    """The kind with its variables renamed, so that two uses of a signature do not meet."""
+    """The kind with its variables renamed, so that two uses of a signature do not share variables."""
     return CelType(of.name + suffix if of.is_variable else of.name, tuple(with_fresh(inner, suffix) for inner in of.of))
 
 
 def settled(of: CelType, known: Known, default: CelType | None = None) -> CelType:
-    """The kind with what is known put in, and the default for variables of which nothing is."""
+    """The kind with known variables replaced by their kinds, and unknown ones by the default, if there is one."""
     while of.is_variable and of.name in known:
         of = known[of.name]
     if of.is_variable:
@@ -84,7 +84,7 @@ def settled(of: CelType, known: Known, default: CelType | None = None) -> CelTyp
 
 
 def fits(found: CelType, wanted: CelType, known: Known) -> bool:
-    """What is found out about variables is added to what is known, also when the answer is no."""
+    """Whether `found` is accepted where `wanted` is expected. What this says about variables is added to `known`, also if it is False."""
     if wanted.is_variable:
         answer = _stands_for(wanted, found, known)
         if answer is not None:
@@ -103,7 +103,7 @@ def fits(found: CelType, wanted: CelType, known: Known) -> bool:
 
 
 def _stands_for(variable: CelType, other: CelType, known: Known) -> bool | None:
-    """None if nothing is known of the variable and it occurs in the other."""
+    """Whether the variable can stand for the other kind, noted in `known`; None if it is unknown and occurs in the other kind."""
     if variable == other:
         return True
     before = known.get(variable.name)
@@ -127,7 +127,7 @@ def _occurs(variable: CelType, within: CelType, known: Known) -> bool:
 
 
 def more_general(one: CelType, other: CelType) -> CelType:
-    """Of two kinds that fit."""
+    """The more general of two kinds that fit each other."""
     return one if _is_as_general(one, other) else other
 
 
@@ -144,7 +144,7 @@ class Uint(int):
 
 
 class Version(NamedTuple):
-    """A semantic version; one before a release sorts before it."""
+    """A semantic version; a pre-release sorts before its release."""
 
     major: int
     minor: int
@@ -154,21 +154,21 @@ class Version(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """A quantity, exactly."""
+    """An exact quantity."""
 
     value: Fraction
-    scale: int | None  #: the power of ten that it counts in; None if it is not counted in int64
+    scale: int | None  #: the power of ten of its unit; None if upstream does not store it as an int64
 
 
 class Optional(NamedTuple):
-    """A value that may not be there."""
+    """An optional value, which may be absent."""
 
     present: bool
     value: Any = None
 
 
 class Instant(NamedTuple):
-    """Nanoseconds since 1970, and minutes east of Greenwich, for printing only."""
+    """A timestamp: nanoseconds since 1970, and an offset from UTC in minutes (east is positive), for printing only."""
 
     ns: int
     offset: int = 0
@@ -185,7 +185,7 @@ class Address(NamedTuple):
 
 
 class Network(NamedTuple):
-    """An address and how many of its bits name the network."""
+    """An IP address, and the number of its bits that are the network's prefix."""
 
     ip: IPv4Address | IPv6Address
     bits: int
@@ -196,13 +196,13 @@ class Url(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A named format of texts."""
+    """A named format of strings."""
 
     name: str
 
 
 class Type(NamedTuple):
-    """What `type(x)` gives."""
+    """The value of `type(x)`."""
 
     name: str
 
@@ -230,7 +230,7 @@ _KINDS: dict[type, str] = {
 }
 _PLAIN = ("bool", "int", "uint", "double", "string", "bytes", "null_type", "type", "google.protobuf.Timestamp", "google.protobuf.Duration")
 _MADE = ("list", "map", "optional_type", "net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL")
-TYPES = {name: Type(name) for name in (*_PLAIN, *_MADE)}  #: names that stand for types
+TYPES = {name: Type(name) for name in (*_PLAIN, *_MADE)}  #: the names of types that expressions can use
 _HOLDING = {"list": "list<dyn>", "map": "map<dyn, dyn>", "optional_type": "optional_type<dyn>"}
 _KIND_NAMES = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
 TYPE_KINDS = {name: CelType("type", (kind(_HOLDING.get(name, _KIND_NAMES.get(name, name))),)) for name in TYPES}
@@ -238,7 +238,7 @@ NUMBERS = (int, float)
 
 
 def kind_of(value: Any) -> str:
-    """The outer kind of a value."""
+    """The name of a value's kind, without the kinds of what it holds."""
     return _KINDS.get(type(value)) or ("map" if isinstance(value, Mapping) else DYN.name)
 
 
@@ -247,7 +247,7 @@ def type_of(value: Any) -> Type:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Numbers are equal across their kinds, nothing else is."""
+    """Whether two values are equal. Numbers of different kinds can be equal; other values of different kinds are not."""
     if type(left) is type(right) and isinstance(left, str | int | float):
         return bool(left == right)
     if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
@@ -266,7 +266,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def size_of(value: Any) -> int:
-    """What comparing it costs: characters, items, 1 for all else."""
+    """The size of a value for the cost of comparing it: its characters, bytes or items; 1 for most others."""
     if isinstance(value, Optional):
         return size_of(value.value)
     if isinstance(value, Address | Network):

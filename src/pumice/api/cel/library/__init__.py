@@ -1,4 +1,4 @@
-"""The functions by area; each module enters its own into the table."""
+"""CEL's functions by area; each module registers its own in the table of `functions`."""
 
 from pumice.api.cel.library import formats, lists, networks, operators, quantities, text, times
 

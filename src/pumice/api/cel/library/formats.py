@@ -1,4 +1,4 @@
-"""Named formats of texts, as the API server has them for names, labels and the like."""
+"""CEL's named formats of strings, which the API server also uses for names, labels and other fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Problems = Iterator[str]
 
 class _Rule(NamedTuple):
     judge: Callable[[str], Problems]
-    weight: int  #: how large its expression is thought to be
+    weight: int  #: the size of its regular expression that the cost is computed from
 
 
 def _shaped(shape: re.Pattern[str], longest: int, problem: str) -> Callable[[str], Problems]:
@@ -39,7 +39,7 @@ def _shaped(shape: re.Pattern[str], longest: int, problem: str) -> Callable[[str
 
 
 def _prefix(judge: Callable[[str], Problems]) -> Callable[[str], Problems]:
-    """Of a name that is to be continued: it may end with a dash."""
+    """The check for the beginning of a longer name, which may end with a dash."""
     return lambda text: judge(text[:-1] + "a" if len(text) > 1 and text[-1] == "-" else text)
 
 

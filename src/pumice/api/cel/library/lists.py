@@ -1,4 +1,4 @@
-"""Functions of lists and sets."""
+"""CEL's functions on lists and sets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pumice.api.cel.library.operators import whole
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Optional, Span, equal, kind_of
 
-MOST_VALUES = 48  #: of one attribute
+MOST_VALUES = 48  #: the most values of a list attribute that `includes` accepts
 Items = list[Any]
-_ORDER = {each: "number" if each in ("int", "uint", "double") else each for each in ORDERED}  #: what is ordered among itself
+_ORDER = {each: "number" if each in ("int", "uint", "double") else each for each in ORDERED}  #: kinds that compare have one entry
 
 
 def _walked(value: Any, *_: Any) -> int:
-    """What going over all there is in a value costs."""
+    """The cost of reading a whole value, with the items of lists."""
     if isinstance(value, str | bytes):
         return len(value) // 10
     return sum(map(_walked, value)) if isinstance(value, list) else 1
@@ -177,7 +177,7 @@ def intersects(items: Items, others: Items) -> bool:
 
 @method("includes(dyn, dyn) bool", price=lambda value, wanted: 1)
 def includes(value: Any, wanted: Any) -> bool:
-    """Of an attribute of a device, whether it is one value or several."""
+    """Whether a device attribute, which may be one value or a list, has the wanted value. Raises EvaluationError for too long a list."""
     if not isinstance(value, list):
         return equal(value, wanted)
     if len(value) > MOST_VALUES:

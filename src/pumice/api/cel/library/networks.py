@@ -1,4 +1,4 @@
-"""IP addresses, networks and URLs."""
+"""CEL's functions on IP addresses, networks and URLs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pumice.api.cel.functions import by_size, by_twice_its_size, function, metho
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Address, Network, Url
 
-_LONGEST = 100  #: characters of an address
+_LONGEST = 100  #: the most characters of an address that are read
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _PATH = "/:@&=+$,;~!*'()[]-_."
 
 
 def address(text: str, what: str = "IP Address") -> Address:
-    """The address that is written. Raises EvaluationError."""
+    """The IP address that the text means. Raises EvaluationError."""
     try:
         found = ipaddress.ip_address(text[:_LONGEST])
     except ValueError as error:
@@ -31,7 +31,7 @@ def address(text: str, what: str = "IP Address") -> Address:
 
 
 def network(text: str) -> Network:
-    """The network that is written. Raises EvaluationError."""
+    """The network that the text means, in CIDR notation. Raises EvaluationError."""
     before, slash, bits = text[:_LONGEST].rpartition("/")
     try:
         found = address(before).ip
@@ -166,7 +166,7 @@ def contains_cidr(value: Network, other: Any) -> bool:
 
 
 def address_of_web(text: str) -> Url:
-    """An absolute URL, or a path from a slash on. Raises EvaluationError."""
+    """The URL that the text means: an absolute one, or a path that begins with a slash. Raises EvaluationError."""
     scheme = _SCHEME.match(text)
     problem = "invalid URI for request" if not text or not (scheme or text[0] == "/" or text == "*") else ""
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in text):

@@ -1,4 +1,4 @@
-"""Operators on numbers, texts, times and lists; and conversions between numbers, texts and bytes."""
+"""CEL's operators on numbers, strings, times and lists; its conversions between numbers, strings and bytes; its optional values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false"
 
 
 def whole(value: int, unsigned: bool = False) -> Any:
-    """A number that fits into 64 bits. Raises EvaluationError."""
+    """The number as an int or uint of 64 bits. Raises EvaluationError if it does not fit."""
     if unsigned:
         if 0 <= value < 2**64:
             return Uint(value)
@@ -161,7 +161,7 @@ def bytes_to_text(value: bytes) -> str:
 
 @function("string(double) string")
 def double_to_text(value: float) -> str:
-    """The shortest digits that mean this number, with an exponent from a million on, as Go's %g has it."""
+    """The shortest digits that mean this number, as Go's %g prints them: with an exponent from a million on, and below 0.0001."""
     if not isfinite(value):
         return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     mantissa, _, power = repr(float(value)).partition("e")
@@ -185,7 +185,7 @@ def _plain(figures: str, exponent: int) -> str:
     return f"{whole_part}.{rest}" if rest else whole_part
 
 
-FIRST_NS, LAST_NS = -62135596800 * 10**9, 253402300800 * 10**9 - 1  #: of the years 1 and 9999
+FIRST_NS, LAST_NS = -62135596800 * 10**9, 253402300800 * 10**9 - 1  #: the first instant of year 1, and the last of year 9999
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _COMPARED = ("int", "uint", "double")
 _SAME = ("bool", "string", "bytes", "timestamp", "duration")
@@ -322,20 +322,20 @@ def between(left: Instant, right: Instant) -> Span:
 
 
 def moment(ns: int, offset: int = 0) -> Instant:
-    """The instant, if there is such a one. Raises EvaluationError."""
+    """The instant at these nanoseconds since 1970. Raises EvaluationError outside of the years 1 to 9999."""
     if not FIRST_NS <= ns <= LAST_NS:
         raise EvaluationError("timestamp overflow")
     return Instant(ns, offset)
 
 
 def truth(value: Any) -> bool:
-    """The value, which must be true or false. Raises EvaluationError."""
+    """The value itself, which must be a boolean. Raises EvaluationError."""
     if not isinstance(value, bool):
         raise EvaluationError(NO_OVERLOAD)
     return value
 
 
-# Values that may not be there.
+# Optional values.
 
 NONE = Optional(False)
 

@@ -1,4 +1,4 @@
-"""Quantities, exactly, and semantic versions."""
+"""CEL's functions on quantities, which are exact, and on semantic versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHAPE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumk
 
 
 def amount(text: str) -> Amount:
-    """The quantity that is written. Raises EvaluationError."""
+    """The quantity that the text means. Raises EvaluationError."""
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None or not (match[2] or match[3]):
         known = len(text) <= _LONGEST and re.fullmatch(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", text)
@@ -39,7 +39,7 @@ def amount(text: str) -> Amount:
 
 
 def _rounded(value: Fraction) -> Fraction:
-    """To billionths, away from zero."""
+    """The value rounded to billionths, away from zero."""
     nano = value * 10**9
     return Fraction(ceil(nano) if nano > 0 else floor(nano), 10**9)
 
@@ -137,7 +137,7 @@ def is_less(left: Any, right: Any) -> bool:
 
 
 def version(text: str, lenient: bool = False) -> Version:
-    """The version that is written. Raises EvaluationError."""
+    """The version that the text means; if `lenient`, also with a "v" in front, leading zeros or missing parts. Raises EvaluationError."""
     core, plus, build = text.partition("+")
     core, dash, before = core.partition("-")
     if lenient:
@@ -154,7 +154,7 @@ def version(text: str, lenient: bool = False) -> Version:
 
 
 def _whole_version(core: str, has_more: bool) -> str:
-    """A version without leading zeros and with all its three parts."""
+    """The version without leading zeros and with all of its three parts. Raises EvaluationError."""
     parts = [part.lstrip("0") or "0" if part.isdigit() else part for part in core.split(".", 2)]
     if len(parts) < 3 and has_more:
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")
@@ -176,7 +176,7 @@ def _uint(part: str) -> int:
 
 
 def _mark(part: str) -> tuple[bool, int, str]:
-    """A part before a release, as it sorts: numbers first, by value."""
+    """The sort key of one pre-release identifier: numbers come first, by value. Raises EvaluationError."""
     if not part or re.fullmatch(r"[0-9A-Za-z-]+", part) is None:
         raise EvaluationError("Prerelease is empty" if not part else f'Invalid character(s) found in prerelease "{part}"')
     if not part.isdigit():

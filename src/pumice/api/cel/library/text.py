@@ -1,4 +1,4 @@
-"""Functions of texts."""
+"""CEL's functions on strings."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def quote(text: str) -> str:
 
 
 def pattern_of(text: str) -> Pattern:
-    """The pattern that is written. Raises EvaluationError."""
+    """The compiled pattern. Raises EvaluationError."""
     try:
         return pattern(text)
     except PatternError as error:
@@ -129,7 +129,7 @@ def pattern_of(text: str) -> Pattern:
 
 
 def _matching(purse: Purse, text: str, wanted: str) -> Pattern:
-    """The pattern, paid for with the text that it is about to be matched with."""
+    """The compiled pattern, after paying for a match with this text. Raises EvaluationError."""
     made = pattern_of(wanted)
     purse.pay(max(tenth(len(text) + 1) * -(-len(wanted) // 4), len(text) * made.size // 128))
     return made
@@ -162,7 +162,7 @@ def find_all(purse: Purse, text: str, wanted: str, limit: int = -1) -> list[str]
     return found
 
 
-# `"%s has %d".format([...])`.
+# The method `format`, as in `"%s has %d".format([...])`.
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]{0,9}))?(.?))", re.DOTALL)
 _RAISED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺")
@@ -221,7 +221,7 @@ class _Writer:
         return text
 
     def text(self, value: Any, level: int) -> str:
-        """A value for people; texts within lists and maps are quoted."""
+        """A value as %s shows it; strings within lists and maps are quoted."""
         match value:
             case str():
                 return self.paid(quote(value) if level else value)

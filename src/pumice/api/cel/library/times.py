@@ -1,4 +1,4 @@
-"""Instants and spans, to the nanosecond."""
+"""CEL's functions on timestamps and durations, exact to the nanosecond."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def from_seconds(seconds: int) -> Instant:
 
 @function("timestamp(string) timestamp")
 def instant(text: str) -> Instant:
-    """The instant that is written. Raises EvaluationError."""
+    """The instant that the text means, in RFC 3339. Raises EvaluationError."""
     match = _INSTANT.fullmatch(text)
     try:
         assert match is not None
@@ -51,7 +51,7 @@ def from_nanoseconds(ns: int) -> Span:
 
 @function("duration(string) duration")
 def span(text: str) -> Span:
-    """The duration that is written. Raises EvaluationError."""
+    """The duration that the text means, written as in Go. Raises EvaluationError."""
     body = text[1:] if text[:1] in ("-", "+") else text
     total, position = 0, 0
     while position < len(body) or not body:
@@ -96,7 +96,7 @@ def span_text(value: Span) -> str:
 
 
 def _local(value: Instant, zone: str) -> datetime:
-    """The instant as clocks of the zone show it. Raises EvaluationError."""
+    """The local time of the instant in this time zone. Raises EvaluationError."""
     at = _START + timedelta(microseconds=value.ns // 1000)
     match = _ZONE.fullmatch(zone)
     try:
