@@ -1,12 +1,12 @@
-"""Bridges from the embedded store to what is written for any cluster: the `Transport` of our clients, the `Lister` that controllers read,
-their writes, and Volcano's admission rules.
+"""Bridges from the embedded store to code that is written for any cluster: the `Transport` of our clients, the `Lister` that controllers
+read, their writes, and Volcano's admission rules.
 
-Objects are not copied. The questions that the store has no answer for are answered by a `KeyIndex` that follows every write. Changes wait
-in `take` until the controllers have time for them; `wake` says that some do.
+Objects are not copied. A `KeyIndex` that follows every write answers the look-ups for which the store has no index. Changes are kept until
+the controllers fetch them with `take`; `wake` is called when the first of them arrives.
 
-`InProcess` is an API server without a wire. What it hands out are the same bytes that the server would send, made once for all watchers of
-a kind. Its watches never end, break or fall silent, so those who read them need no time-outs; a reader that is too slow is cut off with 410
-as by the server.
+`InProcess` is an API server without a network. It hands out the same bytes that the server would send, made once for all watchers of a
+kind. Its watches never end, break or fall silent, so their readers need no time-outs. A reader that is too slow is cut off with 410, as by
+the server.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.controllers import admission
 from pumice.controllers.controller import Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write
 
-BATCH = 1000  #: events in one piece
-WRITES_AT_ONCE = 16  #: before others have their turn
+BATCH = 1000  #: the most events that a watch hands out at a time
+WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
 
 _encode = msgspec.json.encode
 
@@ -119,7 +119,7 @@ class InProcess:
             self._store.delete(self._kind(resource), ref.name, ref.namespace, wish, self._options)
 
     async def _turn(self) -> None:
-        """Writes never wait for anything, so let others have their turn now and then."""
+        """Let other coroutines have their turn now and then, as a write itself never waits for anything."""
         self._writes += 1
         if self._writes % WRITES_AT_ONCE == 0:
             await asyncio.sleep(0)
@@ -133,7 +133,7 @@ class InProcess:
 
 @contextmanager
 def _answering() -> Iterator[None]:
-    """The store's refusals as clients know them."""
+    """Turn the StatusError of a request that the store refuses into the ApiError that clients know."""
     try:
         yield
     except StatusError as error:
@@ -142,7 +142,7 @@ def _answering() -> Iterator[None]:
 
 
 def _plain(body: Any) -> Any:
-    """A body that may hold structs, as JSON has it."""
+    """The body, which may hold structs, as plain JSON values."""
     return msgspec.to_builtins(body)
 
 
@@ -168,10 +168,10 @@ class StoreLister:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.wake: Callable[[], None] | None = None  #: called when there is something to take after there was nothing
+        self.wake: Callable[[], None] | None = None  #: called when there is a change to take after there was none
         self._changes: list[ObjectChange] = []
-        self._storages: dict[str, str] = {}  #: kind to where its objects live
-        self._revision = -1  #: of the table of kinds that `_storages` is made of
+        self._storages: dict[str, str] = {}  #: kind to the storage of its objects
+        self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
         self._index = KeyIndex()
         for storage, shelf in store.ledger.shelves.items():
             for key in shelf.keys:
@@ -219,7 +219,7 @@ class StoreLister:
     # The store's feed
 
     def take(self) -> list[ObjectChange]:
-        """What has changed since the last time, in order."""
+        """The changes since the last call, in order."""
         taken, self._changes = self._changes, []
         return taken
 
@@ -227,7 +227,7 @@ class StoreLister:
         self._heard(storage, event.previous, None if event.type == "DELETED" else event.object)
 
     def _heard(self, storage: str, old: Object | None, new: Object | None) -> None:
-        if storage == "events":  # no controller looks at them, and there are many
+        if storage == "events":  # no controller looks at events, and there are many of them
             return
         change = ObjectChange(old, new)
         kind = kind_of(change.object)
@@ -239,15 +239,15 @@ class StoreLister:
             self.wake()
 
 
-# What controllers want written, carried out on the store in process.
+# The writes of controllers, carried out on the store in the same process.
 #
-# As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone,
-# what is gone is deleted well enough. Everything else that the store refuses is a StatusError for the caller. Events are counted and
-# thinned out as every component of Kubernetes does it, with the same book.
+# As `controllers.controller` demands: to create an object that exists already is no failure, nor is to delete one that is gone. An object
+# with another uid is another object and is left alone. Every other refusal of the store is a StatusError for the caller. Events are counted
+# and thinned out as in every component of Kubernetes, by the same correlator that our clients use.
 
 
 class StoreWrites:
-    """Writes to one store under the name of one component."""
+    """Carries out writes on one store under the name of one component."""
 
     def __init__(self, lister: StoreLister, component: str) -> None:
         self._lister = lister
@@ -256,7 +256,7 @@ class StoreWrites:
         self._book = EventCorrelator(component)
 
     def apply(self, write: Write) -> None:
-        """Raises StatusError."""
+        """Carry out one write. Raises StatusError."""
         match write:
             case Create():
                 self._create(write)
@@ -268,7 +268,7 @@ class StoreWrites:
                 self.tell(write.about, write.type, write.reason, write.message)
 
     def tell(self, about: Object, type_: str, reason: str, message: str) -> None:
-        """An event. One that cannot be written is lost, as events may be."""
+        """Write an event about an object. An event that cannot be written is lost, as events may be."""
         regarding = InvolvedObject(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
         event = self._book.note(EventRecord(regarding, type_, reason, message), self._store.now())
         if event is None:
@@ -279,7 +279,7 @@ class StoreWrites:
             else:
                 self._store.create("events", event.event, event.namespace, self._options)
         except StatusError:
-            pass  # the namespace is going, most likely
+            pass  # most likely the namespace is being deleted
 
     def _create(self, write: Create) -> None:
         subject = write.object
@@ -310,8 +310,8 @@ class StoreWrites:
         return self._lister.storage_of(kind) or kind
 
 
-# Volcano's webhooks without HTTP: its admission rules as rules of the embedded API server. A refusal reads as one of a webhook does, and
-# has its code: 400, no reason. What the rules look up, they find in the store.
+# Volcano's webhooks without HTTP: its admission rules as rules of the embedded API server. A refusal has the text of a webhook's refusal,
+# and its code: 400, without a reason. The rules look objects up in the store.
 
 RESOURCES = {
     kinds.POD: ("pods", "pod"),
@@ -321,11 +321,11 @@ RESOURCES = {
     kinds.HYPER_NODE: ("hypernodes.topology.volcano.sh", "hypernode"),
     kinds.JOB_FLOW: ("jobflows.flow.volcano.sh", "jobflow"),
     kinds.CRON_JOB: ("cronjobs.batch.volcano.sh", "cronjob"),
-}  #: by kind: the resource, and the word in the name of its webhook
+}  #: by kind: the resource, and the word for it in the name of its webhook
 
 
 def volcano_rules(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> Iterable[AdmissionRule]:
-    """For `Store.admission.add`. Mutations of all kinds come before validations, as the server does it."""
+    """Volcano's admission rules, for `Store.admission.add`. The server runs all mutations before all validations."""
     for kind, rules in admission.RULES.items():
         resource, word = RESOURCES[kind]
         if rules.mutate is not None:
@@ -354,7 +354,7 @@ def _validation(lister: StoreLister, settings: admission.Settings, word: str) ->
 
 
 def default_queues(store: Store) -> None:
-    """The queues that Volcano makes when it starts."""
+    """Create the queues that Volcano creates when it starts, if they are missing."""
     for name, spec in ((ROOT_QUEUE, {"weight": 1, "reclaimable": False}), (DEFAULT_QUEUE, {"weight": 1, "reclaimable": True})):
         if store.find("queues.scheduling.volcano.sh", "", name) is None:
             queue: Object = {"metadata": {"name": name}, "spec": spec}

@@ -1,9 +1,9 @@
 """A file of records in a chain, which is only ever appended to.
 
-Each record says which numbers it holds (its first and its last), carries a checksum of its own, and repeats that of the record before it;
-the first one starts from a name, as a rule the file's. So a byte that changed, a record that is missing and a file in another's place are
-all seen. Heads have a checksum of their own too: behind a damaged place the next intact record is found again, and it can be told what is
-lost.
+Each record says which numbers it holds (its first and its last), carries its own checksum, and repeats the checksum of the record before
+it. In place of that, the first record repeats the checksum of a name, usually the file's. So a changed byte, a missing record and a file in
+another file's place are all detected. The head of each record has a checksum too: the next intact record behind a damaged place is found
+again, so that readers can say which numbers are lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEAD_SIZE = _FRONT.size + _REST.size
 
 
 class ChainedRecord(Struct, frozen=True):
-    """An intact one. `end` is where it ends in the file."""
+    """An intact record. `end` is the position in the file at which the record ends."""
 
     first: int
     last: int
@@ -34,7 +34,8 @@ class ChainedRecord(Struct, frozen=True):
 
 
 class Damage(Struct, frozen=True):
-    """Bytes that hold no intact record. `after` is the last number before them, `before` the first one behind them, None at the end."""
+    """Bytes that hold no intact record. `after` is the last number before them (None if no record precedes them), `before` the first number
+    behind them (None at the end of the file)."""
 
     start: int
     end: int
@@ -43,19 +44,19 @@ class Damage(Struct, frozen=True):
 
 
 def seed(name: str) -> bytes:
-    """What the first record of a file of this name follows."""
+    """The checksum that the first record of a file of this name repeats."""
     return _checksum(name.encode(), b"")
 
 
 def sealed(first: int, last: int, payload: bytes, previous: bytes) -> tuple[bytes, bytes]:
-    """A record as it stands in the file, and its checksum."""
+    """The bytes of a record for the file, and its checksum. `previous` is the checksum of the record before it."""
     front = _FRONT.pack(_MAGIC, first, last, len(payload), previous)
     checksum = _checksum(front, payload)
     return b"".join((front, checksum, struct.pack("<I", zlib.crc32(front + checksum)), payload)), checksum
 
 
 def read(path: Path, name: str = "") -> Iterator[ChainedRecord | Damage]:
-    """All that a file holds, in order. `name` is what its first record follows, if not the file's."""
+    """The records and the damaged places of a file, in order. `name` is the name from which its chain starts, if not the file's."""
     with path.open("rb") as file:
         if path.stat().st_size == 0:
             return
@@ -64,7 +65,7 @@ def read(path: Path, name: str = "") -> Iterator[ChainedRecord | Damage]:
 
 
 def _read(data: mmap.mmap, previous: bytes | None) -> Iterator[ChainedRecord | Damage]:
-    """`previous` is None behind a damage: what a record follows cannot be known there."""
+    """The records and the damaged places. The previous checksum is unknown (None) behind damage, and is then not compared."""
     position, after = 0, None
     while position < len(data):
         record = _record_at(data, position, previous)

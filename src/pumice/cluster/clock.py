@@ -1,8 +1,8 @@
 """The time of a cluster: one heap of alarms, rung by a wall clock at any speed, or by hand.
 
 `RunningClock` follows the machine's clock, `speed` times as fast; speed 0 is a pause. On an event loop (`attach`) it rings by itself.
-`VirtualClock` stands still until somebody moves it, so that a month passes as fast as its alarms are worked off. Nothing else in a
-simulated cluster asks what time it is. Instants are seconds since 1970.
+`VirtualClock` does not advance until it is moved, so that a month passes as fast as its alarms can be carried out. A simulated cluster has
+no other source of time. Instants are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pumice.cluster.apiserver.watch import WatchEvent
 
 
 class Alarm:
-    """Something to be done at an instant, unless it is cancelled before."""
+    """A function to be called at an instant, unless the alarm is cancelled before."""
 
     __slots__ = ("call", "when")
 
@@ -34,9 +34,9 @@ class Alarm:
 
 
 class AlarmClock:
-    """Alarms in the order of their instants; equal ones in the order they were set."""
+    """Alarms in the order of their instants. Alarms of the same instant ring in the order in which they were set."""
 
-    speed = 1.0  #: seconds here per second of the machine
+    speed = 1.0  #: seconds of this clock per second of the machine
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Alarm]] = []
@@ -52,13 +52,13 @@ class AlarmClock:
         return alarm
 
     def next_time(self) -> float | None:
-        """When the first alarm is due."""
+        """The instant at which the first alarm is due; None if no alarm is set."""
         while self._heap and self._heap[0][2].call is None:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def ring(self) -> None:
-        """Do what is due."""
+        """Call the functions of all alarms that are due."""
         now = self.now()
         while (when := self.next_time()) is not None and when <= now:
             call = heapq.heappop(self._heap)[2].call
@@ -66,7 +66,7 @@ class AlarmClock:
             call()
 
     async def sleep(self, seconds: float) -> None:
-        """Until that much time has passed here."""
+        """Wait until this many seconds have passed on this clock."""
         over = asyncio.Event()
         alarm = self.at(self.now() + seconds, over.set)
         try:
@@ -76,7 +76,7 @@ class AlarmClock:
 
 
 class VirtualClock(AlarmClock):
-    """Moved by hand."""
+    """A clock that advances only when `move_to` is called."""
 
     speed = float("inf")
 
@@ -93,13 +93,13 @@ class VirtualClock(AlarmClock):
 
 
 class RunningClock(AlarmClock):
-    """Runs `speed` times as fast as `machine`, from `start` on."""
+    """A clock that runs `speed` times as fast as `machine`, from the instant `start` on."""
 
     def __init__(self, start: float, speed: float = 1.0, machine: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.speed = speed
         self._machine = machine
-        self._base = start, machine()  #: an instant here, and what the machine showed then
+        self._base = start, machine()  #: an instant of this clock, and the reading of the machine's clock at that instant
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -108,7 +108,7 @@ class RunningClock(AlarmClock):
         return here + (self._machine() - there) * self.speed
 
     def set_speed(self, speed: float) -> None:
-        """0 pauses."""
+        """Run at this speed from now on; 0 pauses."""
         self._base = self.now(), self._machine()
         self.speed = speed
         self._arm()
@@ -121,7 +121,7 @@ class RunningClock(AlarmClock):
         return alarm
 
     def not_before(self, when: float) -> None:
-        """Go forward to that instant, if it is not past yet."""
+        """Move forward to this instant, if it is still in the future."""
         self._base = max(self.now(), when), self._machine()
 
     def attach(self) -> None:
@@ -151,13 +151,13 @@ class RunningClock(AlarmClock):
 #
 #     kubectl -n kube-system patch configmap pumice-clock --type merge -p '{"data": {"speed": "60"}}'
 #
-# `speed` is a number; 0 pauses. What is no number is refused where it is written.
+# `speed` is a number from 0, which pauses, to a million. An admission rule refuses any other value.
 
 KEY = ("kube-system", "pumice-clock")
 
 
 class ClockSetting:
-    """Keeps a clock at the speed that its ConfigMap says."""
+    """Keeps a clock at the speed that is written in its ConfigMap."""
 
     def __init__(self, store: Store, clock: RunningClock) -> None:
         self._clock = clock
@@ -184,7 +184,7 @@ def _only_a_speed(review: AdmissionAttributes, lister: AdmissionLister) -> Admis
 
 
 def read_speed(text: object) -> float | None:
-    """A number from 0 to a million, or None."""
+    """The speed that the text states: a number from 0 to a million; None if it is anything else."""
     try:
         speed = float(str(text))
     except ValueError:
@@ -193,9 +193,10 @@ def read_speed(text: object) -> float | None:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is a `VirtualClock`: it passes at once when nobody has anything left to do, from one instant to the next.
+    """An event loop whose time is a `VirtualClock`. When nothing is left to do, the clock jumps at once to the next alarm or timer.
 
-    `may_pass` is asked before time passes, and until when; if it finds something left to do it does that, and says no.
+    `may_pass` is called before time passes, with the instant to which the clock would jump. If it finds work left to do now, it does that
+    work and returns False, and time does not pass.
     """
 
     def __init__(self, clock: VirtualClock) -> None:

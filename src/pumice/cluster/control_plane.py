@@ -1,12 +1,12 @@
-"""A cluster in one process, but for its scheduler: API server, Volcano's admission, controllers, kubelets, on one clock and one event loop.
+"""A cluster in one process, except its scheduler: API server, Volcano's admission, controllers, kubelets, on one clock and one event loop.
 
     plane = ControlPlane(clock, server=Server(clock=clock.now, log_source=log_of), stages=read_stages())
     await plane.start()
     ... a scheduler over plane.transport("volcano") ...
     await plane.stop()
 
-The schedulers named are those whose plain pods get PodGroups. Without an event loop, `quiet` lets everybody work until nothing is left
-to do at this instant; that is how the clock is moved by hand.
+`schedulers` names the schedulers whose plain pods get PodGroups. Without an event loop, `quiet` lets all workers run until nothing is left
+to do at this instant; call it whenever the clock has been moved by hand.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 
-# The controllers at work on a store: changes become keys, keys become writes, one at a time.
+# The loop that runs controllers on a store: changes become keys, and keys become writes, one key at a time.
 #
-# A key whose writes fail is tried again as `Retries` says. The loop is a worker (see workers): `step` does a little, `wake` says that there
-# is something to do, the clock wakes it for what is due later.
+# A key whose writes fail is tried again as `Retries` says. The loop is a `Worker`: `step` does a little work, and `wake` is called when
+# there is something to do. An alarm of the clock wakes the loop for keys that are due later.
 
 log = logging.getLogger(__name__)
 
-SLICE_S = 0.005  #: of the machine's time, that a step may take
+SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 
 
 class ControllerLoop:
-    """Some controllers, their queue and their failures."""
+    """Runs some controllers; holds their work queue and the retries of failed keys."""
 
     def __init__(self, lister: StoreLister, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
@@ -67,7 +67,7 @@ class ControllerLoop:
             self.wake()
 
     def step(self) -> bool:
-        """Work for a moment; whether there is more."""
+        """Work for a moment. Return whether there is more to do."""
         ends = time.monotonic() + self._slice_s
         while time.monotonic() < ends:
             self._queue.observe(self._lister.take(), self._lister)
@@ -109,23 +109,23 @@ class ControllerLoop:
         self._wake()
 
 
-# Those who live beside the API server on one thread, and take turns.
+# Workers run beside the API server on one thread, and take turns.
 #
-# A worker does a little at each `step` and says whether it has more to do; it calls `wake` when it has something after it had nothing. On
-# an event loop, `WorkerTurns` gives each its steps between requests; without one, `run_quiet` steps all of them until nobody has
-# anything left.
+# A worker does a little work at each `step` and returns whether it has more to do; it calls `wake` when it has work after it had none. On
+# an event loop, `WorkerTurns` lets each worker make its steps between requests. Without one, `run_quiet` steps all workers until none of
+# them has work left.
 
 
 class Worker(Protocol):
     wake: Callable[[], None] | None
 
     def step(self) -> bool:
-        """Do a little; whether there is more."""
+        """Do a little work. Return whether there is more to do."""
         ...
 
 
 class WorkerTurns:
-    """Workers on an event loop."""
+    """Lets workers take turns on an event loop."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         self._workers = workers
@@ -155,7 +155,7 @@ class WorkerTurns:
 
 
 def run_quiet(workers: Sequence[Worker], writes: Callable[[], int]) -> None:
-    """Let all work until a whole round leaves nobody busy and writes nothing. `writes` counts the writes so far."""
+    """Step all workers until a whole round leaves no worker busy and writes nothing. `writes` returns the number of writes so far."""
     while True:
         before = writes()
         busy = sum(worker.step() for worker in workers)
@@ -163,13 +163,13 @@ def run_quiet(workers: Sequence[Worker], writes: Callable[[], int]) -> None:
             return
 
 
-# kube-batch's queues and PodGroups: Volcano's under another API group, so that both see the same objects.
+# kube-batch's queues and PodGroups: Volcano's kinds under another API group, so that clients of both groups see the same objects.
 
 VERSION = "v1alpha1"
 
 
 def serve_kube_batch(store: Store) -> None:
-    """After Volcano's, so that these are meant where no group is named."""
+    """Serve kube-batch's kinds. Call this once Volcano's are served, so that Volcano's are meant where no group is named."""
     for plural in ("queues", "podgroups"):
         store.kinds.add(_of_kube_batch(store.kind(f"{plural}.scheduling.volcano.sh")))
 
@@ -182,7 +182,7 @@ def _of_kube_batch(kind: ServedKind) -> ServedKind:
 
 
 class ControlPlane:
-    """Everything around one store."""
+    """The API server, admission, controllers and kubelets around one store."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class ControlPlane:
         schedulers: Sequence[str] = (SCHEDULER_NAME, KUBE_BATCH_NAME),
         slice_s: float = SLICE_S,
     ) -> None:
-        """`slice_s`: how long one of those around the store works before another has its turn; without end, chance has no part in it."""
+        """`slice_s`: how many seconds a worker runs before the next has its turn. If it is infinite, the order of work is deterministic."""
         self.clock = clock
         self.server = server
         self.store = server.store
@@ -209,7 +209,7 @@ class ControlPlane:
         return InProcess(self.store, manager)
 
     def add(self, objects: Iterable[Object], options: WriteOptions | None = None) -> int:
-        """Create objects of any kinds that are not there yet, and say how many. Raises StatusError."""
+        """Create those of the objects, of any kinds, that do not exist yet. Return their number. Raises StatusError."""
         added = 0
         for obj in objects:
             kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])
@@ -221,7 +221,7 @@ class ControlPlane:
         return added
 
     async def start(self) -> None:
-        """Raises OSError if the address is taken."""
+        """Start the server, the workers and the clock. Raises OSError if the address is taken."""
         await self.server.start()
         self._turns.start()
         if isinstance(self.clock, RunningClock):
@@ -234,18 +234,18 @@ class ControlPlane:
         await self.server.stop()
 
     def quiet(self) -> None:
-        """Without an event loop: everybody works until nothing is left to do now."""
+        """Without an event loop: let all workers and the garbage collector run until nothing is left to do at this instant."""
         run_quiet([self.store.collector, *self._workers], lambda: self.store.ledger.version)
 
 
 def _default_storage(store: Store) -> None:
-    """The class whose volumes are made for claims that name none."""
+    """Create the default StorageClass, whose volumes are made for claims that name no class, if it is missing."""
     if store.find("storageclasses.storage.k8s.io", "", "standard") is None:
         metadata = {"name": "standard", "annotations": {DEFAULT_STORAGE_CLASS: "true"}}
         store.create("storageclasses.storage.k8s.io", {"metadata": metadata, "provisioner": "pumice.io/simulated"})
 
 
 def last_instant(store: Store) -> float:
-    """The newest renewal of a lease: where the time of a cluster that was stopped goes on. 0 if there is none."""
+    """The instant of the newest renewal of any lease; 0 if there is none. The clock of a cluster that was stopped continues from there."""
     renewals = (field(lease, "spec.renewTime") for lease in store.all(LEASES))
     return max((instant(text) for text in renewals if text), default=0.0)

@@ -1,5 +1,5 @@
-"""A cluster out of files: what an API server and Volcano's webhooks fill in on its objects, and cycles over them. In between, bound pods
-run and evicted ones are gone.
+"""A cluster that is read from files. The defaults that an API server and Volcano's webhooks would set are filled in, and cycles are run on
+the objects. Between two cycles bound pods start to run, and evicted pods are removed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import is_shadow
 from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
-PERIOD_S = 1.0  #: between cycles
+PERIOD_S = 1.0  #: seconds from one cycle to the next
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
-    """The objects with defaults, and the namespaces and queues that would exist: those that pods refer to come first."""
+    """The objects with defaults. The system PriorityClasses, namespaces and queues that are missing come first, as pods refer to them."""
     given = list(items)
     classes = {c.metadata.name: c for kind, c in given if isinstance(c, PriorityClass)}
     fallback = next((c for c in classes.values() if c.global_default), None)
@@ -100,7 +100,7 @@ def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> P
 
 
 def _container(container: Container, spec: PodSpec) -> Container:
-    """Its limits are requests, and on the node's network its ports are the node's."""
+    """The container with defaults: its limits are its requests if it states none, and in the node's network its ports are host ports."""
     resources, ports = container.resources, container.ports
     if resources is not None and resources.limits:
         resources = replace(resources, requests=resources.limits | (resources.requests or {}))
@@ -110,7 +110,8 @@ def _container(container: Container, spec: PodSpec) -> Container:
 
 
 def _requested(spec: PodSpec) -> ResourceRequirements | None:
-    """Of a pod that limits itself as a whole: it asks for what its containers ask for, and for its limit where they say nothing."""
+    """The pod-level resources with defaults. If the pod has limits as a whole, a request that it does not state is the sum of its
+    containers' requests, or its limit if the containers request nothing."""
     if spec.resources is None or not spec.resources.limits:
         return spec.resources
     limits = {name: limit for name, limit in spec.resources.limits.items() if is_pod_level(name)}
@@ -121,7 +122,7 @@ def _requested(spec: PodSpec) -> ResourceRequirements | None:
 def run_cycles(
     cluster: Cluster, policy: Policy, now: float, count: int, world: World = NOWHERE, failures: dict[Failure, None] | None = None
 ) -> list[dict[str, Any]]:
-    """The outcome of each cycle, as `pumice cycle -o json` prints it. `failures` is given those of plugins."""
+    """The outcome of each cycle, as `pumice cycle -o json` prints it. The failures of plugins are added to `failures`."""
     outcomes = []
     decisions = Decisions()
     for number in range(count):
@@ -135,7 +136,7 @@ def run_cycles(
 
 
 def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
-    """Carry out what a cycle decided: bound pods run, evicted ones are gone, the room made is promised to those it was made for."""
+    """Carry out what a cycle decided: bound pods run, evicted pods are removed, and pods are nominated to the nodes where room was made."""
     for bind in decisions.binds:
         task = bind.task
         if task.status == status.BINDING:
@@ -170,7 +171,7 @@ def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
 
 
 def together(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
-    """All cycles in one: binds and evictions of all, the rest as the last one left it."""
+    """The outcome of all cycles together: the binds and evictions of all of them, and everything else as the last cycle left it."""
     return {
         "binds": {pod: node for each in outcomes for pod, node in each["binds"].items()},
         "pipelined": outcomes[-1]["pipelined"],

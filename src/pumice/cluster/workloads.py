@@ -1,8 +1,8 @@
-"""Workloads of files as the pods, PodGroups and claims that their controllers would make of them: the controllers themselves make these.
+"""The pods, PodGroups and claims that controllers make of the workloads in files. The controllers themselves are run to make them.
 
-A workload that comes from a server (it has a uid) has been looked after there, and what its controllers made is in the same dump.
-Volcano's controllers make no pods before a job is let in; here they are there from the start, and enqueue decides in the cycle whether
-they may run.
+A workload that comes from a server (it has a uid) is left out: its controllers ran there, and what they made is in the same dump. Volcano's
+controllers make no pods before a job's PodGroup is enqueued. Here the pods exist from the start, and the cycle's enqueue action decides
+whether they may run.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from pumice.controllers.volcano.job.plugins import SshKeyPair
 
 NO_KEYS = SshKeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)
-CHARGED = {kinds.POD: "pods", kinds.CLAIM: "persistentvolumeclaims"}  #: what quotas count of it
-MOST_PODS = 150_000  #: of one workload: as many as Kubernetes supports in a whole cluster
+CHARGED = {kinds.POD: "pods", kinds.CLAIM: "persistentvolumeclaims"}  #: the kinds in `MADE` that quotas count, with their resources
+MOST_PODS = 150_000  #: the most pods of one workload: as many as Kubernetes supports in a whole cluster
 LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
 
 
 def expanded(
     manifests: Iterable[Manifest], present: Sequence[tuple[str, Wire]], now: float, tell: Callable[[str], None] | None = None
 ) -> list[tuple[str, Wire]]:
-    """What controllers make of the manifests in a cluster that holds `present` (with defaults). Raises InputError for a wrong manifest.
-    With `tell`, all of it is there at a time: what a ResourceQuota keeps from being made is left out, and told."""
+    """The objects that controllers make of the manifests in a cluster that holds `present` (with defaults). Raises InputError for a wrong
+    manifest. With `tell`, all objects exist at the same time: those that a ResourceQuota refuses are left out, and `tell` gets a line
+    about them."""
     wanted = [manifest for manifest in manifests if not manifest.obj["metadata"].get("uid")]
     if not wanted:
         return []
@@ -59,8 +60,8 @@ def expanded(
 
 
 def _selecting_its_own(obj: Object, manifest: Manifest) -> Object:
-    """A Kubernetes Job as it was written: what a server adds names its pods by a uid that it does not have here. One that selects others
-    than its own pods would make pods for ever. Raises InputError."""
+    """The object; if it is a Kubernetes Job, without the selector that a server adds: that names the pods by a uid, which the Job does not
+    have here. Raises InputError if a Job's own selector does not match its pods, as it would make pods for ever."""
     if (obj["apiVersion"], obj["kind"]) != ("batch/v1", "Job"):
         return obj
     spec = obj.get("spec") or {}
@@ -74,14 +75,15 @@ def _selecting_its_own(obj: Object, manifest: Manifest) -> Object:
 
 
 def pods_asked(workload: Object) -> int:
-    """How many pods a workload asks for at a time."""
+    """The number of pods that a workload requests at a time."""
     spec = workload.get("spec") or {}
     counts = [part.get("replicas", part.get("parallelism", 1)) for part in spec.get("tasks") or [spec]]
     return sum(count for count in counts if isinstance(count, int) and count > 0)
 
 
 def _controllers(wanted: set[str]) -> list[Controller]:
-    """A cluster's. Of Volcano's jobs alone their own makes all there is: to load the others would take longer than all the rest."""
+    """The controllers that a cluster has. If Volcano Jobs are the only workloads, just their controller is loaded: it makes all objects,
+    and to load the others would take longer than everything else."""
     if wanted == {kinds.JOB}:
         from pumice.controllers.volcano.job.controller import Jobs
 
@@ -92,7 +94,7 @@ def _controllers(wanted: set[str]) -> list[Controller]:
 
 
 def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], tell: Callable[[str], None]) -> list[Object]:
-    """Those that no quota of their namespace refuses, one after the other, beside what is there."""
+    """The objects that no quota of their namespace refuses. They are added one after the other to what is present."""
     there = [_plain(kind, item) for kind, item in present if kind in CHARGED or kind == kinds.RESOURCE_QUOTA]
     quotas = [subject for subject in there if subject["kind"] == kinds.RESOURCE_QUOTA]
     held: dict[tuple[str, str], list[Object]] = {}
@@ -125,7 +127,7 @@ def _plain(kind: str, item: Wire) -> Object:
 
 
 def _admitted(manifest: Manifest, cluster: Memory) -> Object:
-    """The object with Volcano's defaults."""
+    """The manifest's object with Volcano's defaults. Raises InputError if Volcano's admission refuses it."""
     problems = admission.validate(admission.CREATE, obj := admission.mutate(admission.CREATE, manifest.obj, cluster), None, cluster)
     if problems:
         raise InputError("; ".join(map(str, problems)), where=manifest.where, subject=f"{obj['kind']} {obj['metadata'].get('name')}")
@@ -133,6 +135,6 @@ def _admitted(manifest: Manifest, cluster: Memory) -> Object:
 
 
 def _wire(subject: Object) -> tuple[str, Wire]:
-    """The object as scheduling reads it, not let in yet."""
+    """The kind and the object as the scheduler reads it, without a status: a PodGroup is not enqueued yet."""
     kind, _, group = kinds.kind_of(subject).partition(".")
     return kind, convert({**subject, "status": {}}, KINDS[group, kind])

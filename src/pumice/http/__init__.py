@@ -1,8 +1,8 @@
-"""HTTP/1.1 of our own. No policy.
+"""An HTTP/1.1 client and server of our own, without policy.
 
-As a client: answers, connections with TLS and through proxies, kept alive in a pool. Half of what a scheduler spends on a bind is its HTTP
-client, and a buffer of a quarter megabyte for each connection, which asyncio's own TLS keeps, is most of what it would hold. So this one
-does only what an API server needs: one request at a time on a connection, nothing repeated, unzipped where an answer comes zipped.
+The client: connections with TLS and through proxies, kept alive in a pool. Half of the time of a bind is spent in a scheduler's HTTP
+client, and asyncio's own TLS keeps a buffer of a quarter megabyte for each connection, which would be most of the client's memory. So this
+client does only what an API server needs: one request at a time on a connection, no request repeated, zipped answers unzipped.
 
-As a server: a protocol that parses by hand (`server`), for the embedded API server and, by `listener`, for probes and webhooks.
+The server: a protocol that parses by hand (`server`), for the embedded API server and, through `listener`, for probes and webhooks.
 """

@@ -1,6 +1,6 @@
-"""One connection to a server: set up layer by layer, then one call at a time, each read whole or as it comes.
+"""One connection to a server: set up layer by layer, then used for one call at a time. An answer is read whole, or in parts as they arrive.
 
-A `Reply` is an answer as it comes in: its head, then its body, by length, in chunks, or until the connection ends.
+A `Reply` parses an answer as it arrives: its head, then its body, which has a length, comes in chunks, or ends with the connection.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _WARNING = re.compile(rb'\r\nwarning:[ \t]*299 [^ \r]+ "((?:[^"\\\r]|\\.)*)"', r
 _RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*([^\r]*)", re.IGNORECASE)
 LONGEST_HEAD = 256 * 1024
 GZIP = 16 + zlib.MAX_WBITS
-MOST_ZIPPED = 1032  #: so many bytes become one at most
+MOST_ZIPPED = 1032  #: bytes that gzip packs into one byte, at most
 
 
 class TooLong(OSError):
-    """An answer of more bytes than were wanted."""
+    """An answer has more bytes than the caller allows."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"more than {max_bytes} bytes")
 
 
 class _Form(Enum):
-    """How the end of a body is told."""
+    """How the end of a body is marked: by its length, by the last chunk, or by the end of the connection."""
 
     LENGTH = 1
     CHUNKS = 2
@@ -41,7 +41,7 @@ class _Form(Enum):
 
 
 class Reply:
-    """Fed with bytes; `take` gives the body as far as it has come, `whole` all of it at its end. `status` is 0 until the head is there."""
+    """An answer, fed with bytes. `take` returns the new part of the body, `whole` all of it at its end. `status` is 0 before the head."""
 
     __slots__ = (
         "_body",
@@ -63,18 +63,18 @@ class Reply:
         self.status = 0
         self.retry_after = ""
         self.warnings: tuple[str, ...] = ()
-        self.lasting = True  #: the connection serves another call after this
+        self.lasting = True  #: the connection can serve another call after this one
         self.ended = False
         self._raw = bytearray()
         self._body = bytearray()
         self._form = _Form.LENGTH
         self._left = 0  #: bytes of the body, or of the chunk and the line break after it, still to come
-        self._trailing = False  #: after the last chunk
+        self._trailing = False  #: the last chunk has been read, not yet the lines after it
         self._zipped = False
         self._max_bytes = max_bytes
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Raises ValueError if it is not HTTP, and TooLong."""
+        """Parse more bytes of the answer. Raises ValueError if it is not HTTP, and TooLong."""
         self._raw += data
         if self.status == 0 and not self._head():
             return
@@ -93,13 +93,13 @@ class Reply:
             raise TooLong(self._max_bytes)
 
     def take(self) -> bytes:
-        """What came since it was last asked."""
+        """The part of the body that has arrived since the last call."""
         body = bytes(self._body)
         self._body.clear()
         return body
 
     def whole(self) -> bytes:
-        """The body, unzipped if need be. Raises OSError."""
+        """The body, unzipped if it is zipped. Raises OSError."""
         body = self.take()
         try:
             return self._unzipped(body) if self._zipped and body else body
@@ -108,7 +108,7 @@ class Reply:
 
     def _unzipped(self, body: bytes) -> bytes:
         if self._max_bytes is None:
-            told = int.from_bytes(body[-4:], "little")  # how much it was, but for multiples of 4 GiB: room for it is made at once
+            told = int.from_bytes(body[-4:], "little")  # the size modulo 4 GiB: room for it is made at once
             return zlib.decompress(body, GZIP, min(told, MOST_ZIPPED * len(body)))
         opening = zlib.decompressobj(GZIP)
         found = opening.decompress(body, self._max_bytes)
@@ -117,11 +117,11 @@ class Reply:
         return found
 
     def cut(self) -> None:
-        """The connection ended; some answers end so."""
+        """Note that the connection has ended: this ends an answer that has no length and no chunks."""
         self.ended = self.ended or (self.status != 0 and self._form is _Form.CLOSE)
 
     def _head(self) -> bool:
-        """Read it if it is there, past those of 1xx, which come before the answer itself."""
+        """Parse the head, and return whether it is complete. Heads of 1xx, which come before the answer itself, are skipped."""
         raw = self._raw
         end = raw.find(b"\r\n\r\n")
         if end < 0:
@@ -173,14 +173,14 @@ class Reply:
         del raw[:at]
 
 
-# TLS between two buffers in memory, so that one protocol speaks over as many layers of it as there are: none, one, or two by a proxy.
+# TLS between two buffers in memory, so that one protocol works over any number of TLS layers: none, one, or two through a proxy.
 
 Bytes = bytes | memoryview
-RECORD = 16 * 1024  #: what a record holds at most
+RECORD = 16 * 1024  #: bytes that a TLS record holds at most
 
 
 class TlsLayer:
-    """One side of a handshake and what follows: the client's, who names the server, or the server's. Raises ssl.SSLError from `open`."""
+    """One side of a TLS connection: the client's, with the `name` of the server, or without it the server's. `open` raises ssl.SSLError."""
 
     def __init__(self, context: ssl.SSLContext, name: str | None) -> None:
         self.ready = False
@@ -189,7 +189,8 @@ class TlsLayer:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=plain)
 
     def open(self, data: Bytes) -> bytes:
-        """What they mean that came. The handshake goes on meanwhile; what it wants to say comes with the next `seal`."""
+        """The plain bytes of the encrypted bytes that were received. Bytes of the handshake are handled too; its reply comes with the next
+        `seal`."""
         self._incoming.write(data)
         parts = []
         try:
@@ -203,14 +204,14 @@ class TlsLayer:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def seal(self, data: bytes) -> bytes:
-        """What to send for it."""
+        """The encrypted bytes to send for `data`, and for the handshake."""
         rest = memoryview(data)
         while rest:
             rest = rest[self._tls.write(rest) :]
         return self._outgoing.read()
 
     def end(self) -> bytes:
-        """What to send last: that nothing more comes."""
+        """The bytes to send last, which announce the end of the connection."""
         with suppress(ssl.SSLError):
             self._tls.unwrap()
         return self._outgoing.read()
@@ -220,13 +221,13 @@ class Answer(NamedTuple):
     status: int
     retry_after: str
     body: bytes
-    warnings: tuple[str, ...] = ()  #: what the server says beside its answer
+    warnings: tuple[str, ...] = ()  #: the texts of its Warning headers
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A call that failed, was late or was cancelled takes its connection with it, so an answer never reaches another call.
+    """A connection to a server. A call that fails, times out or is cancelled closes it, so an answer never reaches another call.
 
-    What is received is used at once, so all connections of one event loop may share a `buffer` to receive into.
+    Received bytes are used at once, so all connections of one event loop may share a `buffer` to receive into.
     """
 
     def __init__(self, buffer: bytearray) -> None:
@@ -237,7 +238,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._layers: list[TlsLayer] = []
         self._reply: Reply | None = None  #: of the call under way
-        self._whole = False  #: it is of no use before its end
+        self._whole = False  #: the reply is of no use before its end
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None  #: why the connection is lost
         self._heard_at = 0.0
@@ -245,7 +246,7 @@ class Connection(asyncio.BufferedProtocol):
     # ---- setting up; raises OSError
 
     async def secure(self, context: ssl.SSLContext, name: str) -> None:
-        """Everything after this goes through TLS."""
+        """Start TLS. Everything after this goes through it."""
         layer = TlsLayer(context, name)
         layer.open(b"")
         self._send(layer.seal(b""))
@@ -254,7 +255,7 @@ class Connection(asyncio.BufferedProtocol):
             await self._news()
 
     async def tunnel(self, request: bytes) -> None:
-        """Everything after this goes to where the proxy was asked to connect to."""
+        """Send a CONNECT request to a proxy. Everything after this goes to the server that the request names."""
         reply = self._reply = Reply()
         self._send(request)
         while not reply.status:
@@ -282,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
             self._ended()
 
     async def listen(self, request: bytes, idle_s: float) -> AsyncIterator[Answer]:
-        """The answer in parts as they come, the first of them at once; none may take longer than `idle_s`."""
+        """The answer in parts as they arrive, the first as soon as the head is there. The server may be silent for at most `idle_s`."""
         reply = self._reply = Reply()
         self._whole = False
         self._heard_at = self._loop.time()
@@ -307,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
             self._ended()
 
     def _still_speaks(self, idle_s: float) -> None:
-        """Looks again when the other side could have been silent for too long."""
+        """End the call if the server has been silent for `idle_s`, else check again when it could have been."""
         left_s = self._heard_at + idle_s - self._loop.time()
         if left_s <= 0:
             self._lost(TimeoutError())
@@ -357,10 +358,10 @@ class Connection(asyncio.BufferedProtocol):
             for layer in self._layers:
                 data = layer.open(data)
             if self._layers:
-                self._send(b"")  # what the layers answer of their own
+                self._send(b"")  # what the TLS layers themselves have to answer
             if data:
                 if self._reply is None:
-                    self.abort()  # nobody asked
+                    self.abort()  # no call is under way
                     return
                 self._reply.feed(data)
         except (ssl.SSLError, TooLong) as error:

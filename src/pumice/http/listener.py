@@ -1,4 +1,4 @@
-"""A server of a few paths, each with a handler of its own, which answers at once or later."""
+"""An HTTP server of a few paths, each with a handler of its own, which answers at once or later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pumice.http.server import LARGEST_BODY, Connections, ServerConnection
 
 Handler = Callable[[Request], Response | Stream | Awaitable[Response | Stream]]
 SWEEP_EVERY_S = 5.0
-LAST_ANSWERS_S = 2.0  #: for what is being answered when we are told to end
+LAST_ANSWERS_S = 2.0  #: for requests that are being answered when the server ends
 
 _log = logging.getLogger(__name__)
 
@@ -24,8 +24,8 @@ def _nothing_there(request: Request) -> Response:
 
 
 class Listener:
-    """`address` is host:port; without a host it is all of the machine's. `others` answers what no route does. Use it as an asynchronous
-    context manager."""
+    """An HTTP server, used as an asynchronous context manager. `address` is host:port; without a host, all addresses of the machine.
+    `others` answers the requests for paths without a route."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The one that was given, or that the system chose."""
+        """The port that was given, or for port 0 the one that the system chose."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
     async def __aenter__(self) -> Self:
-        """Raises OSError if the address is taken."""
+        """Start to serve. Raises OSError if the address is in use."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: ServerConnection(self._respond, self._door), self._host, self._port)
         self._sweep()
@@ -96,6 +96,6 @@ async def _awaited(request: Request, answer: Awaitable[Response | Stream]) -> Re
 
 
 def _failed(request: Request) -> Response:
-    """Said in full to those who run the server, and in a word to those who asked."""
+    """The answer to a request whose handler raised an exception. The exception is logged in full; the client gets only the status 500."""
     _log.exception("%s %s failed", request.method, request.path)
     return Response.text("500: Internal Server Error", 500)

@@ -1,4 +1,4 @@
-"""What a server is asked and answers, as values; header lines, and the one of them that proves who asks."""
+"""Requests and answers of a server as values; header lines, and the value of the header for basic authentication."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Request:
         self.target = target
         self.headers = headers
         self.body = body
-        self.local = local  #: it came over this machine's loopback
-        self.user: Any = None  #: who asks, once somebody has found out
+        self.local = local  #: the request came over this machine's loopback
+        self.user: Any = None  #: the user who sent the request, once it is known
         path, question, query = target.partition("?")
         self.path = unquote(path) if "%" in path else path
         self.query = dict(parse_qsl(query, keep_blank_values=True)) if question else {}
@@ -59,7 +59,7 @@ class Response:
 
 
 class Pipe(Protocol):
-    """Where a stream writes to."""
+    """The connection that a stream writes to."""
 
     def send(self, *parts: bytes) -> None: ...
 
@@ -85,11 +85,11 @@ Answer = Response | Stream | asyncio.Future[Response | Stream]
 Respond = Callable[[Request], Answer]
 
 
-# A long answer that is made while it is sent: one piece at a turn of the loop, and only when the client has taken the one before.
+# A long answer that is made while it is sent: one piece in a turn of the event loop, and only when the client has read the piece before.
 
 
 class Pieces:
-    """A stream of what an iterator gives."""
+    """A stream of the pieces that an iterator yields."""
 
     content_type = JSON
 
@@ -123,16 +123,16 @@ class Pieces:
             self.resume()
 
 
-# What is on its way to one client.
+# The bytes that wait for one client.
 #
 # Parts wait here as they are, not copied and not yet encrypted, and go to the transport in small pieces, as fast as it takes them. So a
-# client that does not read holds two pieces and what many may share, however much is meant for it.
+# client that does not read costs the memory of two pieces, and of parts that many clients may share, however much waits for it.
 
 PIECE = 64 * 1024
 
 
 class Outgoing:
-    """`seal` encrypts, or does nothing."""
+    """The bytes that wait for one client. `seal` encrypts them, or returns them as they are."""
 
     def __init__(self, transport: asyncio.Transport, seal: Callable[[bytes], bytes]) -> None:
         transport.set_write_buffer_limits(high=PIECE)
@@ -140,7 +140,7 @@ class Outgoing:
         self._seal = seal
         self._parts: deque[bytes | memoryview] = deque()
         self.size = 0  #: bytes that wait
-        self.stopped = False  #: the transport takes nothing for now
+        self.stopped = False  #: the transport takes no bytes for now
 
     def send(self, *parts: bytes) -> None:
         self._parts.extend(parts)
@@ -168,17 +168,17 @@ class Outgoing:
 
 
 def head_of(headers: Iterable[tuple[str, str]]) -> bytes:
-    """Header lines. Raises ValueError for what would break out of its line."""
+    """Header lines as bytes. Raises ValueError for a line break or another control character, which would end a line early."""
     return "".join(map(_line, headers)).encode()
 
 
 def basic(user: str, password: str) -> str:
-    """The value of Authorization, or Proxy-Authorization."""
+    """The value of the header Authorization, or Proxy-Authorization, for a user and a password."""
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def basic_of(url: SplitResult) -> str:
-    """The same for the user and password that stand in a URL; empty if there are none."""
+    """The value of the header Authorization for the user and password in a URL; empty if the URL has none."""
     return basic(unquote(url.username), unquote(url.password or "")) if url.username else ""
 
 
@@ -189,22 +189,22 @@ def _line(header: tuple[str, str]) -> str:
     return f"{name}: {value}\r\n"
 
 
-# The head of a request, read strictly: where two readers could disagree about where a request ends, or whom it is for, it is refused.
+# The head of a request, parsed strictly: a request is refused if two parsers could disagree about where it ends, or which host it is for.
 #
-# Lines end with CR LF and nothing else; no other control character stands in them and none is continued on the next. A request of HTTP/1.1
-# names one host. The length of a body is said once and in one way: Content-Length, or Transfer-Encoding "chunked".
+# Lines end with CR LF only. They contain no control character except the tab, and no line is continued on the next. A request of HTTP/1.1
+# names one host. The length of a body is stated once and in one way: Content-Length, or Transfer-Encoding "chunked".
 
 MAX_HEAD = 64 * 1024
 MAX_LINES = 256
 
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  #: all but the tab
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  #: all except the tab
 _HOST = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=@\[\]_~]*\Z")
 _ONCE = frozenset({"host", "content-length", "transfer-encoding", "content-type", "authorization", "expect", "impersonate-user"})
 
 
 class Malformed(Exception):
-    """Not HTTP as it should be; the connection is closed after the answer."""
+    """A request is not well-formed HTTP. The connection is closed after the answer."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -232,7 +232,7 @@ class Head:
         self._check_host(version)
         self.chunked = self._is_chunked(version)
         self.length = self._length()
-        self.framed = version != "HTTP/1.0"  #: the client knows chunks
+        self.framed = version != "HTTP/1.0"  #: the client understands answers in chunks
         connection = self.headers.get("connection", "").lower()
         self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
 
@@ -271,13 +271,13 @@ class Head:
         return int(text)
 
 
-# Whether a client sits on this machine: in its network namespace, so in the same pod, or behind kubectl port-forward.
+# Whether a client is on this machine: in its network namespace, so in the same pod, or behind kubectl port-forward.
 
 NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def is_loopback(peer: Any) -> bool:
-    """`peer` is an address as sockets give it; whoever has none is a stranger."""
+    """Whether the address of a client is loopback. `peer` is an address as sockets return it; a client without one is not on loopback."""
     try:
         address = ipaddress.ip_address(peer[0])
     except (TypeError, IndexError, ValueError):

@@ -1,6 +1,6 @@
-"""As many kept-alive connections to one server as there are calls under way; the one used last is used next.
+"""A pool of kept-alive connections to one server, as many as there are calls at a time. The connection used last is used next.
 
-Through a proxy, HTTPS goes in a tunnel (CONNECT) and plain HTTP by whole URLs, as every proxy knows it.
+Through a proxy, HTTPS goes in a tunnel (CONNECT), and plain HTTP is requested by whole URLs, which every proxy understands.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ RECEIVED_AT_ONCE = 64 * 1024
 
 
 class NotConnected(Exception):
-    """No connection could be made; nothing was sent."""
+    """No connection could be made; no request was sent."""
 
 
 class ConnectionPool:
-    """`server` is the URL that targets are added to; `server_name` the name its certificate must have, if not the URL's."""
+    """A pool of connections. `server` is the URL that targets are appended to; `server_name` is the name that the server's certificate must
+    have, if it is not the host of the URL."""
 
     def __init__(self, server: str, server_name: str = "", proxy: str = "") -> None:
         url = urlsplit(server)
@@ -50,7 +51,10 @@ class ConnectionPool:
         timeout_s: float,
         max_bytes: int | None = None,
     ) -> Answer:
-        """`head`: header lines beside Host and length. Raises NotConnected, TimeoutError, or OSError when it broke after sending."""
+        """Send a request, and return the whole answer. `head` has all header lines except Host and Content-Length.
+
+        Raises NotConnected, TimeoutError, or OSError if the connection failed after the request was sent.
+        """
         connection = self._take(tls) or await self._connect(tls)
         answer = await connection.ask(self._request(method, target, head, body), timeout_s, max_bytes)
         if connection.open:
@@ -58,7 +62,7 @@ class ConnectionPool:
         return answer
 
     async def listen(self, target: str, head: bytes, tls: ssl.SSLContext | None, idle_s: float) -> AsyncIterator[Answer]:
-        """An answer in parts, as they come. Its connection serves nobody after it."""
+        """The answer to a GET in parts, as they arrive. Its connection serves no other call after it."""
         connection = self._take(tls) or await self._connect(tls)
         try:
             async with aclosing(connection.listen(self._request("GET", target, head, None), idle_s)) as parts:  # type: ignore[type-var]
@@ -77,7 +81,7 @@ class ConnectionPool:
         return b"".join((f"{method} {self._origin}{target} HTTP/1.1\r\n".encode("ascii"), self._own_head, head, length, body or b""))
 
     def _take(self, tls: ssl.SSLContext | None) -> Connection | None:
-        """The idle connection used last. Those that are old, or made with another certificate, are given up."""
+        """The idle connection used last, or None. Connections that are too old, or were made with another TLS context, are closed."""
         if tls is not self._tls:
             self.close()
             self._tls = tls
@@ -100,7 +104,7 @@ class ConnectionPool:
                     await self._pass_proxy(connection, self._proxy, tls)
                 if tls is not None:
                     await connection.secure(tls, self._name)
-        except BaseException as error:  # a TimeoutError, a failed handshake and an unknown host among them
+        except BaseException as error:  # a timeout, a failed handshake and an unknown host are OSErrors, too
             if connection is not None:
                 connection.abort()
             if isinstance(error, OSError):
@@ -109,7 +113,7 @@ class ConnectionPool:
         return connection
 
     async def _pass_proxy(self, connection: Connection, proxy: SplitResult, tls: ssl.SSLContext | None) -> None:
-        """A proxy with TLS of its own is trusted as the server is: so does Go."""
+        """Connect through the proxy. The certificate of a proxy with TLS is verified as the server's is, which is what Go does."""
         if proxy.scheme == "https":
             await connection.secure(tls or ssl.create_default_context(), proxy.hostname or "")
         if self._url.scheme == "https":
@@ -128,10 +132,10 @@ def _proof(proxy: SplitResult) -> list[tuple[str, str]]:
     return [("Proxy-Authorization", known)] if known else []
 
 
-# One call to a server that is not asked often.
+# One call to a server that is called rarely.
 
 LARGEST_ANSWER = 64 * 1024 * 1024
-AS_WRITTEN = "!$%&'()*+,/:;=?@[]~"  #: of a URL; whatever else stands in one is quoted
+AS_WRITTEN = "!$%&'()*+,/:;=?@[]~"  #: characters of a URL that are sent as they are, as letters and digits are; all others are quoted
 
 
 async def fetch(
@@ -143,8 +147,10 @@ async def fetch(
     timeout_s: float,
     max_bytes: int = LARGEST_ANSWER,
 ) -> Answer:
-    """GET, or POST if there is a body. Raises OSError, TooLong among them, or ValueError. All of it, however slowly it comes, may take
-    `timeout_s`; `tls` is for https, the machine's authorities by default."""
+    """Send a GET, or a POST if there is a body, and return the answer. Raises OSError, such as TooLong, or ValueError.
+
+    The whole call may take `timeout_s`. `tls` is for https; by default, the certificate authorities of the machine are trusted.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f'"{url}" is not an http or https URL')

@@ -1,10 +1,10 @@
-"""HTTP/1.1 as a server speaks it: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
+"""The server side of HTTP/1.1: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
 
-Keep-alive and pipelining; bodies by length or chunked. One request of a connection is answered at a time, in order; while its answer is
-awaited, or waits for the journal, or is streamed, the next ones wait in the buffer.
+It supports keep-alive and pipelining, and bodies with a length or in chunks. A connection answers one request at a time, in order. While
+an answer is awaited, waits for the journal, or is streamed, the next requests wait in the buffer.
 
-Nobody costs much who asks for nothing: heads, bodies, connections and what waits in either direction are limited in number or bytes, and
-every wait for a client in time. TLS is done here too, since asyncio's keeps a quarter of a megabyte for each connection.
+A client that requests nothing costs little: heads, bodies, connections and the bytes that wait in either direction are limited, and so is
+the time of every wait for a client. TLS is done here too, since asyncio's TLS keeps a quarter of a megabyte for each connection.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ READ_TIMEOUT_S = 30.0  #: from the first byte of a request to its last, and from
 IDLE_TIMEOUT_S = 90.0  #: between two requests
 WRITE_TIMEOUT_S = 60.0  #: for a client that reads nothing of its answer
 MOST_CONNECTIONS = 4096
-FILES_LEFT = 128  #: for everything but connections
-RECEIVED_BYTES = 256 * 1024 * 1024  #: of all requests that are not whole yet
+FILES_LEFT = 128  #: file descriptors that are left for everything except connections
+RECEIVED_BYTES = 256 * 1024 * 1024  #: of all requests that are not complete yet
 SENT_BYTES = 256 * 1024 * 1024  #: of all answers that wait for their clients
-SMALL = 64 * 1024  #: a request that nobody minds
+SMALL = 64 * 1024  #: bytes; a connection that holds no more is not cut off when RECEIVED_BYTES is exceeded
 MAX_CHUNK_LINE = 256
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def _never(version: int, then: Callable[[], None]) -> None:
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client. `durable` says whether a version is in the journal, `when_durable` calls back once it is."""
+    """The connection of one client. `respond` answers its requests; `door` is what all connections share."""
 
     def __init__(self, respond: Respond, door: Connections) -> None:
         self._respond = respond
@@ -60,17 +60,17 @@ class ServerConnection(asyncio.Protocol):
         self._buffer = bytearray()
         self._head: Head | None = None
         self._chunks = bytearray()
-        self._received = 0  #: bytes of `_buffer` and `_chunks`, as the door knows them
+        self._received = 0  #: bytes of `_buffer` and `_chunks`, as they are counted in the door
         self._continued = False
         self._busy = False
         self._keep_alive = True
         self._local = False
-        self._framed = True  #: a stream says where it ends; to clients of HTTP/1.0 by closing
+        self._framed = True  #: a stream is sent in chunks; for a client of HTTP/1.0 it ends when the connection is closed
         self._ending = False
         self._stream: Stream | None = None
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._out: Outgoing = cast(Outgoing, None)
-        self.since_s = 0.0  #: the client is waited for, or does not read
+        self.since_s = 0.0  #: since when the client is waited for, or does not read
         self._patience_s = READ_TIMEOUT_S
 
     # asyncio's side
@@ -116,17 +116,17 @@ class ServerConnection(asyncio.Protocol):
     def _opened(self, tls: TlsLayer, data: bytes) -> bytes:
         try:
             return tls.open(data)
-        except ssl.SSLError:  # among them, that the client has nothing more to say
+        except ssl.SSLError:  # raised, too, when the client ends its side of the connection
             self._end_stream()
             self._ending = True
         finally:
-            self._transport.write(tls.seal(b""))  # what TLS says of its own
+            self._transport.write(tls.seal(b""))  # what TLS itself has to send
             if self._ending:
                 self._sent()
         return b""
 
     def _account(self) -> None:
-        """Tell the door how much is kept here of requests that are not whole."""
+        """Count in the door the bytes of incomplete requests that are kept here. Cut the client off if all clients hold too many."""
         received = len(self._buffer) + len(self._chunks)
         self._door.received += received - self._received
         self._received = received
@@ -137,21 +137,21 @@ class ServerConnection(asyncio.Protocol):
         self.since_s, self._patience_s = self._door.time(), patience_s
 
     def is_waited_for(self) -> bool:
-        """Whether nothing can go on here but by the client."""
+        """Whether this connection can go on only when the client sends or reads something."""
         return not self._busy or self._out.stopped
 
     def is_overdue(self, now_s: float) -> bool:
         return self.is_waited_for() and now_s - self.since_s > (WRITE_TIMEOUT_S if self._out.stopped else self._patience_s)
 
     def waiting(self) -> int:
-        """Bytes that the client does not read."""
+        """The number of bytes that wait for the client to read."""
         return self._out.size
 
     def abort(self) -> None:
         self._transport.abort()
 
     def close(self) -> None:
-        """Once everything is sent."""
+        """Close the connection once everything is sent."""
         self._end_stream()
         self._ending = True
         self._sent()
@@ -171,7 +171,7 @@ class ServerConnection(asyncio.Protocol):
             self._send_response(self._door.refuse(error))
 
     def _next_request(self) -> Request | None:
-        """A whole request from the buffer, or None until more has come."""
+        """A complete request from the buffer, or None if more bytes must arrive first. Raises Malformed."""
         if self._head is None:
             while self._buffer[:2] == b"\r\n":
                 del self._buffer[:2]
@@ -263,7 +263,7 @@ class ServerConnection(asyncio.Protocol):
             self._next()
 
     def _next(self) -> None:
-        """The answer under way is finished: go on with what came meanwhile."""
+        """Go on with the requests that have arrived meanwhile, unless an answer is under way."""
         if not (self._busy or self._ending or self._out.stopped):
             self._transport.resume_reading()
             self._serve()
@@ -277,7 +277,7 @@ class ServerConnection(asyncio.Protocol):
         if not self._keep_alive:
             self.close()
 
-    # Streams: this connection is the pipe of what it serves
+    # Streams: this connection is the pipe of the stream that it serves
 
     def _begin_stream(self, stream: Stream) -> None:
         closing = "" if self._keep_alive else "Connection: close\r\n"
@@ -306,7 +306,7 @@ class ServerConnection(asyncio.Protocol):
             self.close()
 
     def _sent(self) -> None:
-        """The client has taken some of what waited."""
+        """Go on after the client has read some of the bytes that waited: close, answer the next request, or resume the stream."""
         if self._ending and not self._out.size and not self._transport.is_closing():
             if self._tls is not None:
                 self._transport.write(self._tls.end())
@@ -323,7 +323,7 @@ class ServerConnection(asyncio.Protocol):
 
 
 class Connections:
-    """What all connections share: who they are, how many there may be and how large a body, and how it is said that a request is none."""
+    """What all connections share: the set of them, the limits on their number and on bodies, and the answer to a malformed request."""
 
     def __init__(
         self,
@@ -342,11 +342,11 @@ class Connections:
         self.refuse = refuse
         self.durable = durable  #: whether a version is in the journal
         self.when_durable = when_durable  #: calls back once it is
-        self.received = 0  #: bytes of requests that are not whole yet
+        self.received = 0  #: bytes of requests that are not complete yet
         self._most = min(MOST_CONNECTIONS, max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_LEFT, 1))
 
     def admit(self, connection: ServerConnection) -> None:
-        """When the house is full, the client goes that has been waited for longest; if all are served, the one who comes last."""
+        """Add a connection. If there are too many, cut off the client waited for longest, or the new client if all others are served."""
         if len(self.connections) >= self._most:
             silent = [one for one in self.connections if one.is_waited_for()]
             victim = min(silent, key=lambda one: one.since_s, default=connection)
@@ -361,7 +361,8 @@ class Connections:
             raise Malformed(413, f"Request entity too large: limit is {self.largest_body}")
 
     def sweep(self) -> None:
-        """Cut off clients that began a request and do not go on, say nothing for long, or do not read what they asked for."""
+        """Cut off clients that do not finish a request, are idle for too long, or do not read their answers. If too many bytes wait for all
+        clients together, cut off those that have not read for longest, too."""
         now_s = self.time()
         for connection in [connection for connection in self.connections if connection.is_overdue(now_s)]:
             connection.abort()

@@ -1,7 +1,7 @@
-"""The page: the cluster, its queues and jobs, and what the scheduler decides, in a browser; beside an API server it acts, too.
+"""The page: the cluster, its queues and jobs, and what the scheduler decides, in a browser. Beside an API server, users can also act there.
 
-`recorder.py` follows the cycles of a scheduler, `rows.py` says what of a node, a queue, a job is shown, `sent_rows.py` finds what has
-changed since readers were told and keeps the last minutes, `feed.py` sends it to each at the reader's own pace, `server.py` answers those
-whom `readers.py` lets in. `answers.py` is what can be asked of the state, `simulations.py` what is played from it. In the browser
-(`static/`) a store takes what is sent and views are functions of it. While nobody reads, only the past is kept, at little cost.
+`recorder.py` observes the cycles of a scheduler. `rows.py` makes the rows of nodes, queues and jobs. `sent_rows.py` finds the rows that
+have changed and keeps the last minutes; `feed.py` sends changes to each reader at its own pace. `server.py` answers the readers that
+`readers.py` admits, `answers.py` their questions about the state; `simulations.py` runs the simulator from it. In the browser (`static/`) a
+store keeps what was sent, and views are functions of the store. While the page has no readers, only the past is kept, at little cost.
 """

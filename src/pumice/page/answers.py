@@ -1,9 +1,9 @@
-"""What the page is answered: to a question (a job's pods, why, what would help, when it starts, what lint finds), and unasked, when each
-job that waits is expected to start.
+"""The answers to questions of the page (a job's pods, why it waits, what would help, when it starts, what lint finds). And, without a
+question, when each waiting job is expected to start.
 
-Questions are answered one at a time, between two cycles, where cycles run, and leave no trace. What could take long is bounded: a search
-for what would help ends after a second with what it found, the rules of lint let cycles pass between them, and only small clusters are
-rolled forward.
+Questions are answered one at a time, between two cycles, where cycles run, and do not change the state. What could take long is bounded: a
+search for what would help ends after a second with what it has found, cycles may run between the rules of lint, and only small clusters
+are simulated forward.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.model.cluster import Cluster
 
 LONGEST_SEARCH_S = 1.0
-MOST_ROLLED = 500  #: pods and nodes of a cluster whose future is played here, which takes a second then
+MOST_ROLLED = 500  #: pods and nodes of a cluster that is simulated forward here; this takes a second then
 _encode = msgspec.json.encode
 
 
 class PageAnswers:
-    """Answers to what a reader asks by a click."""
+    """Answers to the questions that a reader asks by a click."""
 
     def __init__(self, scheduler: Scheduler, recorder: Recorder) -> None:
         self._scheduler = scheduler
@@ -96,7 +96,7 @@ class PageAnswers:
         return _encode(pod_rows(iter(tasks), self._recorder.why, Amounting(cluster)))
 
     def _why(self, subject: str, cluster: Cluster) -> bytes:
-        """With the remedy and evictions in words as well."""
+        """Why a job or pod waits, as JSON, with the remedy and the evictions in words as well."""
         answer = why(cluster, self._scheduler.policy, self._now(), subject)
         remedy = [str(change) for change in answer.headline.remedy] if answer.headline is not None else []
         evictions = [f"{each.pod} at {rfc3339(each.at)}, because of {each.words}" for each in answer.evictions]
@@ -120,16 +120,16 @@ class PageAnswers:
         return self._scheduler.clock.now()
 
 
-# When each job that waits is expected to start: one forecast for all of them, in a process of its own, for a small part of the time.
+# When each waiting job is expected to start: one forecast for all of them, in a process of its own, which gets a small part of a core.
 #
-# Between two cycles the state is only written down; `pumice eta` plays it forward. A cluster that is too large, or a forecast that takes
-# too long, has none; then nothing is known, and nothing said.
+# Between two cycles the state is only written to a file; `pumice eta` simulates it forward. If the cluster is too large, or the forecast
+# takes too long, nothing is known, and nothing is shown.
 
 log = logging.getLogger(__name__)
-MOST_FORETOLD = 5000  #: pods and nodes; writing them down takes 0.1 s then
+MOST_FORETOLD = 5000  #: pods and nodes; to write them to a file takes 0.1 s then
 LONGEST_S = 60.0
-PART, SAVED_S = 0.02, 10.0  #: of a core; seconds of it that may be saved up
-PERIOD_S, AGAIN_S = 2.0, 30.0  #: until newcomers are told, and until all are told anew
+PART, SAVED_S = 0.02, 10.0  #: the part of a core to use; the seconds of CPU time that may be saved up
+PERIOD_S, AGAIN_S = 2.0, 30.0  #: until new waiting jobs get a forecast, and until all get a new one
 
 
 class _Eta(msgspec.Struct, rename="camel"):
@@ -144,14 +144,14 @@ _etas = msgspec.json.Decoder(list[_Eta]).decode
 class Expected:
     """Expected starts, forecast in a process of its own.
 
-    `tell` is given what is known now, by the keys of jobs; nothing is done while it is not wanted.
+    `tell` is called with all expected starts that are known now, by the keys of jobs. While `wanted` returns False, nothing is forecast.
     """
 
     def __init__(self, scheduler: Scheduler, wanted: Callable[[], bool], tell: Callable[[dict[str, Moments]], None]) -> None:
         self._scheduler = scheduler
         self._wanted = wanted
         self._tell = tell
-        self._waited: set[str] = set()  #: when the state was last written down
+        self._waited: set[str] = set()  #: the jobs that waited when the state was last written
         self._written_s = -inf
 
     async def run(self) -> None:
@@ -170,7 +170,8 @@ class Expected:
             self._tell(await _foretold(state, self._scheduler.clock.now()) if state else {})
 
     def _written(self, cluster: Cluster) -> bytes | None:
-        """The state as a file. None if those who wait were just told; empty if nobody waits, or if there is too much."""
+        """The state as the bytes of a file. None if the same jobs wait as in the last forecast and it is not old; empty if no job waits, or
+        if the cluster is too large."""
         waiting, now_s = cluster.waiting.keys() | cluster.not_enqueued.keys(), time.monotonic()
         if waiting == self._waited and now_s < self._written_s + AGAIN_S:
             return None
@@ -180,7 +181,7 @@ class Expected:
 
 
 def _spent_s() -> float:
-    """By processes that have ended."""
+    """The CPU time of all child processes that have ended, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -195,7 +196,7 @@ async def _foretold(state: bytes, now: float) -> dict[str, Moments]:
 
 
 async def _played(state: bytes, now: float) -> bytes:
-    """What `pumice eta` says of a state, as JSON. Raises OSError."""
+    """The output of `pumice eta` for a state, as JSON. Raises OSError."""
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder) / "state.json"
         file.write_bytes(state)

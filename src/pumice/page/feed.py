@@ -1,7 +1,7 @@
-"""Server-sent events: one ring of messages that all readers share, each at its own place.
+"""Server-sent events: one ring of messages for all readers, each of which has its own place in it.
 
-A slow reader costs nothing of its own: it takes messages as fast as it reads. One that is further behind than the ring reaches, or that
-comes with a place of another time, is told to begin anew (`event: reset`).
+A slow reader takes no memory of its own: it gets messages as fast as it reads them. A reader whose next message is no longer in the ring,
+or whose place belongs to an earlier ring, gets `event: reset` and must begin anew.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Feed:
         self.begin()
 
     def begin(self) -> None:
-        """Places of before are worth nothing any more."""
+        """Begin with an empty ring. Places that were given out before are no longer valid."""
         self._era = secrets.token_hex(4)
         self._ring: deque[bytes] = deque()
         self._size = 0
@@ -35,7 +35,7 @@ class Feed:
 
     @property
     def place(self) -> str:
-        """Where who knows everything so far goes on."""
+        """The place of a reader that has all messages so far."""
         return f"{self._era}-{self.last}"
 
     def publish(self, data: bytes) -> None:
@@ -48,7 +48,7 @@ class Feed:
             reader.resume()
 
     def after(self, number: int) -> bytes | None:
-        """The message that follows a number, or RESET if it is forgotten; None if there is none yet."""
+        """The message after the message with this number; RESET if it is no longer in the ring, None if there is none yet."""
         if number == self.last:
             return None
         first = self.last - len(self._ring) + 1
@@ -64,7 +64,7 @@ class Feed:
 
 
 class Reader:
-    """A Stream: one tab. `number` is that of the last message it knows; -1 for none of ours."""
+    """The stream of one browser tab. `number` is that of the last message that the tab has; -1 if it has none of this ring."""
 
     content_type = "text/event-stream"
     version = 0
@@ -93,7 +93,7 @@ class Reader:
             self._pipe.send(message)
 
     def end(self) -> None:
-        """The server ends, or its time is over."""
+        """End the stream, because the server ends or the time of the reader is over."""
         if self._pipe is not None:
             self._pipe.finish()
 

@@ -1,4 +1,4 @@
-"""The page's files as they are sent: zipped once, under a strict Content-Security-Policy, asked for again only if they changed."""
+"""The page's files as they are sent: zipped once, with a strict Content-Security-Policy, sent again only if they have changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNCACHED = (*GUARDS, ("Cache-Control", "no-store"))
 
 
 class File:
-    """One of them, in memory."""
+    """One file of the page, in memory."""
 
     def __init__(self, name: str, body: bytes) -> None:
         self._plain = body
@@ -60,7 +60,7 @@ def packed(request: Request, plain: bytes, zipped: bytes, type_: str, headers: t
 
 
 def files() -> dict[str, File]:
-    """By path."""
+    """The files of the page, by their path in a URL."""
     folder = resources.files("pumice.page").joinpath("static")
     found = {f"/{item.name}": File(item.name, item.read_bytes()) for item in folder.iterdir() if item.name not in OF_REPORTS}
     return {"/": found.pop("/index.html"), **found}

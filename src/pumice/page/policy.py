@@ -1,4 +1,4 @@
-"""A policy as it is understood, for people: actions in their order, plugins by tier with all their arguments; and written anew."""
+"""A policy in a form for people: actions in their order, plugins by tier with all their arguments. And a policy as a configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Fields = dict[str, Any]
 
 
 def policy_fields(policy: Policy) -> Fields:
-    """What the page shows of it."""
+    """The fields of a policy that the page shows."""
     usual = _usual(policy)
     return {
         "actions": [{"name": action.name, "text": _promise(type(action)), "args": _as_text(action.args)} for action in policy.actions],
@@ -26,7 +26,7 @@ def policy_fields(policy: Policy) -> Fields:
 
 
 def written(policy: Policy) -> str:
-    """A configuration that means the same, with every argument, to be changed and tried. kube-scheduler's profiles are no part of it."""
+    """The policy as a configuration with every argument, which a user can change and try. It does not contain kube-scheduler's profiles."""
     actions = [action for action in policy.actions if action.name != SCHEDULE]
     lines = [f'actions: "{", ".join(action.name for action in actions)}"', "tiers:"]
     for tier in policy.tiers:
@@ -48,20 +48,20 @@ def _listed(indent: str, args: Fields) -> list[str]:
 
 
 def _as_written(args: Any, wildcards: tuple[str, ...] = ()) -> Fields:
-    """Under the names that configurations have for them."""
+    """The arguments by the names that they have in configurations."""
     values: Fields = msgspec.to_builtins(args, enc_hook=str) if isinstance(args, msgspec.Struct) else {}
     prefix = wildcards[0] if len(wildcards) == 1 else ""
     return {name: value for name, value in values.items() if name != REST} | {f"{prefix}{k}": v for k, v in values.get(REST, {}).items()}
 
 
 def _usual(policy: Policy) -> frozenset[str]:
-    """What is switched off for all plugins."""
+    """The switches that are off for all plugins."""
     plugins = [choice for tier in policy.tiers for choice in tier]
     return frozenset.intersection(*(choice.off for choice in plugins)) if plugins else frozenset()
 
 
 def _plugin(choice: PluginOption, usual: frozenset[str]) -> Fields:
-    """Switches that are off for all say nothing."""
+    """The fields of a plugin. Switches that are off for all plugins are left out."""
     off = sorted(choice.off - usual)
     return {
         "name": choice.plugin.name,
@@ -72,12 +72,12 @@ def _plugin(choice: PluginOption, usual: frozenset[str]) -> Fields:
 
 
 def _promise(of: type) -> str:
-    """What its module says first, without its name."""
+    """The first line of the module's docstring of a plugin or an action, without the name before its colon."""
     text = (sys.modules[of.__module__].__doc__ or "").strip().partition("\n")[0]
     name, colon, rest = text.partition(": ")
     return rest if colon and " " not in name else text
 
 
 def _as_text(args: Any, wildcards: tuple[str, ...] = ()) -> dict[str, str]:
-    """They are only read."""
+    """The arguments as texts, since the page only shows them."""
     return {name: str(value) for name, value in _as_written(args, wildcards).items()}

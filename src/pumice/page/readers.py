@@ -1,8 +1,8 @@
-"""Who may read a page that is served beyond this machine: as kube-rbac-proxy asks, TokenReview says whose bearer token it is, and
-SubjectAccessReview whether that user may get the non-resource URL /pumice/page.
+"""Who may read a page that is served beyond this machine. As in kube-rbac-proxy, a TokenReview finds the user of a bearer token, and a
+SubjectAccessReview finds whether that user may get the non-resource URL /pumice/page.
 
-An answer holds for ten seconds, for all requests with that token. Strangers cost the API server little: only a few reviews are under way
-at a time, and only so many answers are kept.
+An answer is kept for ten seconds, for all requests with that token. Unknown users cost the API server little: the number of reviews under
+way at a time is limited, and so is the number of answers that are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response, Stream
 from pumice.page.files import UNCACHED
 
-PATH = "/pumice/page"  #: one of its own: `/api/*` is open to everybody by system:discovery
+PATH = "/pumice/page"  #: a path of its own: `/api/*` is open to every user by system:discovery
 HELD_S = 10.0
 HELD = 1000  #: answers
 MOST_UNDER_WAY = 16
@@ -67,7 +67,7 @@ class ReaderRefusal(msgspec.Struct, frozen=True):
 
 
 class Readers:
-    """Reviews of bearer tokens, kept for a while. The transport is that of somebody who may create both reviews."""
+    """Reviews of bearer tokens, kept for a while. The user of the transport must be allowed to create both kinds of reviews."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -75,7 +75,7 @@ class Readers:
         self._under_way = 0
 
     def only(self, answer: Handler) -> Handler:
-        """The same for those who may read."""
+        """The handler, for requests of users who may read; other requests are refused."""
 
         async def guarded(request: Request) -> Response | Stream:
             refusal = await self.refusal(request)

@@ -1,6 +1,6 @@
-"""Who follows the cycles of a scheduler for the page: what each decided, why pods wait, what queues deserve.
+"""An observer of a scheduler's cycles for the page: what each cycle decided, why pods wait, what queues deserve.
 
-Cycles that decided something are kept, the last of them; of each what it bound and evicted, action by action.
+The last cycles that decided something are kept, each with what it bound and evicted, action by action.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ActionRecord(msgspec.Struct):
 
 
 class CycleRecord(msgspec.Struct):
-    """One cycle that decided something. `binds` and `evictions` are its first ones, in order."""
+    """One cycle that decided something. `binds` and `evictions` are only the first of them, in order."""
 
     number: int
     at: float
@@ -42,11 +42,11 @@ class CycleRecord(msgspec.Struct):
     waiting: int
     actions: list[ActionRecord]
     binds: list[tuple[str, str, str, str]]  #: pod, its job, node, action
-    evictions: list[tuple[str, str, str, str, str]]  #: pod, its job, node, in whose favour, action
+    evictions: list[tuple[str, str, str, str, str]]  #: pod, its job, node, the beneficiary, action
 
 
 class Recorder(CycleObserver):
-    """An observer that keeps the last cycles for the page. `cycled` is told the outcome of a cycle after it has ended."""
+    """An observer that keeps the last cycles for the page. `cycled` is called with the outcome of a cycle after its end."""
 
     watches = False
 
@@ -54,10 +54,10 @@ class Recorder(CycleObserver):
         self.cycles: deque[CycleRecord] = deque(maxlen=KEPT)
         self.count = 0  #: cycles, the idle ones too
         self.deserved: dict[str, Vector] = {}  #: by queue, as the last session's plugins share out the cluster
-        self.why: dict[str, str] = {}  #: by pod uid
-        self.jobs_why: dict[str, str] = {}  #: by the job's key
-        self.stirred: set[str] = set()  #: jobs that cycles looked at since somebody took them
-        self._last: Decisions | None = None  #: the same ones tell nothing new
+        self.why: dict[str, str] = {}  #: why pods wait, by pod uid
+        self.jobs_why: dict[str, str] = {}  #: why jobs wait, by the job's key
+        self.stirred: set[str] = set()  #: the keys of jobs that cycles dealt with since this set was last taken
+        self._last: Decisions | None = None  #: of the last cycle; if the next has the same object, there is nothing new
         self._session: Session | None = None
         self._began = 0.0
         self._before = (0, 0)
@@ -103,7 +103,7 @@ class Recorder(CycleObserver):
         self._actions = []
 
     def _note_reasons(self, decisions: Decisions) -> None:
-        """A job is told what its most telling pod is told."""
+        """Note why pods and jobs wait. A job has the most informative of the messages of its pods."""
         self.why = {one.task.uid: one.message for one in decisions.waiting}
         found = {
             group.job.uid: group.condition.message for group in decisions.groups if group.condition is not None and not group.job.tasks
@@ -129,10 +129,11 @@ class Recorder(CycleObserver):
         )
 
     def _action_of(self, bind: int) -> str:
-        """The action under which a bind was decided, by its place in the order."""
+        """The name of the action that decided a bind. `bind` is the index of the bind in the order of the cycle."""
         return next((action.name for action, before in reversed(self._actions) if before[0] <= bind and action.bound), "")
 
 
 def _telling(message: str) -> int:
-    """What nodes refuse says more than how the gang stands, and that more than that this pod alone would do."""
+    """How informative a message is: 2 if it says why nodes refuse the pod, 1 if it is about the gang, 0 if it says that this pod alone
+    could be placed."""
     return 2 if message.startswith("0/") else 0 if "can possibly be assigned" in message else 1

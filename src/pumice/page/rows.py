@@ -1,4 +1,4 @@
-"""What is shown of a node, a queue, a job. Amounts are whole CPUs, bytes, whole GPUs."""
+"""The rows that the page shows of nodes, queues, jobs and pods. Amounts are in CPUs, bytes and GPUs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pumice.scheduler.model.resources import CPU, HALF, MEMORY, Sum, Vector
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
-Amounts = dict[str, float]  #: of cpu, memory, gpu; without what there is none of
-Moments = tuple[float | None, float | None]  #: P50 and P90, in seconds since 1970; None: not within a week
+Amounts = dict[str, float]  #: of cpu, memory, gpu; amounts that are 0 or infinite are left out
+Moments = tuple[float | None, float | None]  #: P50 and P90 of a start, in seconds since 1970; None: not within a week
 GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")
-LOOSE = "pod/"  #: before the key of a pod that no PodGroup has
+LOOSE = "pod/"  #: the prefix of the key of a pod without a PodGroup
 
 
 class NodeRow(msgspec.Struct, omit_defaults=True):
     group: str  #: HyperNode, rack, zone, pool or type, whichever the node has first
     room: Amounts  #: allocatable
     used: Amounts
-    held: list[tuple[str, float, float]]  #: job, CPUs and GPUs of its pods here
+    held: list[tuple[str, float, float]]  #: a job, and the CPUs and GPUs of its pods on this node
     cordoned: bool = False
-    failed: bool = False  #: its kubelet is not heard of, or was told to stop
+    failed: bool = False  #: its kubelet does not report, or is marked as stopped
 
 
 class QueueRow(msgspec.Struct, omit_defaults=True):
@@ -38,7 +38,7 @@ class QueueRow(msgspec.Struct, omit_defaults=True):
     weight: int
     state: str
     held: Amounts
-    asked: Amounts  #: by pods that wait
+    asked: Amounts  #: requested by pods that wait
     deserved: Amounts
     guarantee: Amounts
     limit: Amounts  #: of the capability
@@ -55,11 +55,11 @@ class JobRow(msgspec.Struct, omit_defaults=True):
     asked: Amounts
     priority: int = 0
     minimum: int = 0
-    started: float | None = None  #: the first of its pods
-    why: str = ""  #: it waits
-    expected: Moments | None = None  #: its start; None: nothing is known
-    owner: str = ""  #: the name of what made it, as a user knows it
-    kind: str = ""  #: of that, with its API: batch.volcano.sh/v1alpha1/Job
+    started: float | None = None  #: when the first of its pods started
+    why: str = ""  #: why it waits
+    expected: Moments | None = None  #: when it starts; None: nothing is known
+    owner: str = ""  #: the name of the object that controls its PodGroup, as a user knows it
+    kind: str = ""  #: the API and kind of the owner: batch.volcano.sh/v1alpha1/Job
 
 
 class PodRow(msgspec.Struct, omit_defaults=True):
@@ -74,7 +74,7 @@ class PodRow(msgspec.Struct, omit_defaults=True):
 
 
 class Amounting:
-    """Vectors as amounts. Cards of all makers count as GPUs. Plain numbers are several times faster here than arrays."""
+    """Converts vectors to amounts. Cards of all vendors count as GPUs. Plain numbers are several times faster here than arrays."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cards = [column for column, name in enumerate(cluster.dimensions.names) if name.endswith("/gpu")]
@@ -88,7 +88,7 @@ class Amounting:
         return self._named([few + HALF * many for few, many in zip(low, high, strict=True)] if any(high) else low)
 
     def share(self, task: Task) -> tuple[float, float]:
-        """CPUs and GPUs that a pod asks for."""
+        """The CPUs and the GPUs that a pod requests."""
         template = task.template
         found = self._shares.get(template)
         if found is None:
@@ -143,7 +143,7 @@ def queue_row(queue: Queue, deserved: Vector, amounting: Amounting) -> QueueRow:
 
 
 def job_row(job: Job, why: str, expected: Moments | None, amounting: Amounting) -> JobRow:
-    """One without pods asks for its minimum."""
+    """The row of a job. A job without pods requests the minimum resources of its PodGroup."""
     waits = bool(job.pending) or not job.tasks
     owner = job.group.metadata.controller if job.group is not None else None
     return JobRow(
@@ -164,7 +164,7 @@ def job_row(job: Job, why: str, expected: Moments | None, amounting: Amounting) 
 
 
 def loose_row(task: Task, why: str, amounting: Amounting) -> JobRow:
-    """A pod that no PodGroup has, as a job of one."""
+    """The row of a pod without a PodGroup, shown as a job of one pod."""
     waits, asks = task.status == status.PENDING, amounting.of(task.template.request)
     return JobRow(
         queue="",
@@ -197,10 +197,10 @@ def pod_rows(tasks: Iterator[Task], why: dict[str, str], amounting: Amounting) -
 
 
 def _since(task: Task) -> float | None:
-    """When it started."""
+    """When a pod started, or else was placed on its node; None if neither is known."""
     return task.started if task.started is not None else task.placed_at
 
 
 def job_key(task: Task) -> str:
-    """Under which name a pod's job is shown."""
+    """The key under which the job of a pod is shown; for a pod without a job, a key of the pod itself."""
     return task.job.uid if task.job is not None else LOOSE + task.key

@@ -1,7 +1,7 @@
-"""What readers have been told, and what has changed since: of all nodes, jobs and queues, only those are looked at that were touched.
+"""The rows that readers have, and the rows that have changed since: all queues are looked at, but only nodes and jobs that were touched.
 
-Rows are kept as the JSON that was sent, so that a row which came back to what it was is not sent again. What was told in the last minutes
-is kept for who goes back over them, and what queues held over the last hour, a point each half minute, for tabs that are opened later.
+Rows are kept as the JSON that was sent, so a row that has its old value again is not sent again. The messages of the last minutes are kept
+for readers who go back in time. What queues held in the last hour is kept too, a point each half minute, for tabs that are opened later.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task
 
 KINDS = ("nodes", "jobs", "queues")
-Rows = dict[str, bytes | None]  #: by name; None is gone
+Rows = dict[str, bytes | None]  #: rows as JSON, by name; None: the row is gone
 _encode = msgspec.json.encode
 KEPT_S = 600.0
 KEPT_BYTES = 16 * 1024 * 1024
 
 
 class Touched(Index):
-    """Whose pods came or went since somebody took this."""
+    """The nodes and jobs whose pods came or went since the last `begin`."""
 
     def begin(self) -> None:
         self.rows: set[int] = set()
@@ -41,16 +41,16 @@ class Touched(Index):
 
 
 class SentRows:
-    """The rows that readers have, and messages with those that have changed. All of it happens between two cycles."""
+    """The rows that readers have, and the rows that have changed since. `changes` is called between two cycles."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._index: Touched | None = None
         self._wire: list[Node] = []
-        self._hypernodes = 0  #: version of all of them
+        self._hypernodes = 0  #: the version of all HyperNodes
         self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
-        self.expected: dict[str, Moments] = {}  #: by job that waits, when it starts
-        self.cycles = 0  #: number of the last cycle that was told
+        self.expected: dict[str, Moments] = {}  #: when each waiting job is expected to start, by its key
+        self.cycles = 0  #: the number of the last cycle that was sent
 
     def changes(self, cluster: Cluster) -> dict[str, Rows]:
         amounting = Amounting(cluster)
@@ -103,7 +103,7 @@ class SentRows:
                 yield nodes.names[row], _encode(node_row(cluster, row, homes(row), amounting))
 
     def _homes(self, cluster: Cluster) -> tuple[Callable[[int], str], bool]:
-        """The lowest HyperNode of a row, and whether HyperNodes have changed."""
+        """A function that returns the name of the lowest HyperNode of a node's row, and whether HyperNodes have changed."""
         before, self._hypernodes = self._hypernodes, cluster.versions.get("HyperNode", 0)
         tree = hypernodes_of(cluster) if cluster.of("HyperNode") else None
 
@@ -121,7 +121,7 @@ class SentRows:
             yield key, None
         waiting_loose = (LOOSE + task.key for task in cluster.without_job.values())
         untold = cluster.jobs.keys() - known
-        orphaned = (key for key, job in cluster.jobs.items() if job.group is None)  # a change that the cluster's list of changes leaves out
+        orphaned = (key for key, job in cluster.jobs.items() if job.group is None)  # the cluster's list of changes leaves out this change
         for key in sorted(stirred.union(touched, cluster.changed, waiting_loose, untold, orphaned)):
             row = self._job(cluster, key, amounting)
             if row is not None:
@@ -155,7 +155,7 @@ class Point(msgspec.Struct):
 
 
 class History:
-    """What queues held. Times are the cluster's."""
+    """What queues held over time. Times are those of the cluster's clock."""
 
     def __init__(self) -> None:
         self._points: deque[Point] = deque(maxlen=HISTORY_KEPT)
@@ -174,13 +174,13 @@ def _loose(cluster: Cluster, key: str) -> Task | None:
     return task if task is not None and task.job is None else None
 
 
-# The last minutes, for who goes back over them: the state as it was then, and what has changed since, as readers were told it.
+# The last minutes, for readers who go back in time: the state as it was then, and the changes since, as they were sent to readers.
 #
-# Bounded in time and in bytes; what is too old becomes part of the state.
+# The changes are bounded in time and in bytes; a change that is too old becomes part of the state.
 
 
 class PastChange(NamedTuple):
-    """One message to readers. `at` is the cluster's time, `cycle` the number of the last one then."""
+    """One message to readers. `at` is the time of the cluster's clock, `cycle` is the number of the last cycle at that time."""
 
     number: int
     at: float
@@ -194,7 +194,7 @@ class PastChange(NamedTuple):
 
 
 class LastMinutes:
-    """States and messages of the last minutes. The clock is in seconds since whenever."""
+    """The state some minutes ago, and the messages since then. The clock is in seconds since any moment."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

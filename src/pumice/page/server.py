@@ -1,16 +1,16 @@
-"""The page of one scheduler, served on loopback, or beyond it to those readers who may.
+"""The page of one scheduler, served on loopback, or beyond it to readers who are allowed.
 
     async with PageServer(scheduler, "127.0.0.1:7480") as page:
         print(page.url)
 
-It has no users and no cookies, so it answers this machine only, and only under a name of loopback: a stranger's web site that a browser of
-this machine shows cannot reach it through a name of its own. With `readers` it answers everybody whose requests have a bearer token that
-may read (`readers.py`), this machine's too, since what comes over loopback there may be a proxy's. Its files are for all: they hold nothing
-of the cluster.
+The page has no users and no cookies, so it answers only requests from this machine, and only under a name of loopback: another web site in
+a browser of this machine cannot reach the page through a name of its own. With `readers` it answers every request with a bearer token
+whose user may read (`readers.py`). Requests from this machine need a token then, too, since they may come from a proxy. The page's files
+are for all: they contain nothing of the cluster.
 
-By itself it is read-only. Beside an API server of this process it answers that server's paths too: who acts here sends what kubectl would
-send, with a token that the API server knows, and has the rights that it gives. The token stands in the fragment of `acting_url`, which
-browsers send to nobody; no other site's page has it, and what such a page asks is refused by its Origin.
+By itself the page is read-only. Beside an API server of this process, it answers that server's paths, too: a user who acts here sends the
+requests that kubectl would send, with a token that the API server knows, and has the rights of that token. The token is in the fragment of
+`acting_url`, which browsers send to no server. No other site's page has the token, and requests of such a page are refused by their Origin.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from pumice.scheduler.model.cluster import Cluster
 if TYPE_CHECKING:
     from pumice.cluster.apiserver import Server
 
-PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
-SELDOM = 50  #: looks are so much further apart than they take: they cost at most a fiftieth of a core
-TIME_TOLD_S = 1.0  #: readers are told the time at least so often
-ALONE_S, SELDOM_ALONE = 1.0, 200  #: the same while nobody reads, for who comes later and goes back
-STREAM_S = 60.0  #: a stream to one who showed a token ends after so long, so that it is asked for, and looked at, anew
+PERIOD_S = 0.25  #: between two looks at the cluster, as long as the page has readers
+SELDOM = 50  #: the pause after a look is at least this many times as long as the look: looks cost at most a fiftieth of a core
+TIME_TOLD_S = 1.0  #: readers are sent the time at least this often
+ALONE_S, SELDOM_ALONE = 1.0, 200  #: the same while the page has no readers, for readers who come later and go back in time
+STREAM_S = 60.0  #: a stream to a reader with a token ends after this time, so that the token is sent and checked again
 SIMULATE = "/api/simulate"
 API_PATHS = ("/api/v1/", "/apis/")
 _encode = msgspec.json.encode
@@ -75,9 +75,9 @@ class PageServer:
         self._history = History()
         self._past = LastMinutes(time.monotonic)
         self._looking = asyncio.Lock()
-        self._came = asyncio.Event()  #: a reader
+        self._came = asyncio.Event()  #: set when a reader comes
         self._sent_policy = scheduler.policy
-        self._told_s = 0.0  #: when readers were told something
+        self._told_s = 0.0  #: when readers were last sent something
         self._working: list[asyncio.Task[None]] = []
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
         answers |= PageAnswers(scheduler, self._recorder).routes
@@ -97,11 +97,11 @@ class PageServer:
 
     @property
     def acting_url(self) -> str:
-        """For who may act here, if there is somebody to act on."""
+        """The URL of the page with a token to act, if there is an API server to act on."""
         return f"{self.url}#token={self._api.token}" if self._api is not None else self.url
 
     async def __aenter__(self) -> Self:
-        """Raises OSError if the address is taken."""
+        """Start to serve. Raises OSError if the address is in use."""
         await self._listener.__aenter__()
         self._scheduler.watch(self._recorder)
         expected = Expected(self._scheduler, lambda: bool(self.feed.readers), self._sent.expect)
@@ -145,7 +145,7 @@ class PageServer:
         return self.feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""), self._lasts_s)
 
     async def act(self, request: Request) -> Response | Stream:
-        """What the API server answers to who asks, or a run of the simulator."""
+        """The answer of the API server to a request, or of a new run of the simulator."""
         if self._simulations is not None and (request.method, request.path) == ("POST", SIMULATE):
             return await self._simulations.begin(request)
         if self._api is None or not request.path.startswith(API_PATHS):
@@ -166,7 +166,7 @@ class PageServer:
             self._came.clear()
 
     async def _tell_changes(self) -> float:
-        """How long the look at the cluster took."""
+        """Send readers what has changed. Returns the CPU time that the look at the cluster took, in seconds."""
         async with self._looking:
             rows, spent_s = await self._scheduler.look(self._timed_changes)
             cycles, policy, at = self._sent.fresh_cycles(), self._fresh_policy(), self._scheduler.clock.now()
@@ -184,7 +184,7 @@ class PageServer:
         return rows, time.thread_time() - began_s
 
     def _fresh_policy(self) -> list[tuple[bytes, bytes]]:
-        """If it is not the one that readers know."""
+        """The policy as a member of a message, if it is not the one that readers have; else nothing."""
         policy = self._scheduler.policy
         if policy is self._sent_policy:
             return []
@@ -199,7 +199,7 @@ def _members_of(change: PastChange) -> list[tuple[bytes, bytes]]:
 
 
 def _object(members: Iterable[tuple[bytes, bytes | None]]) -> bytes:
-    """JSON of parts that are JSON already; names come without their quotes, None is null."""
+    """A JSON object made of parts that are JSON already. Names are given without their quotes; None becomes null."""
     return b"{%s}" % b",".join(b'"%s":%s' % (name, value or b"null") for name, value in members)
 
 

@@ -1,7 +1,8 @@
-"""Runs of the simulator from the cluster's present: what runs goes on, what waits waits, under a configuration that somebody tries out.
+"""Runs of the simulator from the present state of the cluster, under a configuration that a user tries out: running pods go on, waiting
+pods wait.
 
-Each is a process of its own, one at a time and for a minute at most; the last few are kept. It begins with what the API server lets the
-one who asks export. Running pods come first and run as long as they have left, as their annotations say or else as long as is given.
+Each run is a process of its own, one at a time and for a minute at most; the last few are kept. A run begins with the objects that the API
+server lets the user export. Running pods come first, and run for the rest of the time that their annotations or else the request states.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ LONGEST_S = 60.0
 KEPT = 8
 SHOWN = ("wait", "turnaround", "utilisation", "evictions", "makespan", "jobs")
 AS_THEY_ARE = ("Node", "Queue", "PriorityClass", "PodGroup")
-# A report brings scripts and styles of its own, whose hash it names. It is shown as a stranger: nothing of the page is in its reach.
+# A report has scripts and styles of its own, whose hash it names. It is shown in a sandbox, from which it cannot reach the page.
 AS_A_STRANGER = (("Content-Security-Policy", "sandbox allow-scripts"), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
 
 
 class RunRequest(msgspec.Struct):
-    """What a run is asked for with."""
+    """The request for a run."""
 
     configuration: str
-    seconds: float = 600.0  #: that pods run whose annotations do not say it
+    seconds: float = 600.0  #: how long a pod runs if its annotations do not say it
 
 
 class SimulationRun(msgspec.Struct):
-    """One of them, as it is told."""
+    """One run, as the page shows it."""
 
     number: int
     at: float
@@ -63,7 +64,7 @@ class Simulations:
         return {"/api/simulations": self._list, "/api/report": self._report}
 
     async def begin(self, request: Request) -> Response | Stream:
-        """The number of the run, or why there is none."""
+        """Begin a run. The answer has its number, or the reason why there is no run."""
         exported = await self._api.answer(Request("GET", ARCHIVE_PATH, request.headers))
         if not isinstance(exported, Response) or exported.status != 200:
             return exported
@@ -111,7 +112,7 @@ class Simulations:
 
 
 async def _simulated(folder: Path) -> Object:
-    """Its measures. Raises RuntimeError with what the simulator says, TimeoutError."""
+    """The measures of a run whose input is in `folder`. Raises RuntimeError with the error output of the simulator, or TimeoutError."""
     inputs = ("--workload", f"kubernetes:{folder}/present.json", "--policy", f"{folder}/scheduler.conf", "--out", str(folder))
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pumice", "simulate", *inputs, stdout=pipe, stderr=pipe)
@@ -129,7 +130,7 @@ async def _simulated(folder: Path) -> Object:
 
 
 def beginning(objects: list[Object], now: float, seconds: float) -> list[Object]:
-    """What the simulator begins with: pods that have not ended, those that run first, and all of them now."""
+    """The objects that the simulator begins with. Of the pods, only those that have not ended, running pods first. All are created now."""
     pods = [obj for obj in objects if obj["kind"] == "Pod" and _phase(obj) not in ("Succeeded", "Failed")]
     pods.sort(key=lambda pod: (_phase(pod) != "Running", pod["metadata"]["creationTimestamp"]))
     groups = {(pod["metadata"].get("annotations") or {}).get(GROUP_NAME) for pod in pods}

@@ -1,7 +1,7 @@
 """The embedded control plane's API server: a store of Kubernetes objects, and the Kubernetes API over HTTP in front of it.
 
-`Store` is the API without HTTP, for whoever lives in the same process; `Server` puts it on an address. Admission rules of others are
-given to either as `AdmissionRule`s.
+`Store` is the API without HTTP, for components in the same process; `Server` serves it on an address. Both take further admission rules
+as `AdmissionRule`s.
 """
 
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, UserInfo, WriteOptions

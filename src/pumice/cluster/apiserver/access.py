@@ -1,4 +1,4 @@
-"""Who asks, and may they? Bearer tokens, impersonation by those who may, and RBAC; and reviews, which ask the same."""
+"""Authentication and authorization of requests: bearer tokens, impersonation where it is allowed, RBAC, and reviews of access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens, account_groups
 from pumice.http.messages import Request
 
-# Acting as another: user, uid, groups and extra of the headers, each of which the one who asks must be allowed to take on.
+# Impersonation: user, uid, groups and extra come from the headers, and the requesting user must be allowed to impersonate each of them.
 
 _EXTRA, _GROUP = "impersonate-extra-", "authentication.k8s.io"
 _ACCOUNT = "system:serviceaccount:"
@@ -23,7 +23,8 @@ _ANONYMOUS, _UNAUTHENTICATED, _AUTHENTICATED = "system:anonymous", "system:unaut
 
 
 def wanted(headers: Mapping[str, str]) -> UserInfo | None:
-    """Whom the request wants to act as, as it says it; None if it does not. Raises StatusError 400 for parts without a user."""
+    """The user that the request impersonates, as the headers state it; None if they state none. Raises StatusError 400 if they have groups,
+    a uid or extra but no user."""
     groups = _values(headers.get("impersonate-group", ""))
     extra = tuple(
         (unquote(name.removeprefix(_EXTRA)), _values(value)) for name, value in sorted(headers.items()) if name.startswith(_EXTRA)
@@ -37,12 +38,12 @@ def wanted(headers: Mapping[str, str]) -> UserInfo | None:
 
 
 def _values(text: str) -> tuple[str, ...]:
-    """Of a header that may have stood there several times."""
+    """The values of a header that may have been sent several times."""
     return tuple(value.strip() for value in text.split(",") if value.strip())
 
 
 def acting(lister: AdmissionLister, user: UserInfo, as_: UserInfo) -> UserInfo:
-    """The user that the request acts as. Raises StatusError 403 for the first part that is not allowed."""
+    """The user that `user` becomes by impersonating `as_`. Raises StatusError 403 for the first part that is not allowed."""
     for act in _acts(as_):
         if not allowed(lister, user, act):
             where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
@@ -73,7 +74,7 @@ def _acts(as_: UserInfo) -> Iterator[Attributes]:
 
 
 def account_of(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user's name stands for."""
+    """Namespace and name of the service account that a user's name stands for; None if it is no service account's."""
     namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
     is_account = name.startswith(_ACCOUNT) and namespace and account and ":" not in account
     return (namespace, account) if is_account else None
@@ -92,7 +93,8 @@ class AccessControl:
         self.tokens = tokens
 
     def user_of(self, request: Request) -> UserInfo:
-        """Who asks. Raises StatusError 401 without a token that is known."""
+        """The user that a request acts as, after impersonation. Raises StatusError: 401 without a valid token (open paths need no token),
+        403 or 400 for an impersonation that is not allowed or not complete."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
             if request.path in _OPEN_PATHS:
@@ -105,7 +107,7 @@ class AccessControl:
         return acting(self._store, user, other) if other is not None else user
 
     def require(self, user: UserInfo, verb: str, target: Target) -> None:
-        """Raises StatusError 403."""
+        """Raise StatusError 403 if the user may not do this."""
         if ADMINISTRATORS in user.groups or (target.kind.reviewed_only and target.kind.kind.startswith("SelfSubject")):
             return
         kind = target.kind
@@ -116,7 +118,7 @@ class AccessControl:
         raise kind.forbidden(target.name, f'User "{user.name}" cannot {verb} resource "{resource}" in API group "{kind.group}" {where}')
 
     def require_path(self, user: UserInfo, path: str) -> None:
-        """Everybody who is somebody may discover what there is; other paths need a rule."""
+        """Raise StatusError 403 if the user may not get a path. Any user may get the discovery paths; other paths need a rule."""
         if (
             ADMINISTRATORS in user.groups
             or path in _OPEN_PATHS
@@ -127,7 +129,7 @@ class AccessControl:
             raise status.StatusError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})
 
     def review(self, user: UserInfo, kind: ServedKind, body: Object, namespace: str) -> Object:
-        """What a review asks about access; it is answered and not stored."""
+        """The answer to a review, which is not stored."""
         spec = body.get("spec") or {}
         if not isinstance(spec, dict):
             raise status.bad_request("spec: not an object")
@@ -147,7 +149,8 @@ class AccessControl:
                 return head | {"status": _rules(self._store, user, str(spec.get("namespace") or ""))}
 
     def _token_status(self, spec: Object) -> Object:
-        """Whose token it is, if it is meant for one of those who are asked for; for this server, if nobody is."""
+        """The status of a TokenReview: the user of the token, if the token is meant for one of the audiences that the review names, or for
+        this server if it names none."""
         holder = self.tokens.holder(str(spec.get("token") or ""), self._store.now(), self._store)
         if holder is None:
             return {"authenticated": False, "error": "invalid bearer token"}
@@ -166,7 +169,7 @@ def _user_info(user: UserInfo) -> Object:
 
 
 def _check_asked(kind: ServedKind, spec: Object, namespace: str) -> None:
-    """A review of somebody's access names him, and one in a namespace asks about that namespace."""
+    """Raise StatusError if a SubjectAccessReview names no user or group, or if a local review asks about another namespace."""
     if not spec.get("user") and not spec.get("groups"):
         raise kind.invalid("", [("spec.user", 'Invalid value: "": at least one of user or group must be specified')])
     where = (spec.get("resourceAttributes") or {}).get("namespace")

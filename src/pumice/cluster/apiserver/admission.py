@@ -1,10 +1,10 @@
-"""Admission: rules that may change an object on its way in, and rules that may refuse it.
+"""Admission: rules that may change an object before it is stored, and rules that may refuse it.
 
 An `AdmissionRule` names resources and operations and has a `mutate` or a `validate`, or both. They are pure: `AdmissionAttributes` and a
-read-only `AdmissionLister` go in, an object or an `AdmissionRefusal` comes out. The server brings rules of its own (`builtin_admission`);
+read-only `AdmissionLister` go in, an object or an `AdmissionRefusal` comes out. The server has rules of its own (`builtin_admission`);
 others, such as Volcano's, are added to them.
 
-All mutations run before all validations. `mutate` returns a new object or changes the given one, which nobody else holds.
+All mutations run before all validations. `mutate` returns a new object or changes the given one, which is not shared with anybody.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pumice.cluster.apiserver.status import StatusError, forbidden
 
 
 class UserInfo(NamedTuple):
-    """Who asks."""
+    """The user that makes a request."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()  #: what else is known, values by name
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()  #: further attributes: values by name
 
 
 SYSTEM = UserInfo("system:pumice", ("system:masters",))
@@ -35,20 +35,20 @@ SYSTEM = UserInfo("system:pumice", ("system:masters",))
 
 @dataclass
 class WriteOptions:
-    """What a write may say about itself, in the API's words."""
+    """The options of a write, with the names of the API's parameters."""
 
     dry_run: bool = False
     manager: str = ""  #: fieldManager
-    validation: str = "Warn"  #: of unknown fields: Strict, Warn or Ignore
-    force: bool = False  #: of an apply: take over fields of other managers
+    validation: str = "Warn"  #: fieldValidation, how to treat unknown fields: Strict, Warn or Ignore
+    force: bool = False  #: for an apply: take over fields of other managers
     user: UserInfo = SYSTEM
-    tracked: bool = False  #: what is created has owners of its fields from the start
-    owned: bool = False  #: the object handed in is nobody else's and may be kept as it is
-    warnings: list[str] = field(default_factory=list)  #: filled by the store
+    tracked: bool = False  #: a created object gets managedFields at once
+    owned: bool = False  #: the caller gives the object away, so that it may be stored without a copy
+    warnings: list[str] = field(default_factory=list)  #: warnings for the user, added by the store
 
 
 class AdmissionLister(Protocol):
-    """What a rule may look up."""
+    """The objects that a rule may look up."""
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None: ...
 
@@ -57,27 +57,27 @@ class AdmissionLister(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionAttributes:
-    """One write to be judged."""
+    """A write that the rules decide about."""
 
     operation: str  #: CREATE, UPDATE, DELETE
     kind: ServedKind
     namespace: str
     name: str
     subresource: str
-    obj: Object  #: as it would be stored; when DELETE, as it is
-    old: Object | None  #: as it is stored; None when CREATE
+    obj: Object  #: the object as it would be stored; for DELETE, as it is stored
+    old: Object | None  #: the object as it is stored; None for CREATE
     user: UserInfo
     dry_run: bool = False
-    warnings: list[str] = field(default_factory=list)  #: what the rules have to say to the user beside yes and no
+    warnings: list[str] = field(default_factory=list)  #: warnings for the user, added by the rules
 
     def about(self, obj: Object) -> AdmissionAttributes:
-        """The same of an object that a rule has changed."""
+        """The same write with the object as a rule has changed it."""
         same = (self.operation, self.kind, self.namespace, self.name, self.subresource)
         return AdmissionAttributes(*same, obj, self.old, self.user, self.dry_run, self.warnings)
 
 
 class AdmissionRefusal(NamedTuple):
-    """Why not."""
+    """Why a rule refuses a write."""
 
     message: str
     code: int = 403
@@ -95,8 +95,8 @@ Validate = Callable[[AdmissionAttributes, AdmissionLister], "AdmissionRefusal | 
 
 @dataclass(frozen=True)
 class AdmissionRule:
-    """One rule for some resources ("pods", "jobs.batch.volcano.sh", "*") and operations. Status and other subresources are not asked about
-    unless named, as `pods/status`."""
+    """One rule for some resources ("pods", "jobs.batch.volcano.sh", "*") and operations. The rule applies to status and other subresources
+    only if it names them, such as `pods/status`."""
 
     resources: tuple[str, ...]
     operations: tuple[str, ...]
@@ -132,7 +132,7 @@ class Admission:
         return obj
 
     def check(self, review: AdmissionAttributes, lister: AdmissionLister) -> None:
-        """Raises StatusError with the first refusal."""
+        """Validate a write. Raises StatusError with the first refusal."""
         for validate in self._for(review)[1]:
             refusal = validate(review, lister)
             if refusal is not None:
@@ -141,14 +141,14 @@ class Admission:
 
 # ResourceQuota as admission: a write that would take a namespace over one of its quotas is refused.
 #
-# Usage is counted from the objects themselves whenever a quota stands in the way of a write; nothing is kept in between, so it cannot
-# drift. Namespaces without a quota pay nothing.
+# Usage is counted from the objects themselves whenever a quota applies to a write. No sum is kept in between that could become wrong.
+# Writes in namespaces without a quota cost nothing.
 
-GROWING = ("services", "persistentvolumeclaims", "pods/resize")  #: what a change may make dearer
+GROWING = ("services", "persistentvolumeclaims", "pods/resize")  #: resources whose usage an update may increase
 
 
 def within_quota(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    """Refuses what would take a namespace over one of its quotas, and pods that do not say what a quota asks."""
+    """Refuse a write that would take its namespace over a quota, and a pod that does not state the amounts which a quota demands."""
     if not review.namespace:
         return None
     resource = review.kind.resource
@@ -159,9 +159,9 @@ def within_quota(review: AdmissionAttributes, lister: AdmissionLister) -> Admiss
     return None
 
 
-# LimitRanges as admission: what containers ask for that ask for nothing, and between which bounds all must ask.
+# LimitRanges as admission: the default amounts of containers that state none, and the bounds that containers, pods and claims must keep.
 
-Amounts = dict[str, int]  #: thousandths by resource
+Amounts = dict[str, int]  #: by resource: the amount in thousandths
 
 
 def limit_range_rules() -> list[AdmissionRule]:

@@ -1,4 +1,4 @@
-"""What a cluster holds before anybody writes to it: namespaces, its own service, priorities, the usual roles, Volcano's custom kinds."""
+"""The objects of a new cluster: namespaces, the API server's Service, PriorityClasses, the usual roles, Volcano's custom kinds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import yaml
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 
-# The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are put together from parts.
+# The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are aggregated from parts.
 #
-# The parts are those of Kubernetes but for the right to act as a service account, which `edit` does not have here, and parts for Volcano's
-# kinds and for metrics, as their makers add them. Parts are labelled as Kubernetes labels them.
+# The parts are those of Kubernetes, except the right to impersonate service accounts, which `edit` does not have here. Further parts are
+# for Volcano's kinds and for metrics, as Volcano and metrics-server add them. Parts are labelled as in Kubernetes.
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 _LABEL = "rbac.authorization.k8s.io/aggregate-to-"
-DEFAULTS = {"kubernetes.io/bootstrapping": "rbac-defaults"}  #: label of the roles that are kept as they are here
-UPDATED = "rbac.authorization.kubernetes.io/autoupdate"  #: annotation; "false" keeps a role as somebody has changed it
+DEFAULTS = {"kubernetes.io/bootstrapping": "rbac-defaults"}  #: the label of roles that this module has made
+UPDATED = "rbac.authorization.kubernetes.io/autoupdate"  #: annotation; "false" protects a role that a user has changed
 
 
 def _rules(verbs: tuple[str, ...], resources: dict[str, str]) -> list[Object]:
@@ -65,7 +65,7 @@ _VOLCANO_VIEWED = {
     "flow.volcano.sh": "jobflows jobflows/status jobtemplates jobtemplates/status",
 }
 
-#: name, the role it is a part of, rules
+#: the parts: name, the role that the part belongs to, rules
 _PARTS: tuple[tuple[str, str, list[Object]], ...] = (
     (
         "system:aggregate-to-admin",
@@ -86,7 +86,7 @@ _PARTS: tuple[tuple[str, str, list[Object]], ...] = (
     ("volcano:aggregate-to-edit", "edit", _rules(_WRITE, _VOLCANO_EDITED)),
     ("volcano:aggregate-to-view", "view", _rules(_READ, _VOLCANO_VIEWED)),
 )
-_WHOLES = {"admin": (), "edit": ("admin",), "view": ("edit",)}  #: and the roles that they are parts of
+_WHOLES = {"admin": (), "edit": ("admin",), "view": ("edit",)}  #: aggregated roles, and the roles that each is a part of
 
 
 def cluster_roles() -> Iterator[Object]:
@@ -122,7 +122,7 @@ _OWN_SERVICE = {
 
 
 def bootstrap(store: Store) -> None:
-    """Only what is not there yet."""
+    """Create the objects of a new cluster that the store does not have yet."""
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
         _ensure(store, "namespaces", {"metadata": {"name": name}})
     _ensure(store, "services", _OWN_SERVICE, "default")
@@ -138,7 +138,7 @@ def bootstrap(store: Store) -> None:
 
 
 def _ensure_role(store: Store, role: Object) -> None:
-    """A role of a cluster that was made by an older version is brought up to date, unless somebody keeps it as it is."""
+    """Create a role, or bring the role of a cluster made by an older version up to date, unless its annotation forbids that."""
     name, resource = role["metadata"]["name"], f"clusterroles.{_RBAC}"
     found = store.find(resource, "", name)
     if found is None:
@@ -151,7 +151,7 @@ def _ensure_role(store: Store, role: Object) -> None:
 
 
 def volcano_definitions() -> list[Object]:
-    """The CustomResourceDefinitions of Volcano's kinds, fit for this server and for any other."""
+    """The CustomResourceDefinitions of Volcano's kinds, which suit this server and any other API server."""
     folder = files(__package__) / "crds"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
     return [yaml.load((folder / name).read_text(), yaml.CSafeLoader) for name in names]

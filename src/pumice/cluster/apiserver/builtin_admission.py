@@ -1,6 +1,6 @@
 """The admission that every API server has: namespace lifecycle, service account, limit ranges, priority, tolerations, quota.
 
-Only what scheduling sees of it. Mutations come first, in this order; the quota is asked last.
+Only the parts are here that matter to scheduling. Mutations come first, in this order; the quota is checked last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pumice.cluster.apiserver.metadata import name_suffix
 from pumice.cluster.apiserver.rbac import escalation_rules
 from pumice.cluster.apiserver.schema import Object
 
-# A pod's priority is that of its class, and nobody's to state otherwise.
+# A pod's priority is that of its PriorityClass. A pod that states another priority is refused.
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
 _COMPUTED = ("priority", "preemptionPolicy")
@@ -29,7 +29,7 @@ def priority_rules() -> list[AdmissionRule]:
 
 
 def _class_of(pod: Object, lister: AdmissionLister) -> Object | None:
-    """The class a pod names, or the one that is the default for all."""
+    """The PriorityClass that a pod names, else the global default. None if it does not exist."""
     name = pod["spec"].get("priorityClassName")
     if name:
         return lister.find(CLASSES, "", name)
@@ -67,7 +67,7 @@ def _says_its_class(review: AdmissionAttributes, lister: AdmissionLister) -> Adm
 
 
 def _keeping_priority(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    """A write that leaves the priority out does not take it away."""
+    """The pod of an update, with its priority kept if the update leaves it out."""
     assert review.old is not None
     for field in _COMPUTED:
         if field in review.old["spec"]:
@@ -82,18 +82,18 @@ def _one_default(review: AdmissionAttributes, lister: AdmissionLister) -> Admiss
     return AdmissionRefusal(f"PriorityClass {others[0]} is already marked as default. Only one default can exist")
 
 
-# A pod runs as a service account, and finds its token where programs look for it.
+# A pod runs as a service account, and finds the account's token at the path where programs look for it.
 #
-# A namespace without the account `default` has nobody who makes it: its pods run without a token. Any other account must be there.
+# A namespace lacks the account `default` if no controller creates it: then pods run without a token. Any other account must exist.
 
-ROOT_CERTIFICATE = "kube-root-ca.crt"  #: the ConfigMap that says whom to trust
+ROOT_CERTIFICATE = "kube-root-ca.crt"  #: the ConfigMap with the certificate that pods trust
 _DEFAULT, _MOUNTED_AT, _VOLUME = "default", "/var/run/secrets/kubernetes.io/serviceaccount", "kube-api-access-"
 _SOURCES = [
     {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
     {"configMap": {"name": ROOT_CERTIFICATE, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
     {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
 ]
-_PROJECTED = {"defaultMode": 420, "sources": _SOURCES}  #: shared by all pods: what is stored is never changed
+_PROJECTED = {"defaultMode": 420, "sources": _SOURCES}  #: shared by all pods, as stored objects are never changed
 
 
 def service_account_rules() -> list[AdmissionRule]:
@@ -173,7 +173,7 @@ def _namespace_may_go(review: AdmissionAttributes, lister: AdmissionLister) -> A
 
 
 def _with_tolerations(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    """A pod stays five minutes on a node that is not ready or not reachable."""
+    """The pod with tolerations that let it stay five minutes on a node that is not ready or not reachable."""
     spec = review.obj["spec"]
     tolerations = spec.get("tolerations") or []
     for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):

@@ -1,4 +1,4 @@
-"""What `kubectl get` shows of the built-in kinds: their columns by resource."""
+"""The columns that `kubectl get` shows of the built-in kinds, by resource."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _roles(field: str) -> Cell:
 
 
 def _targets(autoscaler: Object, now: float) -> str:
-    """Nobody measures here, so what is found is never known."""
+    """The targets of an autoscaler's metrics. Nothing is measured here, so the current values are unknown."""
     spec = autoscaler["spec"]
     wanted = [metric.get("resource") or {} for metric in spec.get("metrics") or ()]
     shown = [f"{one.get('name')}: <unknown>/{(one.get('target') or {}).get('averageUtilization', '<auto>')}%" for one in wanted]
@@ -344,5 +344,5 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
 
 
 def columns_of(resource: str) -> tuple[Column, ...]:
-    """Without the name, which is always the first column (but for events, whose name is of no use)."""
+    """The columns of a resource, without the name. The name is always the first column, except of events, where it is of no use."""
     return _COLUMNS.get("events" if resource.startswith("events.") else resource, (AGE,))

@@ -1,8 +1,8 @@
-"""CustomResourceDefinitions turned into kinds, as they come, change and go.
+"""CustomResourceDefinitions turned into kinds, as definitions are created, changed and deleted.
 
 A definition is checked when it is written (`definition_causes`) and takes effect at once if its names are free (`settle_names`): its
-versions are added to the table of kinds, and its status says so. The groups of built-in kinds are closed to it. A definition that is
-deleted takes no new objects, and goes once the last of those it has is gone.
+versions are added to the table of kinds, and its status says so. It cannot be in the group of a built-in kind. A definition that is being
+deleted accepts no new objects, and is removed once its last object is gone.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
 
 
-# The names of custom kinds: within a group, each belongs to one definition, to the one that had it first.
+# The names of custom kinds: within a group, each name belongs to one definition, to the one that had it first.
 #
-# A definition whose names are taken is stored, says so in its status, and is not served until they are free. Names that were accepted once
-# stay accepted, whatever an update asks for besides.
+# A definition whose names are taken is stored, and its status says so, but it is not served until the names are free. Names that were
+# accepted once stay accepted, whatever other names an update requests.
 
 RESOURCES = {"plural": "PluralConflict", "singular": "SingularConflict", "shortNames": "ShortNamesConflict"}
 KINDS = {"kind": "KindConflict", "listKind": "ListKindConflict"}
 
 
 def settle_names(definition: Object, others: Iterable[Object]) -> None:
-    """Say in the definition's status which of its names are accepted, and whether it is served."""
+    """Write into the definition's status which of its names are accepted, and whether it is served."""
     wanted, status = definition["spec"]["names"], definition.get("status") or {}
     accepted = dict(status.get("acceptedNames") or {})
     conflict: tuple[str, str] | None = None
@@ -84,7 +84,7 @@ def _says(definition: Object, type: str) -> bool:
 
 
 def _taken_by(definition: Object, other: Object) -> Object | None:
-    """The names that another definition of the same group holds."""
+    """The accepted names of another definition, if it is in the same group; else None."""
     if other["metadata"]["name"] == definition["metadata"].get("name") or other["spec"]["group"] != definition["spec"]["group"]:
         return None
     names: Object | None = (other.get("status") or {}).get("acceptedNames")
@@ -120,7 +120,7 @@ _PROTECTED = ("k8s.io", "kubernetes.io")
 
 
 class CustomKinds:
-    """Listens to the ledger and keeps the store's table of kinds in step."""
+    """Listens to the ledger and keeps the custom kinds in the store's table of kinds up to date."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -151,7 +151,7 @@ class CustomKinds:
             self._store.kinds.remove(definition["spec"]["group"], definition["spec"]["names"]["plural"])
 
     def _clean_up(self, storage: str) -> None:
-        """Delete some of the objects of a definition that is deleted; after the last of them the definition goes."""
+        """Delete some objects of a definition that is being or was deleted. After the last one, take the finalizer off the definition."""
         definition = self._store.find(CRDS, "", storage)
         if definition is not None and not _is_going(definition):
             return
@@ -169,7 +169,7 @@ class CustomKinds:
             self._store.collector.unfinalize((CRDS, ("", storage)), definition, CLEANUP)
 
     def _reconsider(self, group: str) -> None:
-        """Names have become free: others may have waited for them."""
+        """Settle the names of the group's other definitions again, as names have become free that they may wait for."""
         for definition in list(self._store.all(CRDS)):
             if definition["spec"]["group"] == group and not are_accepted(definition):
                 changed = definition | {"metadata": dict(definition["metadata"])}
@@ -187,14 +187,14 @@ def _is_going(definition: Object) -> bool:
 
 
 def with_settled_names(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    """An admission rule: what a definition's status says of its names."""
+    """The definition with its names settled in its status, unless it is invalid. This is an admission rule."""
     if not definition_causes(review.obj, None):
         settle_names(review.obj, lister.all(CRDS))
     return review.obj
 
 
 def kinds_of(definition: Object) -> list[ServedKind]:
-    """The served versions of a definition, the storage version first."""
+    """The kinds of a definition, one for each served version, the storage version first."""
     spec, names = definition["spec"], definition["status"]["acceptedNames"]
     verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if _is_going(definition) else ALL_VERBS
     versions = sorted((version for version in spec["versions"] if version.get("served")), key=lambda version: not version.get("storage"))
@@ -240,7 +240,7 @@ def _path(json_path: str) -> tuple[str, ...]:
 
 
 def complete(definition: Object) -> None:
-    """Defaults of a definition."""
+    """Set the defaults of a definition."""
     spec = definition.get("spec") or {}
     names = spec.get("names")
     if isinstance(names, dict) and names.get("kind"):
@@ -250,7 +250,7 @@ def complete(definition: Object) -> None:
 
 
 def definition_causes(definition: Object, old: Object | None) -> list[tuple[str, str]]:
-    """What is wrong with a definition."""
+    """What is wrong with a definition: pairs of a field's path and a sentence."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name")
     names: dict[str, Any] = spec.get("names") or {}
     causes = [(f"spec.{field}", "Required value") for field in ("group", "scope", "versions") if not spec.get(field)]
@@ -288,7 +288,7 @@ def definition_causes(definition: Object, old: Object | None) -> list[tuple[str,
 
 
 def _approval_causes(definition: Object) -> list[tuple[str, str]]:
-    """The groups of Kubernetes' own community are protected: who defines kinds in one says who approved of it."""
+    """What is wrong with the approval annotation, which definitions in the protected groups of the Kubernetes community must have."""
     group, approval = definition["spec"]["group"], (definition["metadata"].get("annotations") or {}).get(_APPROVAL)
     if not any(group == suffix or group.endswith(f".{suffix}") for suffix in _PROTECTED):
         return []

@@ -1,9 +1,9 @@
-"""Rules of custom kinds (`x-kubernetes-validations`): expressions that an object must satisfy, also compared with what it was.
+"""Rules of custom kinds (`x-kubernetes-validations`): expressions that an object must satisfy, also compared with its old state.
 
-The rules of a schema are read once, when its definition is, into a tree of the places that have some in or below them. A rule that names
-`oldSelf` is asked only about what changed from something: a field, a map's value, an item of a list with keys. Others are not asked again
-about parts that an update leaves as they are, so that a new rule holds up nobody who has nothing to do with it. All rules of one object
-share a budget.
+The rules of a schema are compiled once, with its definition, into a tree of the places that have rules in or below them. A rule that names
+`oldSelf` is evaluated only where an old value exists (a field, a map's value, an item of a list with keys), unless the rule says that it is
+optional. Other rules are not evaluated again for parts that an update does not change, so that a new rule does not block updates of other
+parts. All rules of one object share a cost budget.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pumice.api.cel.values import BOOL, DYN, STRING, CelType, Optional, kind, li
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import EMBEDDED, INT_OR_STRING, go_type
 
-# Schemas of custom kinds as rules see them: the kinds of fields, and values of those kinds in place of JSON's.
+# Schemas of custom kinds as rules see them: the CEL types of fields, and values of these types in place of JSON values.
 
-Seen = Callable[[Any], Any]  #: a value as expressions see it
+Seen = Callable[[Any], Any]  #: returns a JSON value as expressions see it
 _PLAIN = {"integer": "int", "number": "double", "boolean": "bool", "string": "string"}
 _FORMATS = {"byte": "bytes", "date-time": "timestamp", "date": "timestamp", "duration": "duration"}
 _MAKERS: dict[str, Seen] = {
@@ -42,7 +42,7 @@ _METADATA = {"name": STRING, "generateName": STRING}
 
 
 def environment_of(schema: Object, optional_old: bool, is_root: bool) -> Environment:
-    """What a rule at this place may name."""
+    """The names that a rule at this place of a schema may use, with their types."""
     fields: dict[str, dict[str, CelType]] = {}
     own = _kind(schema, fields, "self", is_root)
     return Environment({"self": own, "oldSelf": optional_of(own) if optional_old else own}, fields)
@@ -71,7 +71,7 @@ def _kind(schema: Object, fields: dict[str, dict[str, CelType]], path: str, is_r
 
 
 def _name(key: str) -> str | None:
-    """A field as it is called in expressions; None if it cannot be."""
+    """The name of a field in expressions; None if expressions cannot name the field."""
     if key in RESERVED or key in WORDS:
         return f"__{key}__"
     name = re.sub(r"__|[./-]", lambda match: _IN_NAMES[match[0]], key)
@@ -79,7 +79,7 @@ def _name(key: str) -> str | None:
 
 
 def seen_as(schema: Object) -> Seen | None:
-    """How values become what expressions see; None where they are that."""
+    """The function that converts JSON values of a schema to what expressions see; None if they are the same."""
     known = schema.get("type")
     make = _MAKERS.get(schema.get("format", "")) if known == "string" else _MAKERS.get(str(known))
     if make is not None and not schema.get(INT_OR_STRING):
@@ -109,8 +109,8 @@ def _made(make: Seen, value: Any) -> Any:
 
 
 RULES = "x-kubernetes-validations"
-LONGEST_MESSAGE = 5 * 1024  #: that an expression may give
-EACH_OBJECT = 2_000_000  #: what all rules of an object may cost
+LONGEST_MESSAGE = 5 * 1024  #: the most characters of a message that an expression returns
+EACH_OBJECT = 2_000_000  #: the cost budget of all rules of one object
 _ABSENT: Any = object()
 _SENTENCES = {
     "FieldValueForbidden": "Forbidden: {message}",
@@ -122,7 +122,7 @@ Causes = list[tuple[str, str]]
 
 
 class ValidationRule(NamedTuple):
-    """One rule, read."""
+    """One rule, compiled."""
 
     text: str
     program: Program
@@ -135,21 +135,21 @@ class ValidationRule(NamedTuple):
 
 
 class RuleTree(NamedTuple):
-    """The rules of one place of a schema, and the places below it that have some."""
+    """The rules of one place of a schema, and the places below it that have rules."""
 
     rules: tuple[ValidationRule, ...]
     fields: dict[str, RuleTree]
-    each: RuleTree | None  #: of the items of a list or the values of a map
-    keys: tuple[str, ...]  #: that tell the items of a list apart
+    each: RuleTree | None  #: the rules for the items of a list or the values of a map
+    keys: tuple[str, ...]  #: the fields that identify the items of a list
     seen: Seen | None
 
 
 class _Spent(Exception):
-    """No further rules are asked; the cause why."""
+    """The cost budget is spent, so no further rules are evaluated. Its argument is the cause."""
 
 
 def rules_of(schema: Object, is_root: bool = True) -> RuleTree | None:
-    """The rules of a schema and of what is in it. None if there are none. Raises CompileError."""
+    """The rules of a schema and of the schemas inside it. None if they have no rules. Raises CompileError."""
     fields = {name: tree for name, inner in (schema.get("properties") or {}).items() if (tree := rules_of(inner, False)) is not None}
     inner = schema.get("items") or schema.get("additionalProperties")
     each = rules_of(inner, False) if isinstance(inner, dict) else None
@@ -178,14 +178,14 @@ def _rule(stated: Object, schema: Object, is_root: bool) -> ValidationRule:
 
 
 def _of_kind(program: Program, wanted: CelType) -> Program:
-    """The program, which must give a value of this type. Raises CompileError."""
+    """The program itself. Raises CompileError if its value cannot be of this type."""
     if program.kind not in (wanted, DYN):
         raise CompileError(f"must evaluate to a {wanted}")
     return program
 
 
 def definition_rule_causes(schema: Object, path: str, is_root: bool = True) -> Causes:
-    """Rules that cannot be read."""
+    """The causes for refusing a schema: its rules that cannot be compiled, with path and error."""
     causes: Causes = []
     for index, stated in enumerate(schema.get(RULES) or ()):
         try:
@@ -201,7 +201,7 @@ def definition_rule_causes(schema: Object, path: str, is_root: bool = True) -> C
 
 
 def rule_causes(tree: RuleTree, obj: Object, old: Object | None) -> Causes:
-    """What the rules of a kind have against an object that is well-formed."""
+    """The causes for refusing an object by the rules of its kind. The object must be well-formed."""
     causes: Causes = []
     try:
         _walk(tree, _root(obj), _ABSENT if old is None else _root(old), "", Purse(EACH_OBJECT), causes)
@@ -211,7 +211,7 @@ def rule_causes(tree: RuleTree, obj: Object, old: Object | None) -> Causes:
 
 
 def _root(obj: Object) -> Object:
-    """Rules of the whole object see of its metadata only what it is called."""
+    """The object with only name and generateName in its metadata, as rules of the whole object see it."""
     metadata = {key: value for key, value in obj["metadata"].items() if key in ("name", "generateName")}
     return obj | {"metadata": metadata}
 
@@ -242,7 +242,7 @@ def _field(old: Any, name: str) -> Any:
 
 
 def _items(tree: RuleTree, value: Any, old: Any) -> Iterator[tuple[str, Any, Any]]:
-    """What is in a list or map, each with what it was before, as far as that can be told."""
+    """The items of a list or map: the path's step, the item, and its old value (`_ABSENT` if there is none or it cannot be identified)."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield f"[{key}]", item, _field(old, key)
@@ -276,7 +276,7 @@ def _judged(rule: ValidationRule, seen: Seen, value: Any, old: Any, path: str, p
 
 
 def _paid(program: Program, names: Object, purse: Purse) -> Any:
-    """The value; no expression spends more than is allowed for one. Raises EvaluationError."""
+    """The value of an expression. Its cost is taken from the purse and is limited for each expression. Raises EvaluationError."""
     own = Purse(min(EACH_EXPRESSION, purse.left))
     before = own.left
     try:

@@ -1,8 +1,8 @@
-"""Does a value have the shape it should have? What stands there that is unknown, or of another type?
+"""Decoding: whether a value has the shape of its kind, and which of its fields are unknown or have a wrong type.
 
-`conforms` answers yes or no as fast as Python can, for nearly every object is well-formed. Only if it says no does `conformed`
-walk again with paths at hand: it drops unknown fields and nulls, writes quantities in their one form, names what it dropped, and raises
-on a wrong type in the words of the API server.
+`conforms` answers yes or no as fast as Python can, as nearly every object is well-formed. Only if it answers no does `conformed` walk
+through the value again, with paths. It drops unknown fields and nulls, writes quantities in their canonical form, returns the paths of
+what it dropped, and raises an error for a wrong type in the words of the API server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GO_NAMES = {dict: "object", list: "array", str: "string", int: "number", float:
 
 
 class WrongType(ValueError):
-    """A value that cannot be read as its field's type."""
+    """A value cannot be read as the type of its field."""
 
 
 def _is_canonical(value: Any) -> bool:
@@ -62,12 +62,12 @@ _SCALAR_TESTS: dict[str, Test] = {
 
 
 def conforms(shape: Shape, value: Any) -> bool:
-    """Whether the value is well-formed, without unknown fields and without nulls, quantities in the one form that is stored."""
+    """Whether the value is well-formed: without unknown fields and nulls, and with quantities in the canonical form that is stored."""
     return _test_of(shape)(value)
 
 
 def _test_of(shape: Shape) -> Test:
-    """The shape's test, made once."""
+    """The test of a shape, which is made once and then kept in the shape."""
     if shape.test is None:
         match shape.kind:
             case "struct":
@@ -82,7 +82,8 @@ def _test_of(shape: Shape) -> Test:
 
 
 def _make_struct_test(shape: Shape) -> None:
-    """Fields of a plain type are compared in place, others have tests of their own. A struct may hold itself: its test is there first."""
+    """Make the test of a struct. It checks fields of plain types itself; other fields have tests of their own. The test is set before those
+    of the fields are made, as a struct may contain itself."""
     plain: dict[str, type] = {}
     tests: dict[str, Test] = {}
     preserve = shape.preserve
@@ -141,17 +142,17 @@ _NOTHING: Object = {}
 
 
 def conformed(shape: Shape, value: Any, kind_name: str = "", stored: Object = _NOTHING) -> tuple[Any, list[str]]:
-    """The value without what does not belong in it, and the paths of unknown fields that were dropped. Raises WrongType.
+    """The value without unknown fields and nulls, and the paths of the unknown fields that were dropped. Raises WrongType.
 
-    Fields that equal those of `stored`, which was looked at before, are fine."""
+    Fields that equal those of `stored`, which was checked before, are not checked again."""
     unknown: list[str] = []
-    if shape.kind == "struct":  # of a whole object each part is looked at once, unless it is wrong
+    if shape.kind == "struct":  # each field of a whole object is then checked once, unless it is wrong
         return _clean_struct(shape, value, "", kind_name, unknown, stored), unknown
     return _clean(shape, value, "", kind_name, unknown), unknown
 
 
 def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> Any:
-    """What is well-formed stays as it is: as a rule a null or two are all that is wrong."""
+    """The value without unknown fields and nulls. Well-formed parts are returned as they are: mostly only a null or two are wrong."""
     if conforms(shape, value):
         return value
     match shape.kind:
@@ -225,11 +226,11 @@ def _go_type(shape: Shape | None) -> str:
 
 # The first step of every write: an object is brought into the shape of its kind, or refused.
 #
-# Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or nobody's business.
+# Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored.
 
 
 def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object = _NOTHING) -> Object:
-    """The object without what its kind does not know, custom kinds with their defaults. Raises StatusError."""
+    """The object without the fields that its kind does not know; for custom kinds, with the schema's defaults. Raises StatusError."""
     try:
         obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
     except WrongType as wrong:
@@ -239,7 +240,7 @@ def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object 
 
 
 def tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
-    """Treat fields that are unknown or stand twice as the request wishes."""
+    """Treat unknown and duplicate fields as the request's fieldValidation says: refuse, warn or ignore. Raises StatusError."""
     if not problems or options.validation == "Ignore":
         return
     if options.validation == "Strict":
@@ -261,11 +262,11 @@ def _custom(kind: ServedKind, obj: Object) -> tuple[Object, list[str]]:
 
 
 def schema_causes(kind: ServedKind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
-    """What the schema of a kind has against an object; asked after admission had its chance to mend it. Of built-in kinds only the fields
-    that an object and its spec must have: what is further inside has checks of its own where it matters."""
+    """The causes for refusing an object by its kind's schema, once admission has changed it. For built-in kinds, only the required fields
+    of the object and its spec are checked: fields further inside have their own checks where it matters."""
     if kind.custom:
         return _custom_causes(kind, obj, old)
-    if kind.to_stored is not None:  # the object is in another form already
+    if kind.to_stored is not None:  # the object has been converted to the stored version already
         return []
     spec, spec_shape = obj.get("spec"), kind.shape.fields.get("spec")
     causes = [(field, "Required value") for field in kind.shape.required if field not in obj]

@@ -1,7 +1,7 @@
-"""Deleting: at once, or after a grace period, or once all finalizers are gone. And evicting.
+"""Deletion: at once, or after a grace period, or once all finalizers are gone. And eviction.
 
-A pod on a node gets its grace period and is removed by the kubelet's second delete, with none; a namespace is removed when it was
-emptied; anything with finalizers when the last one is taken off. Until then the object carries a deletionTimestamp.
+A pod on a node gets its grace period, and is removed by the kubelet's second delete, which has no grace period. A namespace is removed when
+it is empty. An object with finalizers is removed when the last of them is taken off. Until then the object has a deletionTimestamp.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pumice.cluster.apiserver.schema import Object
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
 
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"  #: finalizers that the collector takes off
-_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}  #: by propagation
-_ORPHANING = ("replicationcontrollers", "jobs.batch")  #: whose dependents stay unless it is said otherwise, for they are as old as v1
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"  #: finalizers that the garbage collector takes off
+_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}  #: by propagation policy: its finalizer
+_ORPHANING = ("replicationcontrollers", "jobs.batch")  #: kinds older than garbage collection: their dependents are orphaned by default
 
 
 class DeleteOptions(NamedTuple):
     """The body of a DELETE."""
 
     grace_s: int | None = None
-    propagation: str = ""  #: Background, Foreground, Orphan; empty: what the object's finalizers say, else as usual for its kind
+    propagation: str = ""  #: Background, Foreground, Orphan; empty: as the object's finalizers say, else the default of its kind
     uid: str = ""
     version: str = ""
 
@@ -37,7 +37,7 @@ DEFAULT = DeleteOptions()
 
 
 def read_delete_options(body: Object, query: dict[str, str]) -> DeleteOptions:
-    """DeleteOptions from a body and from query parameters. Raises StatusError."""
+    """The DeleteOptions of a request, from its body and its query parameters. Raises StatusError."""
     preconditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
@@ -60,7 +60,7 @@ def read_delete_options(body: Object, query: dict[str, str]) -> DeleteOptions:
 
 
 def is_finished(kind: ServedKind, obj: Object) -> bool:
-    """Whether an object waits for deletion and nothing holds it any more."""
+    """Whether an object is being deleted and nothing keeps it any more: no finalizer and no grace period."""
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
         return False
@@ -100,7 +100,7 @@ def _check_preconditions(kind: ServedKind, name: str, wish: DeleteOptions, old: 
 
 
 def _grace_s(kind: ServedKind, pod: Object, wish: DeleteOptions) -> int:
-    """Only pods that a kubelet may be running are given time."""
+    """The grace period in seconds. It is 0 except for pods that a kubelet may be running."""
     if kind.resource != "pods" or not pod["spec"].get("nodeName"):
         return 0
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
@@ -114,7 +114,7 @@ def _is_held_by_spec(kind: ServedKind, obj: Object) -> bool:
 
 
 def _set_finalizers(kind: ServedKind, metadata: dict[str, Any], wish: DeleteOptions) -> None:
-    """What is wished takes the place of what was wished before."""
+    """Set the finalizers for the propagation policy that the request wishes, in place of those of an earlier request."""
     before = metadata.get("finalizers") or []
     said = wish.propagation
     if not said and kind.storage in _ORPHANING and not {*before} & {*_FINALIZERS.values()}:
@@ -142,10 +142,10 @@ def _mark(kind: ServedKind, obj: Object, grace_s: int, now: float) -> None:
         obj["status"] = terminating(obj, metadata["deletionTimestamp"])
 
 
-# Eviction: a delete that asks the pod's disruption budgets first, and takes from them what it uses.
+# Eviction: a delete that needs the permission of the pod's PodDisruptionBudget, and uses up one of its allowed disruptions.
 #
-# What a budget still allows stands in its status, where its controller keeps it; between two runs of that controller the evictions granted
-# are counted down here and noted in `disruptedPods`, as the API server does.
+# The disruptions that a budget still allows are in its status, which its controller maintains. Between two runs of that controller, granted
+# evictions are subtracted here and noted in `disruptedPods`, as the API server does.
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -175,7 +175,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 def _spares_unready(budget: Object, pod: Object) -> bool:
-    """Whether the budget lets go of a pod that is not ready without being asked."""
+    """Whether the pod is not ready and the budget lets such a pod be evicted without using up a disruption."""
     if _is_ready(pod):
         return False
     now = budget.get("status") or {}

@@ -1,4 +1,4 @@
-"""What is served: `/api`, `/apis`, both the old way (a call a group version) and aggregated; version and health."""
+"""Discovery: `/api` and `/apis`, both in the old form (one request per group version) and aggregated; also version and health."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ VERSION = {
     "compiler": "",
     "platform": "linux/amd64",
 }
-ARCHIVE_PATH = "/pumice/archive"  #: the whole cluster as one file
+ARCHIVE_PATH = "/pumice/archive"  #: the path of the whole cluster as one file
 _CREATE, _CHANGE = ("create",), ("get", "patch", "update")
-#: subresource: group/version and kind of what it takes, and its verbs
+#: by subresource: group/version and kind of the objects that it accepts, and its verbs
 _SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "binding": ("v1", "Binding", _CREATE),
     "eviction": ("policy/v1", "Eviction", _CREATE),
@@ -36,7 +36,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 class Discovery:
-    """Answers made from the table of kinds."""
+    """Answers discovery requests from the table of kinds."""
 
     def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds

@@ -1,7 +1,7 @@
-"""What follows from a deletion: dependents go with their owners, orphans are let go, namespaces are emptied.
+"""Garbage collection: dependents are deleted with their owners or orphaned, and deleted namespaces are emptied.
 
-The collector hears of every write and notes what is to be done; `step` does a little of it, `run` all. The server calls `step` between
-requests; whoever uses the store without a server calls `run` when it suits.
+The collector follows every write and notes the work that results from it; `step` does a little of this work, `run` all of it. The server
+calls `step` between requests. Code that uses the store without a server calls `run` when it suits.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
 
 
-# Who owns whom: dependents by the uid of their owner, and what their references to owners are worth.
+# Ownership: the dependents by the uid of their owner, and the state of the owners to which an object's owner references point.
 #
-# An owner that waits for its dependents is as good as gone for those whose other owners live. Owners may go round in a circle: who is held
-# up only by somebody that it holds up itself waits for nobody.
+# An owner that waits for its dependents counts as gone for a dependent that has another, living owner. Owner references may form a circle:
+# an owner that is blocked only by dependents which wait for that owner itself is not blocked.
 
 Place = tuple[str, Key]  #: storage and key of an object
 
 
 class Owners(NamedTuple):
-    """The references of one object, sorted."""
+    """The owner references of one object, sorted by the state of the owner."""
 
     living: list[Object]
-    waiting: list[Object]  #: the owner goes once its dependents are gone
+    waiting: list[Object]  #: the owner is being deleted and waits for its dependents
     gone: list[Object]
-    certain: bool = True  #: no: a reference that nobody can follow, so that nothing may be concluded
+    certain: bool = True  #: False if a reference cannot be followed, so that the object must be left alone
 
 
 class OwnerGraph:
-    """Looks objects up with `find`."""
+    """The owner references of all objects. The objects themselves are looked up with `find`."""
 
     def __init__(self, kinds: KindTable, find: Callable[[Place], Object | None]) -> None:
         self._kinds = kinds
         self._find = find
-        self._dependents: dict[str, set[Place]] = {}  #: by the uid of the owner
+        self._dependents: dict[str, set[Place]] = {}  #: by the uid of the owner: the places of its dependents
 
     def change(self, place: Place, before: list[Object] | None, after: list[Object] | None) -> None:
-        """The references of the object there have changed."""
+        """Note that the owner references of the object at this place have changed."""
         for reference in before or ():
             places = self._dependents.get(reference["uid"])
             if places is not None:
@@ -59,16 +59,16 @@ class OwnerGraph:
             self._dependents.setdefault(reference["uid"], set()).add(place)
 
     def of(self, uid: str) -> Collection[Place]:
-        """The dependents of an owner."""
+        """The places of the dependents of an owner."""
         return self._dependents.get(uid, ())
 
     def lost(self, alive: set[str]) -> list[Place]:
-        """Dependents of owners that are not among those `alive`."""
+        """The places of the dependents of owners whose uid is not in `alive`, sorted."""
         return sorted({place for uid, places in self._dependents.items() if uid not in alive for place in places})
 
     def owners(self, references: list[Object], namespace: str) -> Owners:
-        """An owner of a kind nobody knows is taken to live, as nobody can tell. An object of the whole cluster cannot have an owner in a
-        namespace, for the reference does not say in which."""
+        """The owner references, sorted by the state of the owner. An owner of an unknown kind counts as living, as it cannot be looked up.
+        A cluster-wide object cannot have an owner in a namespace, as the reference does not name the namespace: `certain` is then False."""
         found = Owners([], [], [])
         for reference in references:
             kind = self._kinds.of_object(reference["apiVersion"], reference["kind"])
@@ -92,11 +92,11 @@ class OwnerGraph:
         return place if found is not None and found["metadata"]["uid"] == reference["uid"] else None
 
     def is_held(self, owner: Place) -> bool:
-        """Whether dependents hold up the end of an owner that waits for them."""
+        """Whether dependents block the deletion of an owner that waits for them."""
         return any(not self._is_held_by(place, owner) for place in self._holders(owner))
 
     def _is_held_by(self, place: Place, holder: Place) -> bool:
-        """Whether it waits for this holder, directly or through others that wait."""
+        """Whether the object at `place` waits for `holder` as its dependent, directly or through other objects that wait."""
         seen, todo = {place}, [place]
         while todo:
             one = todo.pop()
@@ -119,7 +119,7 @@ class OwnerGraph:
 
 
 def waits(obj: Object) -> bool:
-    """Whether it is to go once its dependents are gone."""
+    """Whether the object is being deleted and waits for its dependents to be gone (foreground deletion)."""
     metadata: dict[str, Any] = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and FOREGROUND in (metadata.get("finalizers") or ())
 
@@ -129,17 +129,17 @@ def _blocks(dependent: Object, uid: str) -> bool:
     return any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in references)
 
 
-DELETED_AT_ONCE = 10  #: objects of a namespace, before others have their turn
+DELETED_AT_ONCE = 10  #: the objects of a namespace that are deleted before other work has its turn
 
 
 class GarbageCollector:
-    """Keeps a list of things to do."""
+    """Keeps a list of work that deletions have caused, and does it step by step."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ownership = OwnerGraph(store.kinds, self._find)
         self._todo: OrderedDict[tuple[Callable[..., None], Any], None] = OrderedDict()
-        self.wake: Callable[[], None] | None = None  #: called when there is something to do after there was nothing
+        self.wake: Callable[[], None] | None = None  #: called when there is work after there was none
 
     def heard(self, storage: str, event: WatchEvent) -> None:
         place, metadata = (storage, event.key), event.object["metadata"]
@@ -155,14 +155,14 @@ class GarbageCollector:
             self.follow(place, metadata)
 
     def restored(self, place: Place, metadata: dict[str, Any]) -> None:
-        """What was to be done when the store ended is to be done still."""
+        """Note the work that was left for an object when the store ended. Called for each object that is restored."""
         if references := metadata.get("ownerReferences"):
             self._ownership.change(place, None, references)
             self.note(self._sweep, None)
         self.follow(place, metadata)
 
     def follow(self, place: Place, metadata: dict[str, Any]) -> None:
-        """See to what an object that is to go waits for."""
+        """Note the work for which an object that is being deleted waits."""
         if metadata.get("deletionTimestamp"):
             if place[0] == "namespaces":
                 self.note(self._empty, place[1][1])
@@ -191,13 +191,13 @@ class GarbageCollector:
     # Doing
 
     def note(self, work: Callable[..., None], subject: Any) -> None:
-        """Something to be done later, once."""
+        """Note work to be done later. The same work for the same subject is done once."""
         self._todo[(work, subject)] = None
         if len(self._todo) == 1 and self.wake is not None:
             self.wake()
 
     def step(self, limit: int = 20) -> bool:
-        """Do so many things; whether there is more."""
+        """Do at most `limit` pieces of work. Return whether there is more."""
         for _ in range(limit):
             if not self._todo:
                 return False
@@ -205,7 +205,7 @@ class GarbageCollector:
             try:
                 work(subject)
             except StatusError:
-                continue  # it is gone already, or a rule keeps it
+                continue  # the object is gone already, or an admission rule refused
         return bool(self._todo)
 
     def run(self) -> None:
@@ -213,13 +213,13 @@ class GarbageCollector:
             pass
 
     def _sweep(self, subject: None) -> None:
-        """Find those whose owners went just before the store ended."""
+        """Find the dependents of owners that were deleted just before the store ended."""
         alive = {obj["metadata"]["uid"] for shelf in self._store.ledger.shelves.values() for obj in shelf.objects.values()}
         for place in self._ownership.lost(alive):
             self.note(self._collect, place)
 
     def _collect(self, place: Place) -> None:
-        """An owner is gone or going: its dependent goes too, unless somebody else owns it."""
+        """Delete a dependent whose owner is gone or waits for it, unless another owner lives: then remove only the dead references."""
         obj = self._find(place)
         references = obj["metadata"].get("ownerReferences") if obj else None
         if obj is None or not references or obj["metadata"].get("deletionTimestamp"):
@@ -235,7 +235,7 @@ class GarbageCollector:
             self._delete(place, "Foreground" if owners.waiting and self._ownership.of(obj["metadata"]["uid"]) else "Background")
 
     def _prepare(self, place: Place) -> None:
-        """An owner is to go after its dependents, or to leave them behind."""
+        """Prepare the end of an owner: orphan its dependents, or have them deleted before it."""
         obj = self._find(place)
         if obj is None:
             return
@@ -250,7 +250,7 @@ class GarbageCollector:
             self.note(self._let_go, place)
 
     def _let_go(self, place: Place) -> None:
-        """An owner may go as soon as none of its dependents holds it up."""
+        """Take the foreground finalizer off an owner as soon as none of its dependents blocks it."""
         obj = self._find(place)
         if obj is not None and waits(obj) and not self._ownership.is_held(place):
             self.unfinalize(place, obj, FOREGROUND)
@@ -265,7 +265,7 @@ class GarbageCollector:
         self._write(place, obj | {"metadata": obj["metadata"] | {"finalizers": left}})
 
     def _empty(self, namespace: str) -> None:
-        """Delete what is in a namespace, a little at a time; when nothing is left, let it go."""
+        """Delete the objects in a namespace, a few at a time. When none is left, let the namespace go."""
         found = self._find(("namespaces", ("", namespace)))
         if found is None:
             return
@@ -279,7 +279,7 @@ class GarbageCollector:
             self._write(("namespaces", ("", namespace)), found | {"metadata": dict(found["metadata"]), "spec": spec})
 
     def _goes(self, place: Place) -> bool:
-        """Delete it, unless a rule keeps it."""
+        """Delete the object. Return False if an admission rule refuses."""
         try:
             self._delete(place)
         except StatusError:
@@ -314,5 +314,5 @@ class GarbageCollector:
 
 
 def _plan(metadata: dict[str, Any]) -> tuple[Any, Any]:
-    """What says whether and how an object is to go."""
+    """The metadata that say whether and how an object is being deleted."""
     return metadata.get("deletionTimestamp"), metadata.get("finalizers")

@@ -1,11 +1,11 @@
-"""The journal: every write on disk before it is acknowledged, so that nothing acknowledged is lost when the process is killed.
+"""The journal: every write is on disk before it is acknowledged, so that no acknowledged write is lost when the process is killed.
 
-Writes pile up in memory (`record`) and go to the end of a log together (`commit`); who waits for a write waits for its group. While one
-group is being written the next one forms, so the cost of a commit is shared by all writers. When the log is much longer than what it tells
-of, a new one begins, and what all objects are by then is written beside it as a snapshot that replaces the old files.
+Writes are collected in memory (`record`) and appended to a log together (`commit`); a request waits for the group of its write. While one
+group is being written the next one forms, so all writers share the cost of a commit. When the log is much longer than the objects that it
+describes, a new log begins. All objects as they are then are written beside it as a snapshot, which replaces the old files.
 
-A recovered server goes on `GAP` versions later, since versions that were given out but not committed must never be given to something else.
-After a write to the disk that failed nothing can be known of what is there: the journal refuses everything from then on.
+A recovered server continues `GAP` versions later, as versions that were given out but not committed must never be given to another write.
+After a write to the disk has failed, the content of the disk is unknown: the journal refuses everything from then on.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ if TYPE_CHECKING:
 
 
 GAP = 1000
-LOG_SIZE = 64 * 1024 * 1024  #: a log may grow so long, or twice as long as its snapshot
-GROUP_SIZE = 1024 * 1024  #: of a snapshot
+LOG_SIZE = 64 * 1024 * 1024  #: the bytes that a log may always have; it may also be twice as long as its snapshot
+GROUP_SIZE = 1024 * 1024  #: the bytes of objects in one record of a snapshot
 _DEFINITIONS = "customresourcedefinitions."
 _log = logging.getLogger(__name__)
 
 
 class FileJournal:
-    """One data directory. `record` belongs to the thread that writes the ledger, `commit` may run in another, one at a time."""
+    """The journal in one data directory. Call `record` in the thread that writes the ledger. `commit` may run in another thread, but only
+    one commit at a time."""
 
     def __init__(self, directory: Path, recover: bool = False) -> None:
-        """Raises JournalError. `recover`: go on without what is damaged."""
+        """Open the directory. `recover`: go on without the damaged parts. Raises JournalError."""
         self._directory = directory
-        self._checksum = b""  #: of the record written last
+        self._checksum = b""  #: the checksum of the record written last
         self._lock = _locked(directory)
         try:
             self._open(recover)
@@ -94,17 +95,17 @@ class FileJournal:
         self._bodies: dict[Place, bytes] | None = files.bodies
 
     def _begin_anew(self, files: JournalFiles) -> None:
-        """A snapshot of what was read, and an empty log, under a number that no file has yet."""
+        """Write a snapshot of the objects that were read, and begin an empty log, under a number that no file has yet."""
         files.log = files.version + 1
         self._write_snapshot(files.log, iter(files.bodies.items()))
         self._begin_log(files.log)
 
     def version(self) -> int:
-        """The last one committed, 0 if there is none."""
+        """The last committed version; 0 if there is none."""
         return self._version
 
     def objects(self) -> Iterator[tuple[str, Key, Object]]:
-        """Everything there was at the start, definitions of custom kinds first. To be asked once."""
+        """All objects that the files held at the start, definitions of custom kinds first. Call it only once."""
         bodies, self._bodies = self._bodies or {}, None
         for place in sorted(bodies, key=lambda place: (not place[0].startswith(_DEFINITIONS), place)):
             storage, namespace, name = place
@@ -117,7 +118,7 @@ class FileJournal:
         return bool(self._pending)
 
     def commit(self) -> int:
-        """Write all that was recorded; the last version written is returned. Raises OSError, and then for good."""
+        """Write all recorded events. Return the last version written. Raises OSError; after that, every call raises it."""
         if self._failed:
             raise OSError("the journal could not be written before")
         batch, self._pending = self._pending, []
@@ -143,14 +144,15 @@ class FileJournal:
         return self._size > max(LOG_SIZE, 2 * self._snapshot_size)
 
     def begin_log(self) -> int:
-        """Between two commits: what follows goes to a new log. Its number is returned, for the snapshot. Raises OSError."""
+        """Begin a new log for the following writes, between two commits. Return its number, for the snapshot. Raises OSError."""
         os.close(self._file)
         os.close(self._progress)
         self._begin_log(self._version)
         return self._version
 
     def write_snapshot(self, number: int, objects: list[tuple[Place, Object]]) -> None:
-        """All objects as they were when the log of this number was begun, or later. May run beside commits. Raises OSError."""
+        """Write all objects, as they were when the log of this number was begun or later, and remove the files that this replaces. It may
+        run beside commits. Raises OSError."""
         self._write_snapshot(number, ((place, msgspec.json.encode(obj)) for place, obj in objects))
         self._remove_outdated()
 
@@ -222,18 +224,18 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-# Groups of writes on their way to the disk: what was written while one round of requests was answered is committed together.
+# Groups of writes on their way to the disk: the writes of one round of requests are committed together.
 #
-# On a quick disk the event loop commits itself, since to hand the work to a thread and back costs more than the commit. On a slow one a
-# thread does, and the next group forms meanwhile. How quick the disk is is measured on the groups that the loop commits: all of them, or,
-# as long as they take too long, one now and then. The snapshot that shortens a journal is written by a thread too.
+# On a quick disk the event loop commits, as to hand the work to a thread and back costs more than the commit. On a slow disk a thread
+# commits, and the next group forms meanwhile. The speed of the disk is measured on the groups that the loop commits: all groups, or, while
+# commits take too long, one now and then. The snapshot that shortens a journal is written by a thread too.
 
-QUICK_S = 0.002  #: a commit that takes no longer may keep all requests waiting
-TRIED_EVERY = 32  #: of so many groups on a slow disk one is committed, and measured, by the loop
+QUICK_S = 0.002  #: a commit that takes no longer than these seconds may keep all requests waiting
+TRIED_EVERY = 32  #: on a slow disk, the loop commits and measures one of this many groups
 
 
 class GroupCommit:
-    """Moves the ledger's `published` version up as groups reach the disk, and calls who waited."""
+    """Raises the ledger's `published` version as groups reach the disk, and calls the functions that waited for these versions."""
 
     def __init__(self, ledger: Storage, journal: FileJournal | None, failed: Callable[[Exception], None]) -> None:
         self._ledger = ledger
@@ -241,11 +243,11 @@ class GroupCommit:
         self._failed = failed
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._begun = False
-        self._broken = False  #: nothing more is written, and nothing more acknowledged
-        self._elsewhere: asyncio.Future[int] | None = None  #: a commit in the thread
+        self._broken = False  #: if true, no further write is committed or acknowledged
+        self._elsewhere: asyncio.Future[int] | None = None  #: the commit that runs in a thread
         self._thread = ThreadPoolExecutor(2, "journal") if journal else None
-        self._snapshot: asyncio.Future[None] | None = None  #: being written
-        self._took_s = 0.0  #: the loop's last commits, the newest weighs an eighth
+        self._snapshot: asyncio.Future[None] | None = None  #: the snapshot that is being written
+        self._took_s = 0.0  #: the seconds of the loop's commits, as a moving average in which the newest weighs an eighth
         self._groups = 0
 
     def durable(self, version: int) -> bool:
@@ -256,7 +258,7 @@ class GroupCommit:
         self.begin()
 
     def begin(self) -> None:
-        """See to it that what was written is committed, once the requests at hand are answered."""
+        """Have the recorded writes committed after the present round of requests."""
         if self._journal is not None and not self._begun and not self._broken:
             self._begun = True
             asyncio.get_running_loop().call_soon(self._next, self._journal)
@@ -281,7 +283,7 @@ class GroupCommit:
         self._took_s += (time.perf_counter() - began - self._took_s) / 8
 
     def _committed(self, journal: FileJournal, version_of: Callable[[], int]) -> None:
-        """A group is on the disk, or could not be written."""
+        """Publish the version of a group that is on the disk; if the group could not be written, break off."""
         self._elsewhere = None
         try:
             version = version_of()
@@ -296,7 +298,7 @@ class GroupCommit:
             self.begin()
 
     def _shorten(self, journal: FileJournal) -> None:
-        """Everything written is committed: go on in a new log, and write down beside it what there is."""
+        """Begin a new log, and a snapshot of all objects beside it. Every write so far must have been committed."""
         try:
             number = journal.begin_log()
         except OSError as error:
@@ -316,7 +318,7 @@ class GroupCommit:
         self._failed(error)
 
     async def close(self) -> None:
-        """Commit what is left."""
+        """Commit what is left, and close the journal."""
         if self._elsewhere is not None:
             await asyncio.wait([self._elsewhere])
         journal, self._journal = self._journal, None
@@ -331,7 +333,7 @@ FORM = "pumice-cluster/1"
 
 
 class Archive(msgspec.Struct):
-    """The file: objects by storage."""
+    """The content of the file, with the objects by storage."""
 
     form: str
     version: int
@@ -345,7 +347,8 @@ def export_cluster(store: Store) -> bytes:
 
 
 def import_cluster(store: Store, data: bytes, where: str = "archive") -> int:
-    """Make the store hold exactly what the file holds; uids and times stay, versions are new. The number of objects is returned."""
+    """Make the store hold exactly the objects of the file. Their uids and times stay, their resourceVersions are new. Return the number of
+    objects. Raises InputError."""
     try:
         archive = msgspec.json.decode(data, type=Archive)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -1,12 +1,12 @@
-"""What the files of a journal hold, and whether they hold all of it.
+"""The files of a journal: what they hold, and whether anything is missing or damaged.
 
     snapshot-5000   every object as it was once version 5000 was written
     log-5000        the writes after that, in groups
     acknowledged    how far the newest log had come when the last write was acknowledged
 
-The newest snapshot and the logs from it on are read. A log ends where the next one begins; the last one may end in the middle of a group,
-if the process or the machine died while it was written: such a tail was acknowledged to nobody and is cut off. Anything else that is not as
-it was written is damage, and nobody decides but the user to go on without it.
+The newest snapshot and the logs from it on are read. A log ends where the next one begins. The last log may end in the middle of a group,
+if the process or the machine died while the group was written: such a tail was never acknowledged and is cut off. Anything else that is not
+as it was written is damage, and only the user can decide to go on without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import msgspec
 from pumice.cluster.chained_file import Damage, read
 
 Place = tuple[str, str, str]  #: storage, namespace, name
-Write = tuple[str, str, str, msgspec.Raw]  #: a place and the object there, `null` if it was deleted
+Write = tuple[str, str, str, msgspec.Raw]  #: a place and the JSON of the object there, `null` if it was deleted
 
 _SNAPSHOT, _LOG, _ACKNOWLEDGED = "snapshot-", "log-", "acknowledged"
 _PROGRESS = struct.Struct("<QQQ")
@@ -37,11 +37,11 @@ _log = logging.getLogger(__name__)
 
 
 class JournalError(Exception):
-    """The data directory cannot be used; the text says why."""
+    """The data directory cannot be used; the error's text says why."""
 
 
 class Acknowledged(NamedTuple):
-    """What was acknowledged: in which log, up to which byte, up to which version."""
+    """How far writes were acknowledged: in which log, up to which byte, up to which version."""
 
     log: int = 0
     size: int = 0
@@ -53,16 +53,16 @@ class Acknowledged(NamedTuple):
 
 
 class JournalFiles:
-    """One directory, read. Nothing in it is changed but by `cut_tail`."""
+    """The files of one directory, as they were read. Only `cut_tail` changes a file."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.bodies: dict[Place, bytes] = {}  #: the last state of each object
-        self.version = 0  #: of the last write
-        self.checksum = b""  #: of the last record of the last log; empty if it has none
-        self.size = 0  #: of all logs that were read
-        self.log = 0  #: the last one
-        self.losses: list[str] = []  #: what is damaged, and what would be lost
+        self.version = 0  #: the version of the last write
+        self.checksum = b""  #: the checksum of the last record of the last log; empty if that log has no record
+        self.size = 0  #: the bytes of all logs that were read
+        self.log = 0  #: the number of the last log
+        self.losses: list[str] = []  #: sentences that say what is damaged, and what would be lost
         self._tail: Damage | None = None
         self._acknowledged = self._progress()
         self._snapshot()
@@ -73,14 +73,14 @@ class JournalFiles:
         return bool(_numbers(self.directory, _SNAPSHOT) or _numbers(self.directory, _LOG))
 
     def cut_tail(self) -> None:
-        """Cut off the group that was never finished."""
+        """Cut off the unfinished group at the end of the last log, if there is one."""
         if self._tail is not None:
             path, length = _log_path(self.directory, self.log), self._tail.end - self._tail.start
             os.truncate(path, self._tail.start)
             _log.warning("%s: %d bytes at its end were cut off: a write that was under way, acknowledged to nobody", path, length)
 
     def _progress(self) -> Acknowledged:
-        """Nothing if it is damaged: then it cannot vouch for the rest."""
+        """How far writes were acknowledged; nothing if the file is missing or damaged. Then a lost end of the last log is not noticed."""
         with suppress(FileNotFoundError):
             data = (self.directory / _ACKNOWLEDGED).read_bytes()
             text, checksum = data[: _PROGRESS.size], data[_PROGRESS.size :]
@@ -104,7 +104,7 @@ class JournalFiles:
             self._lose(path, None, "the last of its objects")
 
     def _logs(self) -> None:
-        """All that belong to the snapshot, one after the other."""
+        """Read all logs that belong to the snapshot, one after the other."""
         numbers = [number for number in _numbers(self.directory, _LOG) if number >= self.log]
         for number in numbers:
             if number != self.version:
@@ -145,7 +145,7 @@ class JournalFiles:
 
 
 def check(files: JournalFiles) -> None:
-    """Raises JournalError for what is damaged."""
+    """Raise JournalError if anything is damaged."""
     if files.losses:
         shown, more = files.losses[:SHOWN_LOSSES], len(files.losses) - SHOWN_LOSSES
         others = [f"{more} more places are damaged"] if more > 0 else []
@@ -154,13 +154,13 @@ def check(files: JournalFiles) -> None:
 
 
 def outdated(directory: Path) -> list[Path]:
-    """What a newer snapshot has replaced, and snapshots that were never finished."""
+    """The files that a newer snapshot has replaced, and snapshots that were never finished."""
     newest = max(_numbers(directory, _SNAPSHOT), default=0)
     return [*_before(directory, newest), *directory.glob(f"{_SNAPSHOT}*.new")]
 
 
 def set_aside(directory: Path, number: int) -> None:
-    """Give all files of lower numbers another name."""
+    """Rename all files of lower numbers, to keep them aside."""
     for path in _before(directory, number):
         aside, again = path.with_name(f"{path.name}.before-recovery"), 1
         while aside.exists():
@@ -182,7 +182,7 @@ def _log_path(directory: Path, number: int) -> Path:
 
 
 def groups(objects: Iterator[tuple[Place, bytes]], size: int) -> Iterator[tuple[int, bytes]]:
-    """Payloads of about a size, each with the number of its objects."""
+    """The objects as payloads of about `size` bytes, each with the number of its objects."""
     writes: list[Write] = []
     length = 0
     for place, body in objects:
@@ -196,17 +196,17 @@ def groups(objects: Iterator[tuple[Place, bytes]], size: int) -> Iterator[tuple[
 
 
 def _versions(after: int, upto: int) -> str:
-    """Versions are given to all kinds in one sequence."""
+    """The words for the writes from one version to another. All kinds share one sequence of versions."""
     return f"the writes with resourceVersion {after + 1} to {max(upto, after + 1)}"
 
 
-# The journal of earlier versions, an SQLite database without checksums: read once, then kept beside the new one.
+# The journal of earlier versions of Pumice, an SQLite database without checksums. It is read once, then kept beside the new journal.
 
 NAME = "pumice.db"
 
 
 def read_old(path: Path) -> tuple[int, dict[Place, bytes]]:
-    """Its last version, and the last state of each object. Raises JournalError."""
+    """The last version in an old journal, and the last state of each object. Raises JournalError."""
     try:
         database = sqlite3.connect(path)
         try:

@@ -1,8 +1,8 @@
-"""Kinds as data: what is served under which path, with which shape, subresources, columns and selectable fields.
+"""Kinds as data: which kinds are served under which paths, with which shape, subresources, columns and selectable fields.
 
-A `KindTable` holds the kinds that every cluster has, one row each, and those of CustomResourceDefinitions, which come and go. Objects of
-all versions of a kind live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a version that looks different has a pair
-of conversions.
+A `KindTable` holds the kinds that every cluster has, one row each, and those of CustomResourceDefinitions, which are added and removed.
+Objects of all versions of a kind are stored in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"). A version that differs from
+the stored form has a pair of conversions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True)
 class Scale:
-    """Where a kind keeps what its scale subresource shows, as paths of keys."""
+    """Where a kind keeps the fields that its scale subresource shows, as paths of keys."""
 
     spec_replicas: tuple[str, ...]
     status_replicas: tuple[str, ...]
@@ -50,21 +50,21 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()  #: without status and scale
+    subresources: tuple[str, ...] = ()  #: the subresources except status and scale
     has_status: bool = False
     scale: Scale | None = None
     verbs: tuple[str, ...] = ALL_VERBS
     shape: Shape = ANY
-    schema: Object | None = None  #: OpenAPI v3 schema of a custom kind
+    schema: Object | None = None  #: the OpenAPI v3 schema of a custom kind
     rules: RuleTree | None = None  #: expressions that objects of a custom kind must satisfy
     columns: tuple[Column, ...] = ()
-    fields: tuple[str, ...] = ()  #: selectable, besides metadata.name and metadata.namespace
-    storage: str = ""  #: where objects live; set by default to `plural.group`
+    fields: tuple[str, ...] = ()  #: the fields for field selectors, besides metadata.name and metadata.namespace
+    storage: str = ""  #: the name of the place where objects are stored; by default `plural.group`
     to_stored: Callable[[Object], Object] | None = None
     from_stored: Callable[[Object], Object] | None = None
     custom: bool = False
-    reviewed_only: bool = False  #: answered, never stored (access reviews)
-    created_by_update: bool = False  #: a PUT creates what is not there
+    reviewed_only: bool = False  #: objects are answered and never stored (access reviews)
+    created_by_update: bool = False  #: a PUT creates the object if it does not exist
     shown_when_deleted: bool = False  #: a delete is answered with the object, not with a Status
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
 
 
 class KindTable:
-    """All kinds that are served, by path and by name. The first version added of a kind is the one meant when none is named."""
+    """All kinds that are served, by path and by name. The version of a kind that was added first is used when no version is named."""
 
     def __init__(self, served: Iterator[ServedKind] | list[ServedKind]) -> None:
         self._by_path: dict[tuple[str, str, str], ServedKind] = {}
@@ -101,7 +101,7 @@ class KindTable:
         self.revision += 1
 
     def remove(self, group: str, plural: str) -> None:
-        """Every version of a custom kind."""
+        """Remove every version of a custom kind."""
         for path in [path for path in self._by_path if (path[0], path[2]) == (group, plural)]:
             del self._by_path[path]
         self._by_resource.pop(f"{plural}.{group}" if group else plural, None)
@@ -126,7 +126,7 @@ class KindTable:
         return iter(list(self._by_path.values()))
 
 
-# The kinds every cluster has: what differs from the ordinary in how the server keeps and shows them.
+# The kinds that every cluster has, with the options in which each differs from the usual way to store and show objects.
 
 _POD_FIELDS = (
     "spec.nodeName spec.schedulerName spec.restartPolicy spec.serviceAccountName spec.hostNetwork "
@@ -202,7 +202,7 @@ _ROWS: list[tuple[kinds.Kind, str, dict[str, str]]] = [
     (kinds.TOKEN_REVIEWS, "", {"status": "no", "verbs": "create"}),
 ]
 
-#: versions that look different from what is stored, and how
+#: versions that differ from the stored form, with their conversions to it and from it
 _FORMS = {
     kinds.NEW_EVENTS: (to_core_event, from_core_event),
     kinds.OLD_AUTOSCALERS: (to_autoscaler_v2, from_autoscaler_v2),
@@ -215,7 +215,7 @@ _SHOWN_WHEN_DELETED = (
     | {"ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
 )
 
-#: kinds that a PUT creates if they are not there
+#: kinds whose objects a PUT creates if they do not exist
 _CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 

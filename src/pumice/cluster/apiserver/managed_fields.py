@@ -1,8 +1,8 @@
 """Who owns which field: `metadata.managedFields`, read, kept up to date and written.
 
-What clients create over HTTP has owners from its start. What components in this process make, which are many objects that nobody
-applies, has them from its first server-side apply on: then all fields there are belong to one manager of the name `before-first-apply`,
-as the API has it for objects older than the feature.
+An object that a client creates over HTTP has field owners from the start. Components in this process create many objects that are never
+applied: such an object gets its owners at its first server-side apply. Its fields then belong to the manager `before-first-apply`, as for
+objects that are older than the feature, except those that kubectl's client-side apply has set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
 # An object as a map from paths to values, in the terms of server-side apply.
 #
 # A path is a tuple of steps as `fieldsV1` writes them: `f:spec`, `k:{"name":"web"}` for an item of a keyed list, `v:"x"` for one of a set.
-# A keyed item has a path of its own besides those of its fields: that it exists. Values that merge as one, and empty objects, are leaves.
+# An item of a keyed list has a path of its own besides the paths of its fields: it says that the item exists. A value that merges as a
+# whole is a leaf, and so is an empty object.
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 Path = tuple[str, ...]
@@ -44,7 +45,7 @@ _NOT_OWNED = (
 
 
 def leaves(shape: Shape | None, obj: Object) -> Leaves:
-    """Of a whole object, without what nobody owns: its type, identity and version."""
+    """The leaves of a whole object, without the fields that no manager owns: its type, identity and version."""
     found: Leaves = {}
     _collect(shape, _owned(obj), (), found)
     found.pop((), None)
@@ -52,7 +53,7 @@ def leaves(shape: Shape | None, obj: Object) -> Leaves:
 
 
 def difference(shape: Shape | None, old: Object, new: Object) -> tuple[set[Path], set[Path]]:
-    """The leaves that are new or have another value, and those that are gone. What is equal is not looked into."""
+    """The paths of leaves that are new or have another value, and the paths of leaves that are gone. Equal parts are not walked."""
     was: Leaves = {}
     is_now: Leaves = {}
     _compare(shape, _owned(old), _owned(new), (), was, is_now)
@@ -68,12 +69,12 @@ def _owned(obj: Object) -> Object:
 
 
 def has_fields(shape: Shape | None, value: Any) -> bool:
-    """Whether it is an object of which each field merges by itself."""
+    """Whether the value is an object, not empty, each field of which merges by itself."""
     return isinstance(value, dict) and bool(value) and not (shape is not None and (shape.atomic or shape.kind == "any"))
 
 
 def has_items(shape: Shape | None, value: Any) -> bool:
-    """Whether it is a list of which each item merges by itself."""
+    """Whether the value is a list each item of which merges by itself."""
     return isinstance(value, list) and shape is not None and bool(shape.keys or shape.is_set) and not shape.atomic
 
 
@@ -124,7 +125,7 @@ def _compare_items(shape: Shape, old: list[Any], new: list[Any], path: Path, was
 
 
 def item_step(shape: Shape, item: Any) -> str:
-    """How an item of a keyed list or a set is called in a path."""
+    """The step of a path that stands for an item of a keyed list or of a set."""
     if shape.is_set or not isinstance(item, dict):
         return f"v:{_as_text(item)}"
     keys = {key: value for key in shape.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None}
@@ -136,7 +137,7 @@ def _as_text(value: Any) -> str:
 
 
 def to_fields(paths: Set[Path]) -> Object:
-    """Paths as `fieldsV1`."""
+    """The paths in the form of `fieldsV1`."""
     tree: Object = {}
     for path in paths:
         place = tree
@@ -168,7 +169,7 @@ def from_fields(fields: Any) -> set[Path]:
 
 
 def shown(path: Path) -> str:
-    """`.spec.containers[name="web"].image`, as conflicts are reported."""
+    """The path as conflicts report it, such as `.spec.containers[name="web"].image`."""
     text = ""
     for step in path:
         mark, rest = step[:2], step[2:]
@@ -182,14 +183,14 @@ def shown(path: Path) -> str:
 
 
 UNMANAGED = "before-first-apply"
-OLDEST = "ancient-changes"  #: the manager of what many others have changed long ago
+OLDEST = "ancient-changes"  #: the manager that the fields of the oldest of many managers are given to
 MOST_UPDATERS = 10
-MOST_SHARED = 200  #: paths of objects that there are likely many of
+MOST_SHARED = 200  #: paths: a set of at most so many is shared, since many objects are likely to have the same
 CLIENT_SIDE = "kubectl-client-side-apply"
 
 
 class Manager(NamedTuple):
-    """One entry: a name, what it did (Apply or Update), and through which subresource."""
+    """The manager of one entry: its name, its operation (Apply or Update), and the subresource that it wrote through."""
 
     name: str
     operation: str
@@ -201,7 +202,7 @@ class Ownership:
 
     def __init__(self, entries: list[Object]) -> None:
         self.paths: dict[Manager, Set[Path]] = {}
-        self._written: dict[Manager, Object] = {}  #: the paths of those that nothing has changed since, as they were written
+        self._written: dict[Manager, Object] = {}  #: `fieldsV1` as it was read, of managers whose paths have not changed since
         self._times: dict[Manager, str] = {}
         self._versions: dict[Manager, str] = {}
         for entry in entries:
@@ -217,7 +218,7 @@ class Ownership:
         return self._versions.get(manager, "")
 
     def give(self, manager: Manager, paths: Set[Path], api_version: str, now: float) -> None:
-        """The manager owns exactly these paths."""
+        """Let the manager own exactly these paths."""
         if self.paths.get(manager) == paths:
             return
         self.paths[manager] = paths
@@ -226,7 +227,7 @@ class Ownership:
         self._versions[manager] = api_version
 
     def take(self, paths: set[Path], keep: Manager) -> None:
-        """From everybody but one."""
+        """Take the paths away from all managers except one."""
         for manager, own in self.paths.items():
             if manager != keep and not own.isdisjoint(paths):
                 self.paths[manager] = own - paths
@@ -236,7 +237,7 @@ class Ownership:
         return {path for other, paths in self.paths.items() if other != manager for path in paths}
 
     def merge_oldest(self, api_version: str) -> None:
-        """Of managers that do not apply only the last few are told apart."""
+        """Merge the oldest of the managers that do not apply into one, so that at most MOST_UPDATERS of them are left."""
         updaters = [manager for manager in self.paths if manager.operation == "Update" and not manager.subresource and self.paths[manager]]
         if len(updaters) <= MOST_UPDATERS:
             return
@@ -276,8 +277,8 @@ def _fields(paths: Set[Path]) -> Object:
 
 
 class SharedFields:
-    """`fieldsV1` of objects of one form are one object, and so are their parts; each is written and read once, for what is stored is never
-    changed. `room` is about how many names and paths are kept."""
+    """A cache of `fieldsV1`: objects with the same fields share one, and share its parts. Each is written and read only once, since stored
+    objects are never changed. `room` is about how many names and paths are kept."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -285,12 +286,12 @@ class SharedFields:
 
     def _forget(self) -> None:
         self._kept = 0
-        self._parts: dict[tuple[Any, ...], Object] = {}  #: by names and ids of what is below them, which the part itself keeps alive
+        self._parts: dict[tuple[Any, ...], Object] = {}  #: by the names and ids of the parts below, which the part itself keeps alive
         self._written: dict[frozenset[Path], Object] = {}
-        self._read: dict[int, tuple[Object, frozenset[Path]]] = {}  #: by the object's id
+        self._read: dict[int, tuple[Object, frozenset[Path]]] = {}  #: by the id of the `fieldsV1`
 
     def of(self, shape: Shape | None, obj: Object) -> Object:
-        """As `write` of an object's leaves."""
+        """The `fieldsV1` of an object: the same as `write` returns for the paths of its leaves."""
         fields = self._part("f", self._below(shape, _owned(obj)))
         return fields if id(fields) in self._read else self._keep(fields, frozenset(from_fields(fields)))
 
@@ -351,7 +352,7 @@ _LEAF: Object = {}
 
 
 def _merged(first: Object, second: Object) -> Object:
-    """Of two items with one key."""
+    """The `fieldsV1` of two items that have the same key, as one."""
     return {step: _merged(first.get(step, _LEAF), second.get(step, _LEAF)) for step in sorted(first.keys() | second.keys())}
 
 
@@ -359,7 +360,7 @@ _SHARED = SharedFields(200_000)
 
 
 def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
-    """All that a new object says, but for its status, belongs to its maker. Changes `obj`."""
+    """Make the manager that creates an object the owner of all its fields, except its status. Changes `obj`."""
     said = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
     fields = _SHARED.of(kind.shape, said)
     manager = Manager(manager_name or "unknown", "Update")
@@ -367,7 +368,7 @@ def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) ->
 
 
 def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
-    """A write that is no apply: what it changed belongs to its manager, what it removed to nobody. Changes `obj`."""
+    """Record a write that is not an apply: changed fields belong to its manager, removed fields to no manager. Changes `obj`."""
     metadata: dict[str, Any] = obj["metadata"]
     entries = metadata.pop("managedFields", None)
     before = old["metadata"].get("managedFields")

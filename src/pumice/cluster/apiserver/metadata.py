@@ -1,4 +1,4 @@
-"""The metadata every object has, and what the server itself sets in it."""
+"""The metadata that every object has, and the fields of it that the server itself sets."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pumice.cluster.apiserver.status import bad_request
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
-_PATH_SEGMENT_KINDS = frozenset({"rbac.authorization.k8s.io"})  #: groups whose names may hold any character of a path segment
-ANNOTATIONS_SIZE = 256 * 1024  #: of all keys and values
+_PATH_SEGMENT_KINDS = frozenset({"rbac.authorization.k8s.io"})  #: API groups whose objects may have any name that is a path segment
+ANNOTATIONS_SIZE = 256 * 1024  #: bytes of all keys and values
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
 
 def clone(obj: Any) -> Any:
-    """A copy that shares nothing."""
+    """A copy that shares nothing with the object."""
     return _decode(_encode(obj))
 
 
 def set_identity(kind: ServedKind, obj: Object, namespace: str, uid: str, now: float) -> str:
-    """Fill in what a new object gets from the server; its name is returned."""
+    """Set the metadata that a new object gets from the server. Returns the object's name."""
     metadata: dict[str, Any] = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:58] + name_suffix(uid)
@@ -51,7 +51,7 @@ def _stamp(second: int) -> str:
 
 
 def name_suffix(uid: str) -> str:
-    """Five letters for generateName, drawn from the uid, so that equal uids give equal names."""
+    """Five letters for generateName, computed from the uid, so that equal uids give equal names."""
     number = int(uid.replace("-", "")[-12:], 16) if re.fullmatch(r"[0-9a-f-]{12,}", uid) else sum(map(ord, uid)) * 2654435761
     letters = []
     for _ in range(5):
@@ -72,7 +72,7 @@ def counts_generations(kind: ServedKind) -> bool:
 
 
 def count_generation(kind: ServedKind, obj: Object, old: Object) -> None:
-    """A change of anything but metadata and status makes a new generation; of a Deployment, one of its annotations too."""
+    """Increase the generation of `obj` if more than metadata and status have changed; of a Deployment, also if annotations have."""
     if not counts_generations(kind):
         return
     before = old["metadata"].get("generation", 1)
@@ -83,13 +83,14 @@ def count_generation(kind: ServedKind, obj: Object, old: Object) -> None:
 
 
 def same_but_status(kind: ServedKind, one: Object, other: Object) -> bool:
-    """Whether two states differ in metadata and status alone, that is: are of one generation."""
+    """Whether two states of an object differ at most in metadata and status, and so are of one generation. The status of a custom kind
+    without the subresource counts like any other field."""
     ignored = ("metadata", "status") if kind.has_status or not kind.custom else ("metadata",)
     return all(one.get(key) == other.get(key) for key in {*one, *other} if key not in ignored)
 
 
 def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
-    """That the object is of the kind and namespace of its path. Raises StatusError 400."""
+    """Check that the object has the kind and the namespace of its path. Raises StatusError 400."""
     given = obj.setdefault("apiVersion", kind.api_version), obj.setdefault("kind", kind.kind)
     if given != (kind.api_version, kind.kind):
         expected = f"the expected API version ({kind.api_version}, Kind={kind.kind})"
@@ -107,7 +108,7 @@ def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
 
 
 def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with names, labels, annotations, finalizers."""
+    """The causes for refusing the metadata: its name, labels, annotations and owner references."""
     name = metadata.get("name")
     causes: list[tuple[str, str]] = []
     if not name:

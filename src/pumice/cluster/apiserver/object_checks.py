@@ -1,4 +1,4 @@
-"""What makes the API server refuse an object of one of the other built-in kinds."""
+"""The reasons for which the API server refuses an object of a built-in kind other than pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.pod_spec import spec_causes
 from pumice.cluster.apiserver.schema import Object
 
-# What makes the API server refuse values that several kinds have: label selectors, and numbers that may be percentages.
+# The reasons for which the API server refuses values that several kinds have: label selectors, and numbers that may be percentages.
 
 Causes = list[tuple[str, str]]
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
@@ -37,7 +37,7 @@ def selector_causes(selector: Object | None, place: str) -> Causes:
 
 
 def share_causes(spec: Object, fields: tuple[str, ...], place: str) -> Causes:
-    """Of fields that hold a number or a percentage."""
+    """The causes for refusing fields whose value is neither a number of at least 0 nor a percentage."""
     found = ((field, _wrong_with(spec[field])) for field in fields if field in spec)
     return [(f"{place}.{field}", text) for field, text in found if text]
 
@@ -90,7 +90,7 @@ def quota_causes(quota: Object, old: Object | None) -> Causes:
 
 
 def limit_range_causes(limits: Object, old: Object | None) -> Causes:
-    """Of each amount: min, default request, default and max rise in this order."""
+    """The causes for refusing a LimitRange. For each resource, min, defaultRequest, default and max may not decrease in this order."""
     found: Causes = []
     sides = ("min", "defaultRequest", "default", "max")
     for index, limit in enumerate((limits.get("spec") or {}).get("limits", ())):
@@ -167,7 +167,7 @@ def job_causes(job: Object, old: Object | None) -> Causes:
 
 
 def _selection(spec: Object) -> Causes:
-    """A Job whose own pods it does not select would make pods for ever."""
+    """The causes for refusing the selector of a Job: a Job that does not select its own pods would create pods for ever."""
     selector = spec.get("selector")
     if not selector:
         return [("spec.selector", "Required value")]
@@ -176,14 +176,14 @@ def _selection(spec: Object) -> Causes:
 
 
 def _unselected(selector: Object, labels: Object) -> Causes:
-    """A workload whose own pods it does not select."""
+    """The cause for refusing a workload whose selector does not match the labels of its own pods; empty if it does."""
     if matches_selector(selector, labels):
         return []
     return [("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`")]
 
 
 def _combinations(spec: Object) -> Causes:
-    """Fields of a Job that need others."""
+    """The causes for refusing fields of a Job that need another field, or do not go with its value."""
     found: Causes = []
     is_indexed, restarts = spec["completionMode"] == "Indexed", spec["template"]["spec"].get("restartPolicy")
     if is_indexed and "completions" not in spec:
@@ -233,11 +233,11 @@ def lease_causes(lease: Object, old: Object | None) -> Causes:
     return []
 
 
-# What makes the API server refuse a Secret or a ConfigMap: their keys, their size, and changes of those that say they never change.
+# The reasons for which the API server refuses a Secret or a ConfigMap: its keys, its size, or a change although it is immutable.
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LARGEST = 2**20  #: bytes of all values together
-#: what secrets of a type must hold: all of these keys, or one of them
+#: the keys that Secrets of a type must have: all of these, or one of these
 _ALL_OF = {"kubernetes.io/tls": ("tls.crt", "tls.key"), "kubernetes.io/dockercfg": (".dockercfg",)}
 _ALL_OF |= {"kubernetes.io/dockerconfigjson": (".dockerconfigjson",), "kubernetes.io/ssh-auth": ("ssh-privatekey",)}
 _ONE_OF = {"kubernetes.io/basic-auth": ("username", "password")}
@@ -288,7 +288,7 @@ def _key_causes(data: Object, field: str) -> Causes:
 
 
 def _kept_causes(obj: Object, old: Object | None, fields: tuple[str, ...]) -> Causes:
-    """What once said that it is immutable says so for ever."""
+    """The causes for refusing a change to an object that is immutable: its data and its field `immutable` can never change again."""
     if old is None or not old.get("immutable"):
         return []
     found: Causes = []
@@ -302,14 +302,14 @@ def _kept_causes(obj: Object, old: Object | None, fields: tuple[str, ...]) -> Ca
     return found
 
 
-# What makes the API server refuse a role or a binding, whoever writes it.
+# The reasons for which the API server refuses a role or a binding, whichever user writes it.
 
 _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("User", "Group", "ServiceAccount")
 
 
 def default_binding(binding: Object) -> None:
-    """References to roles, users and groups are to those of RBAC."""
+    """Give references to roles, users and groups the API group of RBAC if they have none."""
     if binding.get("roleRef"):
         binding["roleRef"].setdefault("apiGroup", _GROUP)
     for subject in binding.get("subjects") or ():

@@ -1,6 +1,6 @@
-"""OpenAPI v3: an index, and one document a group version, with schemas made from the tables of types and from CRDs. And v2, made of it.
+"""OpenAPI v3: an index, and one document for each group version, made from the tables of types and from CRDs. And v2, made from v3.
 
-kubectl reads them before it creates or applies (does PATCH know `fieldValidation`? then the server validates) and for `explain`.
+kubectl reads them before it creates or applies (if PATCH has the parameter `fieldValidation`, the server validates) and for `explain`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Object, Shape, object_shape, shape_of
 from pumice.http.messages import JSON, Request, Response
 
-# The paths of OpenAPI: for each kind its collection, its objects and their subresources, with what is taken and what is answered.
+# The paths of OpenAPI: for each kind its collection, its objects and their subresources, with the schemas of requests and answers.
 #
-# Watches and Tables are not declared: they are other forms of the same answers, asked for by `watch` and by the Accept header.
+# Watches and Tables are not declared: they are other forms of the same answers, requested by `watch` and by the Accept header.
 
-#: of other verbs the name is the method
+#: the HTTP method of a verb; any other verb has the name of its method
 _METHODS = {"list": "get", "create": "post", "update": "put", "deletecollection": "delete"}
 _ON_ALL, _ON_ONE = ("list", "create", "deletecollection"), ("get", "update", "patch", "delete")
-_ACTIONS = {"create": "post", "update": "put"}  #: where the API's word for an action is another than the verb
+_ACTIONS = {"create": "post", "update": "put"}  #: the API's word for an action, where it is not the verb
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _SELECT = ("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch")
 _DELETE = ("dryRun", "gracePeriodSeconds", "propagationPolicy")
 _TEXT: Object = {"type": "string"}
 _WHOLE: Object = {"type": "integer", "minimum": 0}
-_QUERIES: Object = {  #: those that are not any text
+_QUERIES: Object = {  #: the schemas of query parameters that may not be any text
     "limit": _WHOLE,
     "gracePeriodSeconds": _WHOLE,
     "force": {"type": "boolean"},
@@ -43,7 +43,7 @@ _QUERIES: Object = {  #: those that are not any text
     "resourceVersion": {"type": "string", "pattern": "^[0-9]{1,18}$"},
     "resourceVersionMatch": {"type": "string", "enum": ["Exact", "NotOlderThan"]},
 }
-_UNTYPED = frozenset({"exec", "attach", "portforward"})  #: subresources that need a process, which simulated pods have not
+_UNTYPED = frozenset({"exec", "attach", "portforward"})  #: subresources that need a process, which simulated pods do not have
 
 COMMON_SCHEMAS: Object = {
     "meta.v1.ListMeta": {
@@ -67,7 +67,7 @@ COMMON_SCHEMAS: Object = {
 }
 STATUS = "meta.v1.Status"
 
-SchemaOf = Callable[[str], Object]  #: the schema of a built-in struct, which is added to those of the document
+SchemaOf = Callable[[str], Object]  #: returns the schema of a built-in struct, and adds it to the schemas of the document
 
 
 class PathOwner(NamedTuple):
@@ -75,7 +75,7 @@ class PathOwner(NamedTuple):
 
     kind: ServedKind
     schema: str
-    path: str  #: of its collection in one namespace, or in the cluster
+    path: str  #: of the kind's collection in one namespace, or in the cluster
     schema_of: SchemaOf
 
 
@@ -99,7 +99,7 @@ def list_schema(kind: ServedKind, schema: str) -> Object:
 
 
 def paths_of(kind: ServedKind, schema: str, root: str, schema_of: SchemaOf) -> Object:
-    """Every path of a kind with the operations that are served there."""
+    """Every path of a kind, with the operations that are served there."""
     place = PathOwner(kind, schema, root + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}", schema_of)
     found = {place.path: _item(place, (), [verb for verb in _ON_ALL if verb in kind.verbs])}
     if kind.namespaced and "list" in kind.verbs:
@@ -181,7 +181,7 @@ def _json(schema: Object) -> Object:
 
 
 def _patches(kind: ServedKind) -> Object:
-    """kubectl reads from it whether a kind takes strategic merges; custom ones do not."""
+    """The body of a PATCH request. kubectl reads from it whether a kind accepts strategic merge patches; custom kinds do not."""
     names = ("json-patch+json", "merge-patch+json", *(() if kind.custom else ("strategic-merge-patch+json",)), "apply-patch+yaml")
     content = {f"application/{name}": {"schema": {"type": "array" if name == "json-patch+json" else "object"}} for name in names}
     return {"required": True, "content": content}
@@ -212,7 +212,7 @@ _SCALARS: dict[str, Object] = {
 
 
 class OpenApi:
-    """Documents are made when asked for, and kept until the table of kinds changes."""
+    """The OpenAPI documents. Each is made when it is first requested, and kept until the table of kinds changes."""
 
     def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds
@@ -243,7 +243,7 @@ class OpenApi:
         return kinds if kinds and name == _path(kinds[0]) else []
 
     def _in_version_2(self, request: Request) -> Response:
-        """In protobuf or JSON, zipped for those who can unzip it: kubectl asks for all of it whenever it needs any."""
+        """The document of v2 in protobuf or JSON, zipped if the client accepts that: kubectl reads all of it whenever it needs a part."""
         content_type = openapi_v2.ANSWERED if openapi_v2.PROTOBUF in request.headers.get("accept", "") else JSON
         zipped = "gzip" in request.headers.get("accept-encoding", "")
         name = f"v2 {content_type} {zipped}"
@@ -262,7 +262,7 @@ class OpenApi:
 
 @cache
 def descriptions() -> dict[str, str]:
-    """By type, or type and field: few, since kubectl reads a whole document for each object that it applies."""
+    """Descriptions by type, or by type and field. There are few, since kubectl reads a whole document for each object that it applies."""
     lines = (files(__package__) / "descriptions.txt").read_text().splitlines()[2:]
     return dict(line.split(": ", 1) for line in lines)
 
@@ -272,7 +272,7 @@ def _path(kind: ServedKind) -> str:
 
 
 def document(kinds: list[ServedKind]) -> Object:
-    """Of one group version."""
+    """The OpenAPI v3 document of one group version, whose kinds are given."""
     schemas: Object = dict(COMMON_SCHEMAS)
     paths: Object = {}
     for kind in kinds:

@@ -1,7 +1,7 @@
-"""OpenAPI v2 of all kinds in one document, made from the schemas of v3: what kubectl validates lists and older kinds by.
+"""OpenAPI v2 of all kinds in one document, made from the schemas of v3: kubectl validates lists and older kinds by it.
 
-kubectl reads it in protobuf; the messages are those of gnostic, of which only the fields that are used here are known. Of custom schemas
-what v2 has no word for is left out, as the API server does it.
+kubectl reads it in protobuf; the messages are those of gnostic, and only the fields that are used here are encoded. Parts of custom
+schemas that v2 cannot express are left out, as the API server does it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from pumice.cluster.apiserver.schema import Object
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  #: since an @ is none of the letters of a content type
+ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  #: an @ is not allowed in a content type
 _INFO = {"title": "Pumice", "version": "v1.36.1"}
 _KEPT = ("type", "format", "required")
 _REFERENCE, _DEFINITION = "#/components/schemas/", "#/definitions/"
 
 
 def document(documents: Iterable[Object]) -> Object:
-    """Of the v3 documents of all group versions. Paths say only what may be patched, and with which parameters."""
+    """The v2 document, made from the v3 documents of all group versions. Its paths have only PATCH operations and their parameters."""
     definitions: Object = {}
     paths: Object = {}
     for each in documents:
@@ -56,7 +56,7 @@ def _operation(operation: Object) -> Object:
     return found | {"parameters": queries, "responses": {"200": {"description": "OK"}}}
 
 
-# Protobuf: each function gives the bytes of one message
+# Protobuf: each function returns the bytes of one message
 
 
 def encode(document: Object) -> bytes:
@@ -95,7 +95,7 @@ def _properties(schemas: Object) -> bytes:
 
 
 def _extensions(number: int, value: Object) -> Iterator[bytes]:
-    """What starts with x-, as YAML, of which JSON is a part."""
+    """The fields that start with x-, as YAML, which includes JSON."""
     for key, extension in value.items():
         if key.startswith("x-"):
             yield _bytes(number, _named(key, _text(2, json.dumps(extension))))

@@ -1,7 +1,7 @@
-"""The four kinds of patches, told apart by content type.
+"""The four types of patches, distinguished by content type.
 
-The input is left alone; what comes out is new. What a JSON patch (RFC 6902), a list of operations, may cost is bounded: their number, the
-bytes that are copied, as in the API server, and the items that make room for others in long lists.
+The patched object is left alone; the result is a new object. The cost of a JSON patch (RFC 6902), a list of operations, is bounded: the
+number of operations and the bytes that they copy, as in Kubernetes, and the items that they shift in long lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pumice.cluster.apiserver.watch import Key
 MAX_OPERATIONS = 10_000
 COPIED_BYTES = 3 * 1024 * 1024
 MOVED_ITEMS = 100_000_000
-MAX_DEPTH = 100  #: of what comes out
+MAX_DEPTH = 100  #: of the result
 
 
 class PatchError(ValueError):
@@ -32,7 +32,7 @@ class PatchError(ValueError):
 
 
 def json_patch(value: Any, operations: Any) -> Any:
-    """RFC 6902. Raises PatchError."""
+    """The value after a JSON patch (RFC 6902). Raises PatchError."""
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
         raise PatchError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
@@ -54,7 +54,7 @@ class _Work:
         self._moved = 0
 
     def copy(self, value: Any) -> Any:
-        """A copy of the value. Raises PatchError if that is too much in all, or nests too deep."""
+        """A copy of the value. Raises PatchError if all copies together are too large, or if the value nests too deep."""
         text = msgspec.json.encode(value)
         self._copied += len(text)
         if self._copied > COPIED_BYTES:
@@ -171,10 +171,10 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) is isinstance(other, bool)
 
 
-# Strategic merge: a merge patch that knows which lists are maps in disguise.
+# Strategic merge: a merge patch that knows which lists it must merge.
 #
-# A list with a merge key is merged item by item, one of plain values like a set; all others are replaced. Directives: `$patch` (replace,
-# delete, merge), `$retainKeys`, `$setElementOrder/x`, `$deleteFromPrimitiveList/x`.
+# A list with a merge key is merged item by item, as if it were a map. A list of plain values that merges is treated like a set. All other
+# lists are replaced. Directives: `$patch` (replace, delete, merge), `$retainKeys`, `$setElementOrder/x`, `$deleteFromPrimitiveList/x`.
 
 _encode = msgspec.json.encode
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
@@ -225,7 +225,10 @@ def _merge_value(shape: Shape | None, live: Any, change: Any) -> Any:
 
 
 def _merge_list(shape: Shape, live: list[Any], change: list[Any]) -> list[Any]:
-    """Items of the change in their order, before the others that stand after them; what is new therefore comes first."""
+    """The merged list. Items of the patch have the order of the patch; the other items of `live` stay before those that they preceded.
+
+    If all items of the patch are new, they come before all items of `live`.
+    """
     if not shape.merge_key:
         both = {_identity(shape, item): item for item in (*live, *change)}
         return _ordered(shape, list(both.values()), live, change)
@@ -251,7 +254,7 @@ def _merge_list(shape: Shape, live: list[Any], change: list[Any]) -> list[Any]:
 
 
 def _identity(shape: Shape, item: Any) -> str | bytes:
-    """By what an item of a list that merges is known."""
+    """The identity of an item in a list that merges: the value of its merge key, or the item itself in a list of plain values."""
     value = item.get(shape.merge_key) if shape.merge_key and isinstance(item, dict) else item
     return value if isinstance(value, str) else _encode(value)
 
@@ -278,7 +281,7 @@ def _apply_list_directives(shape: Shape | None, live: Object, patch: Object, res
 
 
 def _ordered(shape: Shape, items: list[Any], live: list[Any], order: list[Any]) -> list[Any]:
-    """Listed items in the order given; the others stay before whatever they stood before."""
+    """The items that `order` lists, in its order; each of the other items stays before the listed items that it preceded in `live`."""
     places, wanted = _places(shape, live), _places(shape, order)
     listed = sorted((item for item in items if _identity(shape, item) in wanted), key=lambda item: wanted[_identity(shape, item)])
     others = deque(item for item in items if _identity(shape, item) not in wanted)
@@ -301,7 +304,7 @@ CONTENT_TYPES = {
 
 
 class PatchRequest(NamedTuple):
-    """`type` is one of json, merge, strategic, apply."""
+    """A patch. `type` is one of json, merge, strategic, apply."""
 
     type: str
     body: Any
@@ -310,7 +313,7 @@ class PatchRequest(NamedTuple):
 def patched(
     kind: ServedKind, live: Object | None, patch: PatchRequest, key: Key, options: WriteOptions, now: float, subresource: str = ""
 ) -> Object:
-    """The object as the patch would have it. It may share parts with `live`. Raises StatusError."""
+    """The object after the patch. It may share parts with `live`. Raises StatusError."""
     if patch.type == "apply":
         return _applied(kind, live, patch.body, key, options, now, subresource)
     assert live is not None
@@ -318,7 +321,7 @@ def patched(
 
 
 def changed(kind: ServedKind, live: Object, patch: PatchRequest) -> Object:
-    """One of the three patches that need no memory. Raises StatusError."""
+    """The object after a patch of one of the three types that do not depend on managedFields. Raises StatusError."""
     try:
         if patch.type == "json":
             result = json_patch(live, patch.body)

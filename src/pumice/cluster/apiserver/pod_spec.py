@@ -1,4 +1,4 @@
-"""A pod's spec: what it gets when its maker leaves it out, and what makes the API server refuse it, as far as scheduling and running go."""
+"""A pod's spec: its defaults, and the reasons for which the API server refuses it, as far as they concern scheduling and running."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def default_pod(pod: Object) -> None:
 
 
 def default_spec(spec: Object) -> None:
-    """A pod's spec, also within the templates of other kinds."""
+    """Fill in the defaults of a pod's spec, which may be that of a pod template."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -100,7 +100,7 @@ def _default_volume(volume: Object) -> None:
 
 
 def _requests_from_limits(container: Object) -> None:
-    """A limit without a request is a request too."""
+    """Set the requests that are left out to the limits."""
     resources = container["resources"]
     limits = resources.get("limits")
     if limits:
@@ -134,7 +134,7 @@ def _positive(amounts: dict[str, Any]) -> dict[str, Any]:
 
 
 def spec_causes(spec: Object, path: str) -> Causes:
-    """A new pod's spec, or the one in a template."""
+    """The causes for refusing the spec of a new pod, or of a pod template."""
     found: Causes = []
     for field, choices in _CHOICES.items():
         if spec.get(field) not in choices:

@@ -1,4 +1,4 @@
-"""What may be changed of a pod that is there, by a plain write, by `resize` and by `ephemeralcontainers`; and its binding to a node."""
+"""What may be changed in an existing pod, by a plain update, by `resize` and by `ephemeralcontainers`; and its binding to a node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def causes(pod: Object, old: Object | None) -> Causes:
 
 
 def _fixed(spec: Object, before: Object) -> Object:
-    """The spec without what may change, as far as it may."""
+    """The spec without the fields that may change. A change of the grace period that is allowed is undone."""
     fixed: Object = clone(spec)
     for container in (*fixed.get("containers", ()), *fixed.get("initContainers", ())):
         container.pop("image", None)
@@ -55,7 +55,7 @@ def _fixed(spec: Object, before: Object) -> Object:
 
 
 def _deadline_causes(spec: Object, before: Object) -> Causes:
-    """A deadline may be set and brought forward."""
+    """The causes for refusing a changed deadline. It may be set and made shorter, but not removed."""
     seconds, was = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     place = "spec.activeDeadlineSeconds"
     if seconds is None:
@@ -85,7 +85,7 @@ def _gate_causes(spec: Object, before: Object) -> Causes:
 
 
 def _narrows(spec: Object, before: Object) -> bool:
-    """Where it may run may be changed only while the pod waits at a scheduling gate, and only so that fewer nodes are left."""
+    """Whether node selector and affinity are unchanged, or changed as is allowed: while the pod has a scheduling gate, to fewer nodes."""
     if all(spec.get(field) == before.get(field) for field in ("nodeSelector", "affinity")):
         return True
     if not before.get("schedulingGates"):
@@ -99,7 +99,8 @@ def _narrows(spec: Object, before: Object) -> bool:
 
 
 def _terms_narrow(affinity: Object, had: Object) -> bool:
-    """Terms stand beside each other, so none may come in addition; within one, requirements may."""
+    """Whether the terms of required node affinity match the same nodes or fewer. Terms are alternatives, so none may be added; within a
+    term, requirements may be added."""
     terms, were = (
         ((each.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")
         for each in (affinity, had)
@@ -120,7 +121,7 @@ def _terms_narrow(affinity: Object, had: Object) -> bool:
 
 
 def resize_causes(pod: Object, old: Object | None) -> Causes:
-    """Of a resize: CPU and memory alone may change, none may be taken back, and the pod keeps its class of service."""
+    """The causes for refusing a resize. Only CPU and memory may change, neither may be removed, and the pod must keep its QoS class."""
     assert old is not None
     found: Causes = []
     for field in ("containers", "initContainers"):
@@ -151,7 +152,7 @@ def _milli(amounts: dict[str, Any], name: str) -> int | None:
 
 
 def ephemeral_causes(pod: Object, old: Object | None) -> Causes:
-    """Ephemeral containers are added; those that are there stay as they are."""
+    """The causes for refusing a change to ephemeral containers. New containers may be added; existing ones must stay as they are."""
     assert old is not None
     containers = pod["spec"].get("ephemeralContainers") or []
     found: Causes = []
@@ -174,13 +175,14 @@ def ephemeral_causes(pod: Object, old: Object | None) -> Causes:
     return found
 
 
-# Binding: the write a scheduler does most, so it touches nothing but what changes.
+# Binding: the most frequent write of a scheduler, so it touches only what changes.
 
 _TOPOLOGY_LABELS = (ZONE_LABEL, REGION_LABEL)
 
 
 def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: WriteOptions) -> Object:
-    """The pod with `spec.nodeName` set, its PodScheduled condition true, the binding's annotations laid over its own."""
+    """Bind the pod and return it: `spec.nodeName` is set, its condition PodScheduled is true, and annotations of the binding replace or
+    extend its own. Labels for the zone and region of the node are added where the pod has none. Raises StatusError."""
     pod = store.ledger.get("pods", (namespace, name))
     if pod is None:
         raise status.not_found("pods", "", name)

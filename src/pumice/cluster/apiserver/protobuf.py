@@ -1,4 +1,4 @@
-"""Bodies in protobuf, as `kubectl create` and typed clients send them, read into the JSON form by the tables of types.
+"""Request bodies in protobuf, as `kubectl create` and typed clients send them, decoded to the JSON form by the tables of types.
 
 A body is the four bytes `k8s\\0` and an envelope: apiVersion, kind, and the raw object. Answers are JSON, which these clients accept.
 """
@@ -23,7 +23,7 @@ Field = tuple[int, int | bytes]
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object in a body. Raises StatusError 400 for what is not protobuf, 415 for kinds whose fields are not known."""
+    """The object in a body. Raises StatusError 400 for a body that is not protobuf, 415 for a kind whose fields are not known."""
     if body[:4] != _MAGIC:
         raise bad_request("the body of the request is not protobuf of Kubernetes")
     try:
@@ -58,7 +58,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number is too long")
 
 
-#: numbers and flags that are written even if they are 0 or false, where JSON leaves them out
+#: fields that protobuf has even if they are 0 or false, where JSON leaves them out
 _ABSENT_IF_ZERO = frozenset(
     {
         "generation",
@@ -152,7 +152,7 @@ def _value(shape: Shape, raw: int | bytes, depth: int) -> Any:
 
 
 def _special(shape: Shape, parts: dict[int, int | bytes]) -> Any:
-    """The types that are a message in protobuf and a scalar in JSON."""
+    """The JSON value of a type that is a message in protobuf and a scalar in JSON; None for any other type, or a time out of range."""
     match shape.kind:
         case "Quantity":
             return _bytes(parts.get(1, b"0")).decode()

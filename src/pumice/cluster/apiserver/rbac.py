@@ -1,4 +1,4 @@
-"""RBAC: may this user do that? Roles and bindings are read from the store whenever somebody who is no administrator asks."""
+"""RBAC: whether a user may do something. Roles and bindings are read from the store at each check, except for administrators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADMINISTRATORS = "system:masters"
 
 
 class Attributes(NamedTuple):
-    """What somebody wants to do: with a resource, or with a path that is none."""
+    """What a user wants to do: a verb on a resource, or on a path that is not a resource."""
 
     verb: str
     group: str = ""
@@ -31,7 +31,7 @@ def allowed(lister: AdmissionLister, user: UserInfo, act: Attributes) -> bool:
 
 
 def rules_of(lister: AdmissionLister, user: UserInfo, namespace: str = "") -> Iterator[Object]:
-    """The rules that hold for a user in a namespace, those for the whole cluster first."""
+    """The rules that apply to a user in a namespace, those of the whole cluster first."""
     for binding in lister.all(f"clusterrolebindings.{_GROUP}"):
         if _is_subject(binding, user, ""):
             yield from _role_rules(lister, binding, "")
@@ -82,8 +82,8 @@ def _has_resource(resources: Sequence[str], act: Attributes) -> bool:
     return "*" in resources or wanted in resources or (bool(act.subresource) and f"*/{act.subresource}" in resources)
 
 
-# Nobody gives away rights that they do not have: roles and bindings are accepted only from those whom their rules would allow nothing new,
-# or who may `escalate` the role, or `bind` it.
+# No user can grant rights that the user does not have. A role or binding is accepted only from a user who already has all rights in its
+# rules, or who may `escalate` the role, or `bind` it.
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
@@ -129,7 +129,7 @@ def _refusal(
 
 
 def _acts(rule: Object, namespace: str) -> Iterator[Attributes]:
-    """Everything that the rule allows; "*" stands for itself, and only "*" allows it."""
+    """All actions that the rule allows. "*" is kept as it is; only a rule with "*" allows such an action."""
     for verb in rule.get("verbs") or ():
         for path in rule.get("nonResourceURLs") or ():
             yield Attributes(verb, path=path)

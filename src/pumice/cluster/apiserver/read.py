@@ -1,4 +1,4 @@
-"""Gets, lists and watches: selectors, pages, versions, and the form the reader wants (objects, Tables, metadata alone)."""
+"""Gets, lists and watches: selectors, pages, versions, and the form that the client requests (objects, Tables, metadata alone)."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from pumice.cluster.apiserver.watch import Key
 from pumice.cluster.apiserver.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.http.messages import JSON, Answer, Pieces, Request, Response
 
-WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all of an answer
-PIECE_BYTES = 256 * 1024  #: of a list; a longer one is made while it is sent
-ROWS = 100  #: of a table, at once
-MOST_CONDITIONS, MOST_VALUES = 100, 1000  #: of a selector, which is asked about every object
-MOST_WATCHES = 1000  #: of one user
+WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all warnings of an answer
+PIECE_BYTES = 256 * 1024  #: of a list; a longer list is encoded while it is sent
+ROWS = 100  #: of a Table that are made at a time
+MOST_CONDITIONS, MOST_VALUES = 100, 1000  #: of a selector, which is matched against every object
+MOST_WATCHES = 1000  #: of one user at a time
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
 
 class _Place(NamedTuple):
-    """Where a paged list goes on."""
+    """The version that a list is read at, and the key that it begins after (None: at the beginning)."""
 
     version: int
     after: Key | None
 
 
 class ReadHandler:
-    """Answers everything that changes nothing."""
+    """Answers the requests that change nothing: get, list and watch."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -101,7 +101,7 @@ class ReadHandler:
         return answer
 
     def _place(self, request: Request) -> _Place | None:
-        """Which version to read, and from where. Raises StatusError."""
+        """The version to read a list at, and where to begin; None: the present version, from the beginning. Raises StatusError."""
         token = request.query.get("continue")
         if token:
             return _read_token(token)
@@ -157,7 +157,7 @@ class ReadHandler:
 
 
 def _pieces(head: Object, field: str, parts: Iterator[Any]) -> Iterator[bytes]:
-    """A list in JSON, about so many bytes at a time."""
+    """A list in JSON, in pieces of about PIECE_BYTES."""
     piece = [_encode({key: value for key, value in head.items() if key != field})[:-1], b',"%s":[' % field.encode()]
     size, comma = 0, b""
     for part in parts:
@@ -175,7 +175,7 @@ def _batched(items: list[Object], count: int) -> Iterator[list[Object]]:
 
 
 def form_of(request: Request) -> tuple[str, str]:
-    """What the reader accepts first of what there is: Table, PartialObjectMetadata or plain objects; and the content type of it."""
+    """The first form of the Accept header that is served, and its content type: Table, PartialObjectMetadata, or "" for plain objects."""
     accept = request.headers.get("accept", "")
     if "as=" not in accept:
         return "", JSON
@@ -197,7 +197,7 @@ def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelecto
 
 
 def selectors_of(label_selector: str, field_selector: str, kind: ServedKind) -> tuple[Selector, FieldSelector]:
-    """Label and field selector of a request. Raises StatusError 400."""
+    """The label selector and the field selector of a request, parsed. Raises StatusError 400."""
     try:
         labels = parse_selector(label_selector)
     except ValueError as error:
@@ -231,7 +231,7 @@ def _too_new(version: int, current: int) -> StatusError:
 
 
 def _timeout_s(request: Request) -> float:
-    """A little random, so that many watches do not end at once."""
+    """The timeout that the request states, else a random one from 30 to 60 minutes, so that many watches do not end at once."""
     return float(_number(request, "timeoutSeconds") or random.randint(1800, 3600))
 
 
@@ -248,7 +248,7 @@ def _read_token(token: str) -> _Place:
 
 
 def warning_headers(texts: list[str]) -> tuple[tuple[str, str], ...]:
-    """Warnings as headers; of many, as many as fit into what clients are ready to read."""
+    """The warnings as headers: the first of them, as many as clients are ready to read."""
     headers: list[tuple[str, str]] = []
     room = WARNINGS_ROOM
     for text in texts:
@@ -261,6 +261,6 @@ def warning_headers(texts: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _quoted(text: str) -> str:
-    """Whatever stands in it, nothing in it can end the header."""
+    """The text in a form that can be quoted: whatever it contains, it cannot end the header."""
     printable = "".join(letter if " " <= letter <= "~" else "?" for letter in text[:WARNING_LENGTH])
     return printable.replace("\\", "\\\\").replace('"', '\\"')

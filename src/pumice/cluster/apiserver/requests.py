@@ -1,4 +1,4 @@
-"""What a request says besides its object: options in the query, patches by content type, the name in the path."""
+"""The parts of a request: its body, the options in its query, the type of a patch by content type, the target that its path names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pumice.http.messages import Request
 # Bodies of requests: JSON, YAML and the protobuf of `kubectl create`, with a limit on how deep they nest.
 
 MAX_DEPTH = 100
-LARGEST_YAML = 128 * 1024  #: it takes a hundred times as long to read as JSON
+LARGEST_YAML = 128 * 1024  #: bytes; YAML takes a hundred times as long to read as JSON
 _decode = msgspec.json.decode
 
 
 def read(body: bytes, content_type: str) -> Any:
-    """The value a body holds. Raises StatusError."""
+    """The value in a body, which is JSON, YAML or protobuf. Raises StatusError."""
     media = content_type.partition(";")[0].strip().lower()
     if media in ("", "application/json") or media.endswith("+json"):
         return _read_json(body)
@@ -87,7 +87,7 @@ def _too_deep() -> StatusError:
 
 
 def doubled_fields(body: bytes) -> list[str]:
-    """Keys that stand twice in one JSON object, which decoders silently resolve."""
+    """The keys that occur more than once in one JSON object, of which decoders silently keep the last value."""
     doubled: list[str] = []
 
     def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -104,11 +104,11 @@ def doubled_fields(body: bytes) -> list[str]:
     return doubled
 
 
-# From a path to what it means: which kind, which object, which subresource.
+# What a path means: which kind, which object, which subresource.
 
 
 class Target(NamedTuple):
-    """What a request is about."""
+    """What a request is about: a kind, and an object or a subresource of it. A part that the path does not have is empty."""
 
     kind: ServedKind
     namespace: str
@@ -117,7 +117,7 @@ class Target(NamedTuple):
 
 
 def target_of(kinds: KindTable, path: str) -> Target | None:
-    """`/api/v1/...` and `/apis/group/version/...`; None for everything else."""
+    """The target of a path `/api/v1/...` or `/apis/group/version/...`; None for any other path, and if nothing is served there."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -150,7 +150,7 @@ _LONGEST_MANAGER = 128
 
 
 def options_of(request: Request) -> WriteOptions:
-    """What the query says about a write. Raises StatusError 400, 422."""
+    """The options of a write, from the query of its request. Raises StatusError 422."""
     query = request.query
     dry_run = query.get("dryRun")
     if dry_run not in (None, "", "All"):
@@ -177,7 +177,7 @@ def patch_of(request: Request) -> PatchRequest:
 
 
 def name_matches(obj: Object, target: Target) -> None:
-    """A PUT's object must be the one of its path."""
+    """Check that the object of a PUT is the one that its path names. Raises StatusError 400."""
     metadata: Any = obj.get("metadata")
     if not isinstance(metadata, dict):
         raise status.bad_request("the object provided is unrecognized: it has no metadata")

@@ -1,6 +1,6 @@
-"""The REST API over the store: each request becomes one call of a verb, each refusal a Status.
+"""The REST API over the store: each request becomes one call of a verb, each refusal becomes a Status.
 
-Answers never leave before what they tell is durable: every response carries the store's version at its making.
+An answer is never sent before the writes that it shows are durable: every response has the store's version at the time it was made.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH
 DELETED_AT_ONCE = 100
 
 Kept = TypeVar("Kept")
-LogSource = Callable[[Object, str, dict[str, str]], str]  #: pod, container, query: the text of its log
+LogSource = Callable[[Object, str, dict[str, str]], str]  #: returns the log of a container; called with pod, container and query
 
 
 class RestHandler:
-    """Answers requests. `log_source` gives the logs of containers, which somebody else runs."""
+    """Answers requests. `log_source` returns the logs of containers, since the server itself runs none."""
 
     def __init__(self, store: Store, access: AccessControl, log_source: LogSource) -> None:
         self.store = store
@@ -47,7 +47,7 @@ class RestHandler:
         self._subresources = Subresources(store, access, log_source)
 
     def respond(self, request: Request) -> Answer:
-        """Never raises."""
+        """The answer to a request. Never raises: an error becomes a Status."""
         answer = self._attempted(request, lambda: self._respond(request))
         return answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)
 
@@ -107,7 +107,7 @@ class RestHandler:
         return "deletecollection" if verb == "delete" else verb
 
     def _elsewhere(self, request: Request) -> Response:
-        """Discovery, OpenAPI, version, health."""
+        """The answer for a path that is not a resource: discovery, OpenAPI, version, health, the export of all objects."""
         if request.method not in ("GET", "HEAD"):
             raise status.no_such_path()
         self.access.require_path(request.user, request.path)
@@ -170,7 +170,7 @@ class RestHandler:
         return asyncio.get_running_loop().create_task(self._go_on(request, target.kind, objects, deleting))
 
     def _deleted(self, kind: ServedKind, objects: list[Object], wish: deletion.DeleteOptions, options: WriteOptions) -> Iterator[int]:
-        """Delete them; now and then the number of those that are done is given."""
+        """Delete the objects. After each DELETED_AT_ONCE objects, the number of objects done so far is yielded."""
         for done, obj in enumerate(objects):
             if done and done % DELETED_AT_ONCE == 0:
                 yield done
@@ -179,7 +179,7 @@ class RestHandler:
                 self.store.delete(kind, metadata["name"], metadata.get("namespace", ""), wish, options)
 
     async def _go_on(self, request: Request, kind: ServedKind, objects: list[Object], deleting: Iterator[int]) -> Response | Stream:
-        """Delete the rest, and let others have their turn in between."""
+        """Delete the rest of the objects, while other requests are answered in between. Returns the answer."""
 
         def some() -> Response | Stream | None:
             return self._reader.page(request, kind, objects) if next(deleting, None) is None else None

@@ -1,6 +1,6 @@
 """The shape of an object: which fields there are, of which type, and how lists in it merge.
 
-One tree serves everything that must know a kind's structure: unknown fields and wrong types (`decoding`), strategic merge
+One tree serves all code that must know a kind's structure: unknown fields and wrong types (`decoding`), strategic merge
 (`merge_key`), server-side apply (`keys`, `is_set`, `atomic`), protobuf bodies (`numbers`) and OpenAPI. Shapes of built-in kinds
 come from the tables in `types/`, shapes of custom kinds from their CRD's schema (`structural_schema`).
 
@@ -19,7 +19,7 @@ SCALARS = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "Qua
 
 
 class Shape:
-    """A type at one place. `kind` is one of SCALARS, or "struct", "map", "list"."""
+    """The type of a value at one place in an object. `kind` is one of SCALARS, or "struct", "map", "list"."""
 
     __slots__ = (
         "atomic",
@@ -45,23 +45,23 @@ class Shape:
         self.element = element  #: of a list or map
         self.fields: dict[str, Shape] = {} if fields is None else fields  #: of a struct
         self.required: tuple[str, ...] = ()  #: of a struct: what OpenAPI calls required
-        self.retained: tuple[str, ...] = ()  #: of a struct: fields that are structs of which a patch says which keys stay
+        self.retained: tuple[str, ...] = ()  #: of a struct: fields that are structs, for which a patch may list the keys to keep
         self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
-        self.preserve = False  #: a struct that keeps fields it does not know
-        self.merge = False  #: of a list: strategic merge adds to it
+        self.preserve = False  #: of a struct: unknown fields are kept
+        self.merge = False  #: of a list: strategic merge merges it, and does not replace it
         self.merge_key = ""  #: of a list that merges strategically: the key of its items
         self.retain_keys = False
         self.keys: tuple[str, ...] = ()  #: of a list: keys of items for server-side apply
         self.is_set = False  #: of a list: items are their own keys for server-side apply
         self.test: Callable[[Any], bool] | None = None  #: made by `decoding` on first use
-        self.atomic = False  #: server-side apply treats it as one value
+        self.atomic = False  #: server-side apply treats the whole as one value
 
     def child(self, field: str) -> Shape | None:
         """The shape of a field of a struct or of a value of a map."""
         return self.element if self.kind == "map" else self.fields.get(field)
 
     def with_options(self, options: Iterable[str]) -> Shape:
-        """Read the words that follow a field in the tables of types."""
+        """Set the options that follow a field in the tables of types. Returns the shape itself."""
         for option in options:
             word, _, value = option.partition("=")
             match word:
@@ -84,12 +84,12 @@ class Shape:
 ANY = Shape("any")
 
 
-# The built-in types, read from the tables in `types/` into shapes, one file a group version, on first use.
+# The built-in types, read from the tables in `types/` into shapes on first use. Each group version has a file.
 #
-# A struct is looked up as `shape_of("core.v1.Pod")`. Inlined structs are dissolved into their owner's fields, as JSON has them.
+# A struct is looked up as `shape_of("core.v1.Pod")`. The fields of an inlined struct become fields of its owner, as in JSON.
 
 _structs: dict[str, Shape] = {}
-_unread: dict[str, list[list[str]]] = {}  #: lines of structs that are known by name only
+_unread: dict[str, list[list[str]]] = {}  #: the lines of structs whose fields have not been read yet
 
 
 def shape_of(name: str) -> Shape:
@@ -145,19 +145,19 @@ def _resolve(type_name: str, module: str) -> Shape:
 
 
 def object_shape(name: str) -> Shape:
-    """A top-level kind: its struct plus apiVersion and kind."""
+    """The shape of a top-level kind: its struct plus apiVersion and kind."""
     struct = shape_of(name)
     struct.fields.setdefault("apiVersion", Shape("string"))
     struct.fields.setdefault("kind", Shape("string"))
     return struct
 
 
-# Kinds that are served in two forms over one store.
+# Kinds that are served in two versions and stored in one of them.
 #
-# Events are kept as core/v1 and also read and written as events.k8s.io/v1; autoscalers are kept as v2 and also spoken to in v1, which
-# knows no metric but the use of processors.
+# Events are stored as core/v1, and also read and written as events.k8s.io/v1. HorizontalPodAutoscalers are stored as v2, and also read and
+# written as v1, which has no metric except CPU utilization.
 
-#: field in events.k8s.io/v1, field in core/v1
+#: the name of a field in events.k8s.io/v1, and its name in core/v1
 _RENAMED = (
     ("regarding", "involvedObject"),
     ("note", "message"),
@@ -175,7 +175,7 @@ def to_core_event(event: Object) -> Object:
 
 
 def from_core_event(event: Object) -> Object:
-    """Readers of this form rely on its one instant; events of the older form have theirs elsewhere."""
+    """An Event as events.k8s.io/v1. Its readers rely on `eventTime`; an Event that has only older timestamps gets it from these."""
     names = {core: new for new, core in _RENAMED}
     when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
     instant = {} if when is None or event.get("eventTime") else {"eventTime": f"{when.removesuffix('Z')}.000000Z"}

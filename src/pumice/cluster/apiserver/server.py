@@ -1,4 +1,4 @@
-"""The server: a store behind HTTP on one address, with what must outlive it in one directory.
+"""The API server: a store behind HTTP on one address. What must outlive the process is kept in one directory.
 
     server = Server(port=8443, data=Path("state"))
     await server.start()
@@ -6,8 +6,8 @@
     ...
     await server.stop()
 
-It speaks TLS with an authority of its own that the kubeconfig names: kubectl and client-go send no token over plain HTTP. On loopback
-plain HTTP may be asked for, which our own clients use where speed counts; the token is asked for there too.
+It serves TLS with a certificate authority of its own, which the kubeconfig contains: kubectl and client-go send no token over plain HTTP.
+On loopback it can serve plain HTTP instead, which our own clients use where speed counts. The token is required there too.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from pumice.cluster.apiserver.watch import Key, WatchEvent
 from pumice.http.messages import Malformed, Request, Response, Stream
 from pumice.http.server import Connections, ServerConnection
 
-# Events are kept for an hour after they were last written, as in every cluster: nobody deletes them, and they must not fill the memory.
+# Event objects are kept for an hour after their last write, as in every cluster: no client deletes them, and they must not fill the memory.
 
 EVENT_TTL_S = 3600.0
 EVENTS = "events"
-AT_ONCE = 1000  #: deleted by one call at most
+AT_ONCE = 1000  #: events that one call deletes at most
 
 
 class EventExpiry:
-    """Remembers when each event was written last. The clock may be any, as long as it does not go back."""
+    """Deletes Event objects some time after their last write. The store's clock may be any clock that does not go back."""
 
     def __init__(self, store: Store, ttl_s: float = EVENT_TTL_S) -> None:
         self._store = store
@@ -75,18 +75,18 @@ class EventExpiry:
         self._written.move_to_end(key)
 
     def sweep(self) -> bool:
-        """Delete some of what was not written for too long; whether there is more."""
+        """Delete some of the events that were not written for too long. Returns whether there may be more of them."""
         too_old = self._store.now() - self._ttl_s
         for _ in range(AT_ONCE):
             if not self._written or next(iter(self._written.values())) > too_old:
                 return False
             (namespace, name), _ = self._written.popitem(last=False)
-            with contextlib.suppress(StatusError):  # a finalizer of somebody's, who will write it again
+            with contextlib.suppress(StatusError):  # an admission rule may refuse it
                 self._store.delete(EVENTS, name, namespace)
         return True
 
 
-# The kubeconfig of a server: where it is, whom to trust, and the administrator's token. Only its owner may read it.
+# The kubeconfig of a server: its URL, the certificate authority to trust, and the administrator's token. Only the file's owner may read it.
 
 
 def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, name: str = "pumice") -> None:
@@ -103,11 +103,11 @@ def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, 
 
 
 _SWEEP_EVERY_S = 5.0
-_PAUSE_S = 0.1  #: if one sweep was not enough
+_PAUSE_S = 0.1  #: until the next sweep, if one was not enough
 
 
 def _random_uid() -> str:
-    """A UUID of version 4, made several times faster than by `uuid`; nothing secret hangs on it."""
+    """A UUID of version 4. This is several times faster than the module `uuid`; nothing secret depends on it."""
     bits = random.getrandbits(122)
     first, last = f"{bits >> 90:08x}-{bits >> 74 & 0xFFFF:04x}", f"{bits & 0xFFFFFFFFFFFF:012x}"
     return f"{first}-4{bits >> 62 & 0xFFF:03x}-{0x8000 | bits >> 48 & 0x3FFF:04x}-{last}"
@@ -118,7 +118,7 @@ def _no_log(pod: object, container: str, query: object) -> str:
 
 
 class Server:
-    """One API server. Everything in `data` is its own; without `data` it forgets all when it stops."""
+    """One API server. The directory `data` belongs to it alone; without `data`, all objects are gone when it stops."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Server:
         log_source: LogSource = _no_log,
         event_ttl_s: float = EVENT_TTL_S,
     ) -> None:
-        """Raises JournalError if `data` is damaged; with `recover` it goes on without what is."""
+        """Raises JournalError if `data` is damaged; with `recover`, the server goes on without the damaged part."""
         if plain and not _is_loopback(host):
             raise ValueError(f"plain HTTP is for loopback only; listen on 127.0.0.1, or speak TLS on {host}")
         self.host = host
@@ -163,7 +163,7 @@ class Server:
 
     @property
     def certificate(self) -> str:
-        """Of the authority that clients must trust, in PEM; empty if it speaks plain HTTP."""
+        """The certificate of the authority that clients must trust, in PEM; empty if the server speaks plain HTTP."""
         return "" if self._plain else self._own_authority().pem.decode()
 
     @property
@@ -172,11 +172,11 @@ class Server:
         return f"{'http' if self._plain else 'https'}://{host}:{self.port}"
 
     def kubeconfig(self, path: Path, name: str = "pumice") -> None:
-        """Write what kubectl needs to reach this server as its administrator. Only once it was started."""
+        """Write a kubeconfig for the administrator of this server. Call this only after `start`."""
         write_kubeconfig(path, self.url, self.token, self.certificate.encode() or None, name)
 
     async def start(self) -> None:
-        """Raises OSError if the address is taken."""
+        """Start to serve. Raises OSError if the address is in use."""
         loop = asyncio.get_running_loop()
         self._door.tls = None if self._plain else self._tls_context()
         connection = partial(ServerConnection, self._rest.respond, self._door)
@@ -189,7 +189,7 @@ class Server:
         self._sweep(EventExpiry(self.store, self._event_ttl_s))
 
     async def answer(self, request: Request) -> Response | Stream:
-        """What the server's own address would answer, once it is durable: for another door of this process."""
+        """The answer that a client of the server's address would get, once it is durable: for another HTTP server of this process."""
         answer = self._rest.respond(request)
         if isinstance(answer, asyncio.Future):
             answer = await answer
@@ -210,7 +210,7 @@ class Server:
         await self._commits.close()
 
     async def until_broken(self) -> None:
-        """Raises JournalError once nothing more can be kept: the server answers nobody from then on, and is to be stopped."""
+        """Raise JournalError once the journal cannot be written any more. From then on the server answers no request: stop it."""
         await self._broken.wait()
         text = f"{self._data} cannot be written: {self._why_broken}; what was acknowledged is kept, the server has ended"
         raise JournalError(text) from self._why_broken
@@ -226,7 +226,7 @@ class Server:
         asyncio.get_running_loop().call_soon(self._collect)
 
     def _collect(self) -> None:
-        """A little at a time, so that requests are not held up."""
+        """Run a small step of the garbage collector, and schedule the next one: between the steps, requests are answered."""
         if self.store.collector.step():
             self._collect_soon()
 
@@ -236,7 +236,10 @@ class Server:
         self._sweeper = asyncio.get_running_loop().call_later(pause_s, self._sweep, events)
 
     def _secret(self, name: str, size: int) -> bytes:
-        """Kept in the data directory, so that a kubeconfig survives a restart."""
+        """A secret of this server. It is kept in the data directory, so that a kubeconfig stays valid over a restart.
+
+        Raises InputError if the kept secret is too short.
+        """
         path = self._data / name if self._data else None
         if path is not None and path.exists():
             kept = path.read_bytes()

@@ -1,7 +1,7 @@
-"""Server-side apply: somebody states the fields they care for; the server merges, and remembers who cares for what.
+"""Server-side apply: a manager states the fields that it wants to own; the server merges them, and records which manager owns which field.
 
-A conflict is a field that somebody else owns and this apply would change. What the manager applied before and leaves out now is
-removed, unless somebody else owns it too.
+A conflict is a field that another manager owns and this apply would change. A field that the manager applied before and leaves out now is
+removed, unless another manager owns it too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pumice.cluster.apiserver.managed_fields import (
 from pumice.cluster.apiserver.schema import Object, Shape
 from pumice.cluster.apiserver.status import StatusError
 
-Tree = dict[str, "Tree | None"]  #: steps of paths; None where one ends
+Tree = dict[str, "Tree | None"]  #: paths by their steps; None where a path ends
 
 _LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 
@@ -54,7 +54,7 @@ def apply(
 
 
 def _stated(kind: ServedKind, applied: Object, subresource: str) -> Object:
-    """What counts of an applied object: no status on the main resource, nothing but status on its subresource."""
+    """The part of an applied object that counts: no status on the main resource, only the status on its subresource."""
     if subresource == "status":
         return {key: value for key, value in applied.items() if key in ("apiVersion", "kind", "metadata", "status")}
     return {key: value for key, value in applied.items() if not (kind.has_status and key == "status")}
@@ -72,7 +72,8 @@ def _ownership(kind: ServedKind, live: Object, now: float) -> Ownership:
 
 
 def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> Set[Path]:
-    """What the manager applied before and leaves out now, and nobody holds it, or anything in it."""
+    """The paths that the manager applied before and leaves out now, except those that another manager owns, or that have a path below them
+    which is still owned or applied."""
     gone = ownership.paths.get(manager, set()) - wanted
     if not gone:
         return gone
@@ -92,7 +93,7 @@ def _refuse_conflicts(kind: ServedKind, live: Object, changed: set[Path], owners
 
 
 def _applied_by_client(kind: ServedKind, live: Object) -> Leaves:
-    """Fields that client-side apply set: kubectl takes them over when it changes to server-side apply."""
+    """The leaves that kubectl's client-side apply set: kubectl takes them over when it changes to server-side apply."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
         applied = json.loads(text) if text else None
@@ -110,7 +111,7 @@ def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]])
 
 
 def _merge(shape: Shape | None, live: Any, applied: Any, path: Path, changed: set[Path]) -> Any:
-    """The value as it becomes; the leaves that get another value are put into `changed`."""
+    """The merged value. The paths of leaves that get another value are added to `changed`."""
     if live == applied:
         return applied
     if has_items(shape, live) and has_items(shape, applied) and shape is not None:
@@ -137,7 +138,7 @@ def _merge_items(shape: Shape, live: list[Any], applied: list[Any], path: Path, 
 
 
 def _tree(paths: Set[Path]) -> Tree:
-    """Paths by their steps; below one that is named itself nothing is."""
+    """The paths by their steps. A path below another of the paths is left out."""
     tree: Tree = {}
     for path in sorted(paths):
         place: Tree | None = tree
@@ -149,7 +150,7 @@ def _tree(paths: Set[Path]) -> Tree:
 
 
 def _without(shape: Shape | None, value: Any, gone: Tree) -> Any:
-    """The value without what stands at these paths."""
+    """The value without the fields and items at the paths in `gone`."""
     if not gone:
         return value
     if isinstance(value, dict):

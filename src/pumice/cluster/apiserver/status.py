@@ -1,7 +1,7 @@
 """Refusals as the API answers them: an exception that is a `Status` object on the wire.
 
-`StatusError` is raised anywhere below the HTTP layer, by the store too; the constructors below are the only places where codes, reasons
-and wordings are chosen, so that kubectl prints what its users know.
+`StatusError` is raised anywhere below the HTTP layer, by the store, too. The functions below choose codes, reasons and messages, so that
+kubectl prints what its users know.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LARGEST_OBJECT = 1536 * 1024  #: bytes of its JSON
 
 
 class StatusError(Exception):
-    """A request that is refused. `details` has what kubectl prints from: name, group, kind, causes, retryAfterSeconds."""
+    """The refusal of a request. `details` has the parts that kubectl prints: name, group, kind, causes, retryAfterSeconds."""
 
     def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class StatusError(Exception):
 
 
 def refusal(error: StatusError) -> Response:
-    """The answer that tells it."""
+    """The HTTP answer for an error."""
     seconds = (error.details or {}).get("retryAfterSeconds")
     return Response.json(error.status(), error.code, headers=(("Retry-After", str(seconds)),) if seconds else ())
 
@@ -82,7 +82,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> StatusError:
-    """`causes` are pairs of a field path and a sentence such as `Required value` or `Invalid value: -1: must be positive`."""
+    """The refusal of an invalid object. `causes` are pairs of a field path and a text, such as `Invalid value: -1: must be positive`."""
     subject = f'{kind}.{group} "{name}"' if group else f'{kind} "{name}"'
     texts = [f"{field}: {message}" for field, message in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -123,12 +123,12 @@ def unsupported_media(content_type: str) -> StatusError:
 
 
 def too_large(size: int, limit: int) -> StatusError:
-    """`size`: of the object, or of so much of it as was looked at."""
+    """The refusal of an object that is too large. `size` is that of the object, or of the part of it that was looked at."""
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: the object has {size} bytes in JSON, the limit is {limit}")
 
 
 def full(size: int, limit: int) -> StatusError:
-    """As etcd beyond its quota; with a code of its own, so that nobody takes it for a fault."""
+    """The refusal of a write because the store is full, as etcd refuses it. Its code is its own, so that it is not taken for a fault."""
     message = f"database space exceeded: all objects would have {size} bytes in JSON, the limit is {limit}; delete some of them"
     return StatusError(507, "InsufficientStorage", message)
 

@@ -1,12 +1,12 @@
 """What is stored: objects by kind and key, one resourceVersion for all, and the last events of each kind.
 
-The ledger knows nothing of the meaning of objects. Writes are numbered 1, 2, 3 ... across all kinds; each is kept as an event on its
-kind's shelf, so that a watch can start in the past and a paged list can be read as of its first page. What is kept so is bounded in number
-and, over all kinds, in bytes: the kind that has most of them forgets first. The objects themselves are bounded in bytes too, each and all
-together; who deletes or shrinks is always let. With a journal an event is published (shown to watches) only
-after the journal has it; without one, at once.
+The ledger does not interpret objects. Writes are numbered 1, 2, 3 ... across all kinds. Each write is kept as an event on its kind's shelf,
+so that a watch can start in the past and a paged list can be read as of its first page. The events are bounded in number and, over all
+kinds, in bytes: the kind with the most bytes forgets its oldest events first. The objects are bounded in bytes too, each one and all
+together; the bound on all together never refuses a write that deletes or shrinks an object. With a journal, an event is published (shown
+to watches) only after the journal has it; without a journal, at once.
 
-Objects handed in and out are shared, never copied: who wants to change one makes a new one.
+Objects are shared with callers, never copied: to change an object, make a new one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
 
 RING = 16_384  #: events kept of each kind, at least, if they are small
 MOST_STORED = 1024 * 1024 * 1024  #: bytes of the JSON of all objects; in memory they take several times as much
-HISTORY_BYTES = 64 * 1024 * 1024  #: of the JSON of all events kept
+HISTORY_BYTES = 64 * 1024 * 1024  #: bytes of the JSON of all events kept
 _encode = msgspec.json.encode
 
 
 class StoreJournal(Protocol):
-    """Where writes go to last."""
+    """The journal of a ledger, which records every write."""
 
     def record(self, storage: str, event: WatchEvent) -> None: ...
 
@@ -50,7 +50,7 @@ class KindStorage:
         self.size += len(event.body)
 
     def forget(self, count: int) -> None:
-        """The oldest events."""
+        """Forget the oldest `count` events. Watches for which some of them still wait are cut off."""
         gone = self.events[:count]
         del self.events[:count]
         self.size -= sum(len(event.body) for event in gone)
@@ -59,13 +59,13 @@ class KindStorage:
             watch.forget(self.complete_since)
 
     def since(self, version: int) -> int:
-        """The index of the first event after `version`. Raises StatusError 410 if some were forgotten."""
+        """The index of the first event after `version`. Raises StatusError 410 if events after it were forgotten."""
         if version < self.complete_since:
             raise expired(f"too old resource version: {version} ({self.complete_since})")
         return bisect_right(self.events, version, key=lambda event: event.resource_version)
 
     def as_of(self, version: int) -> tuple[list[Key], dict[Key, Object]]:
-        """Keys, sorted, and objects as they were at `version`."""
+        """The sorted keys, and the objects by key, as they were at `version`. Raises StatusError 410 if events after it were forgotten."""
         later = self.events[self.since(version) :]
         if not later:
             return self.keys, self.objects
@@ -79,7 +79,7 @@ class KindStorage:
 
 
 class Storage:
-    """All shelves under one version."""
+    """The ledger: the shelves of all kinds, with one version for all of them."""
 
     def __init__(self, journal: StoreJournal | None = None, version: int = 0) -> None:
         self.version = version  #: of the last write
@@ -88,9 +88,9 @@ class Storage:
         self.journal = journal
         self._start = version
         self.stored = 0  #: bytes of the JSON of all objects
-        self._history = 0  #: bytes of all shelves' events
+        self._history = 0  #: bytes of the JSON of the events of all shelves
         self._unpublished: list[tuple[KindStorage, WatchEvent]] = []
-        self.listeners: list[Callable[[str, WatchEvent], None]] = []  #: told of every write at once
+        self.listeners: list[Callable[[str, WatchEvent], None]] = []  #: called at every write, at once
 
     def shelf(self, storage: str) -> KindStorage:
         shelf = self.shelves.get(storage)
@@ -103,9 +103,9 @@ class Storage:
         return shelf.objects.get(key) if shelf else None
 
     def put(self, storage: str, key: Key, obj: Object, *, bounded: bool = False) -> Object:
-        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here.
+        """Store an object and return it. Its `metadata` must be shared with nothing: the resourceVersion is set in it here.
 
-        If `bounded`, raises StatusError 413 and 507.
+        If `bounded`, raises StatusError 413 for an object that is too large, and 507 if all objects would be too large.
         """
         shelf = self.shelf(storage)
         previous = shelf.objects.get(key)
@@ -125,7 +125,7 @@ class Storage:
         return obj
 
     def remove(self, storage: str, key: Key) -> Object:
-        """The last state of the object, with the version of its removal."""
+        """Remove an object. Returns its last state, with the version of its removal."""
         shelf = self.shelf(storage)
         previous = shelf.objects.pop(key)
         del shelf.keys[bisect_left(shelf.keys, key)]
@@ -146,7 +146,7 @@ class Storage:
         else:
             self._unpublished.append((shelf, event))
             self.journal.record(storage, event)
-        for listener in self.listeners:  # they may write themselves: after this event, everywhere
+        for listener in self.listeners:  # listeners may write, too: such a write follows this event everywhere
             listener(storage, event)
 
     def _bound(self, shelf: KindStorage) -> None:
@@ -162,7 +162,7 @@ class Storage:
         self._history -= before - shelf.size
 
     def publish(self, version: int) -> None:
-        """The journal has everything up to `version`: show it."""
+        """Show watches all events up to `version`: the journal now has them."""
         count = 0
         for shelf, event in self._unpublished:
             if event.resource_version > version:
@@ -174,7 +174,7 @@ class Storage:
         self.published = max(self.published, version)
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
-        """Put back what a journal or archive holds, with the version it has. Only before the first write and watch."""
+        """Put back an object of a journal or archive, with the version that it has. Call this only before the first write and watch."""
         shelf = self.shelf(storage)
         shelf.objects[key], shelf.sizes[key] = obj, len(_encode(obj))
         self.stored += shelf.sizes[key]
@@ -187,7 +187,10 @@ class Storage:
     def select(
         self, storage: str, filter: WatchFilter, version: int | None = None, after: Key | None = None
     ) -> Iterator[tuple[Key, Object]]:
-        """The objects that pass, in order of their keys, now or as of a version, after a key. Raises StatusError 410."""
+        """The objects that pass the filter, in order of their keys: now or as of `version`, and after the key `after` if it is given.
+
+        Raises StatusError 410 if events after `version` were forgotten.
+        """
         shelf = self.shelf(storage)
         if not shelf.keys and version in (None, self.version):
             return iter(())
@@ -197,7 +200,7 @@ class Storage:
         return ((key, objects[key]) for key in keys[start:end] if filter.passes(key, objects[key]))
 
     def watch(self, storage: str, filter: WatchFilter, since: int, wake: Callable[[], None] | None = None) -> Watch:
-        """Everything after `since`. Raises StatusError 410 if that is forgotten, 504 if it has not happened yet."""
+        """A watch of all events after version `since`. Raises StatusError 410 if some were forgotten, 504 if `since` is in the future."""
         if since > self.version:
             raise StatusError(504, "Timeout", f"Too large resource version: {since}, current: {self.version}", {"retryAfterSeconds": 1})
         shelf = self.shelf(storage)

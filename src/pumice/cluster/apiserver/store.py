@@ -1,10 +1,11 @@
 """The store: the API's verbs without HTTP, synchronous, in process.
 
-The HTTP layer is one user of it, the simulator another. Every write goes the same way: the object's shape is checked and cleaned,
-defaults are filled in, admission may change it, it is validated, admission may refuse it, and only then the ledger takes it.
-Time and uids are arguments, so the same calls give the same cluster.
+The HTTP layer is one user of the store, the simulator another. Every write takes the same steps: the object's shape is checked and cleaned,
+defaults are filled in, admission may change the object, it is validated, admission may refuse it, and only then it is put into the ledger.
+The clock and the source of uids are arguments, so the same calls give the same cluster.
 
-Objects given out are the stored ones: read them, never change them. Objects handed in are copied unless `WriteOptions.owned`.
+The objects that the store returns are the stored ones: never change them. The objects that it is given are copied, except with
+`WriteOptions.owned`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DEFAULT = WriteOptions()
 
 
 class ListPage(NamedTuple):
-    """Part of a list. `rest` is the key to go on after, None at the end; `remaining` counts what is left."""
+    """One page of a list. `rest` is its last key, or None if there is no further page; `remaining` counts the items after this page."""
 
     items: list[Object]
     version: int
@@ -42,7 +43,7 @@ class ListPage(NamedTuple):
 
 
 class Store:
-    """A cluster's objects. `clock` gives seconds since 1970, `new_uid` a fresh uid."""
+    """A cluster's objects. `clock` returns seconds since 1970, `new_uid` a new uid."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Store:
         self.ledger.listeners += [self.custom_kinds.heard, self.collector.heard]
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
-        """Put back what a journal holds. Only before the first write and watch."""
+        """Put back an object of a journal. Call this only before the first write and watch."""
         self.ledger.restore(storage, key, obj)
         self.collector.restored((storage, key), obj["metadata"])
         if storage == CRDS:
@@ -82,19 +83,19 @@ class Store:
             raise status.no_such_path() from None
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
-        """The object, or None; also for kinds that do not exist."""
+        """The object; None if there is no such object or no such kind."""
         if not self.kinds.known(resource):
             return None
         return self.ledger.get(self.kinds.named(resource).storage, (namespace, name))
 
     def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
-        """Every object of a kind, in order; none if there is no such kind."""
+        """Every object of a kind, ordered by namespace and name; nothing if there is no such kind."""
         if not self.kinds.known(resource):
             return iter(())
         return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
 
     def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
-        """The object as readers see it. Raises StatusError 404."""
+        """The object as this version of its kind shows it. Raises StatusError 404."""
         kind = self.kind(resource)
         obj = self.ledger.get(kind.storage, (namespace if kind.namespaced else "", name))
         if obj is None:
@@ -111,7 +112,7 @@ class Store:
         version: int | None = None,
         after: Key | None = None,
     ) -> ListPage:
-        """A list, or a page of it as of `version`. Raises StatusError 410 if that version is forgotten."""
+        """A list of objects, or one page of it as of `version`. Raises StatusError 410 if events since that version are forgotten."""
         kind = self.kind(resource)
         selected = self.ledger.select(kind.storage, WatchFilter(namespace, labels, fields), version, after)
         items: list[Object] = []
@@ -136,7 +137,7 @@ class Store:
         since: int | None = None,
         wake: Callable[[], None] | None = None,
     ) -> Watch:
-        """What happens after `since` (None: from now on). Raises StatusError 410 if that is forgotten."""
+        """A watch of the events after version `since` (None: from now on). Raises StatusError 410 if some of them are forgotten."""
         kind = self.kind(resource)
         start = self.ledger.version if since is None else since
         return self.ledger.watch(kind.storage, WatchFilter(namespace, labels, fields), start, wake)
@@ -177,7 +178,8 @@ class Store:
         return self._put(kind, key, obj, options)
 
     def update(self, resource: str | ServedKind, obj: Object, subresource: str = "", options: WriteOptions = _DEFAULT) -> Object:
-        """Replace an object, or its part that is a subresource. With metadata.resourceVersion set, only if it is still at that version."""
+        """Replace an object, or the part of it that is a subresource. Raises StatusError 409 if `obj` has a resourceVersion and the stored
+        object has another one."""
         kind = self.kind(resource)
         if not options.owned:
             obj = clone(obj)
@@ -201,7 +203,7 @@ class Store:
         options: WriteOptions = _DEFAULT,
         applied: bool = False,
     ) -> Object:
-        """Put `obj`, which is the caller's own and well-formed, in the place of `old`."""
+        """Replace the stored object `old` by `obj`, which is well-formed and may be changed here."""
         self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
         obj = strategies.kept(kind, obj, old, subresource)
         if subresource != "status":
@@ -227,7 +229,7 @@ class Store:
         subresource: str = "",
         options: WriteOptions = _DEFAULT,
     ) -> Object:
-        """Apply one of the four kinds of patches. An apply creates what does not exist."""
+        """Apply a patch of one of the four types. A server-side apply creates the object if it does not exist."""
         kind = self.kind(resource)
         key = (namespace if kind.namespaced else "", name)
         old = self.ledger.get(kind.storage, key)
@@ -253,7 +255,7 @@ class Store:
         wish: deletion.DeleteOptions = deletion.DEFAULT,
         options: WriteOptions = _DEFAULT,
     ) -> tuple[Object, bool]:
-        """The object, and whether it is gone at once (else it has a deletionTimestamp and goes later)."""
+        """Delete an object. Returns it, and whether it is removed at once (else it has a deletionTimestamp and is removed later)."""
         return deletion.delete(self, self.kind(resource), name, namespace, wish, options)
 
     def bind(
@@ -265,17 +267,17 @@ class Store:
         annotations: dict[str, str] | None = None,
         options: WriteOptions = _DEFAULT,
     ) -> Object:
-        """Give a pod its node. Raises StatusError 409 if it has one."""
+        """Bind a pod to a node. Raises StatusError 409 if the pod has a node already."""
         return pod_updates.bind(self, namespace, name, node, uid, annotations, options)
 
     def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
-        """Delete a pod if its disruption budgets allow. Raises StatusError 429 if not."""
+        """Delete a pod if its disruption budgets allow it. Raises StatusError 429 if not."""
         return deletion.evict(self, namespace, name, wish, options)
 
     # Steps of a write
 
     def _taken(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions, untouched: Object = _NOTHING) -> Object:
-        """The object, the store's own, of the stored form and cleaned of what has no place in it."""
+        """The object in its stored form, with its shape checked and without fields that its kind does not have."""
         check_head(kind, obj, namespace)
         return stored(kind, shaped(kind, obj, options, untouched))
 
@@ -330,7 +332,7 @@ class Store:
 
 
 def _untouched(old: Object | None, subresource: str) -> Object:
-    """What stays as it is stored, whatever is written: a write to the status changes nothing else that is not metadata."""
+    """The stored fields that need no check where the written object has equal ones: for a write to the status, all other fields."""
     return {key: old[key] for key in old if key != "status"} if old is not None and subresource == "status" else _NOTHING
 
 

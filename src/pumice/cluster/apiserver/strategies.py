@@ -1,7 +1,8 @@
 """What the API server itself does with an object of a kind when it is written: begin, default, check.
 
-`begin` sets what a new object starts with, whatever its maker says; `default` fills in what was left out; `causes` names what is wrong.
-All three are given an object of the right shape that nobody else holds. Kinds without an entry in the table need nothing.
+`begin` sets what a new object starts with, whatever its creator wrote; `default` fills in fields that were left out; `causes` returns what
+is wrong. All three get an object of the right shape that is shared with nothing. For a kind without an entry in the table, only the status
+of a new object is removed.
 """
 
 from __future__ import annotations
@@ -66,13 +67,13 @@ def default_service(service: Object) -> None:
 
 
 def _address(uid: str) -> str:
-    """An address in 10.96.0.0/12 drawn from the uid: nothing routes to it, it has only to look like one."""
+    """A cluster IP in 10.96.0.0/12, computed from the uid: it has only to look like one, since no traffic is routed to it."""
     number = zlib.crc32(uid.encode()) % (2**20 - 512) + 256
     return f"10.{96 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
 
 
 def _node_port(uid: str, number: int) -> int:
-    """A port of 30000 to 32767 drawn from the uid; two services may have the same, since nobody listens."""
+    """A node port from 30000 to 32767, computed from the uid. Two services may have the same port, since no process listens there."""
     return 30000 + (zlib.crc32(uid.encode()) + number) % 2768
 
 
@@ -103,7 +104,7 @@ def default_claim(claim: Object) -> None:
 
 
 def default_limit_range(limits: Object) -> None:
-    """A container's maximum is its default limit, its default limit its default request."""
+    """Fill in the defaults for containers: the default limit is the maximum; the default request is the default limit, else the minimum."""
     for limit in (limits.get("spec") or {}).get("limits", ()):
         if limit.get("type") != "Container":
             continue
@@ -195,7 +196,7 @@ def default_daemon_set(obj: Object) -> None:
 
 
 def begin_job(obj: Object) -> None:
-    """A job that does not choose its own selector gets one by its uid, and its pods the labels that belong to it."""
+    """Remove the status. A Job without `manualSelector` gets a selector by its uid, and its pod template the labels for it."""
     obj.pop("status", None)
     spec, metadata = obj.setdefault("spec", {}), obj["metadata"]
     if spec.get("manualSelector"):
@@ -254,7 +255,7 @@ def _no_causes(obj: Object, old: Object | None) -> Causes:
 
 
 class Strategy(NamedTuple):
-    """The three steps of one kind."""
+    """The three steps of a write for one kind."""
 
     begin: Change = _nothing
     default: Change = _nothing
@@ -303,16 +304,16 @@ def strategy_of(kind: ServedKind) -> Strategy:
 
 # What a write through a subresource may change: its part of the object, and nothing else.
 #
-# `kept` makes the object that is written: the part from the new state, all else from the stored one, in copies, since what is stored is
-# nobody's to change. `causes_of` tells what is wrong with the part. A write to the object itself changes all but the status, and of a
-# namespace not what holds it.
+# `kept` makes the object to be written: that part comes from the new state, all else is copied from the stored object, which must not be
+# changed. `causes_of` returns what is wrong with the part. A write to the object itself changes everything except the status; of a
+# namespace, it does not change the finalizers in the spec either.
 
 _RESIZED = ("resources", "resizePolicy")
 _PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
 
 
 def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object:
-    """The object to write. `obj` is the caller's own and may be changed."""
+    """The object to write, made from the new state `obj` and the stored object `old`. `obj` may be changed."""
     match subresource:
         case "status":
             return _with_status(kind, obj, old)
@@ -342,7 +343,7 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
 
 
 def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
-    """The status; of built-in kinds labels, annotations and finalizers too."""
+    """The object for a write to the status: only its status is new; of built-in kinds labels, annotations and finalizers, too."""
     for field in {*obj, *old} - {"status", "metadata"}:
         _keep_field(obj, old, field)
     if kind.custom:

@@ -1,6 +1,6 @@
-"""Schemas of CustomResourceDefinitions at work: pruning, defaulting and validating in one walk, and their shape.
+"""The schemas of CustomResourceDefinitions: objects are pruned, defaulted and validated by them in one walk. And the shape of a schema.
 
-Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL are judged after this, see `crd_rules`.
+Only structural schemas, as apiextensions.k8s.io/v1 requires. Rules in CEL are evaluated after this, see `crd_rules`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
-MOST_CAUSES = 100  #: told of each sort
-MOST_PATH = 1000  #: characters of a path that are told
+MOST_CAUSES = 100  #: reported of each sort
+MOST_PATH = 1000  #: characters of a path that are reported
 
 
 class Findings:
-    """What a walk found wrong: fields no schema knows, and pairs of path and sentence."""
+    """What a walk found wrong: the paths of fields that the schema does not have, and pairs of a path and a message."""
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
-        self.wrong_types: list[tuple[str, str]] = []  #: with these nobody else should be bothered
+        self.wrong_types: list[tuple[str, str]] = []  #: if there are any, the object is refused before admission
         self.causes: list[tuple[str, str]] = []
 
     def refuse(self, path: str, message: str) -> None:
@@ -46,13 +46,13 @@ class Findings:
 
 
 def _note(found: list[Any], one: Any) -> None:
-    """The first ones are enough: a long list of wrong values is refused without a sentence for each."""
+    """Add a finding, up to MOST_CAUSES: a long list of wrong values is refused without a message for each."""
     if len(found) < MOST_CAUSES:
         found.append(one)
 
 
 def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
-    """The value without unknown fields and with defaults."""
+    """The value without unknown fields and with defaults. What is wrong with it is added to `found`."""
     if value is None and not schema.get("nullable"):
         _note(found.wrong_types, (path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
         return value
@@ -97,7 +97,7 @@ def _settle_object(schema: Object, value: Object, path: str, found: Findings) ->
 
 
 def check(schema: Object, value: Any, path: str, found: Findings) -> None:
-    """Everything a schema says besides types and structure."""
+    """Check what a schema requires besides types and structure. What is wrong is added to `found`."""
     if "enum" in schema and value not in schema["enum"]:
         allowed = ", ".join(f'"{item}"' for item in schema["enum"])
         found.refuse(path, f'Unsupported value: "{value}": supported values: {allowed}')
@@ -130,7 +130,7 @@ def _check_combinations(schema: Object, value: Any, path: str, found: Findings) 
 
 
 def _check_inside(schema: Object, value: Any, path: str, found: Findings) -> None:
-    """A schema within allOf, anyOf, oneOf or not: only what it says about values, at every depth."""
+    """Check a value by a schema within allOf, anyOf, oneOf or not: only what it requires of values, in nested properties, too."""
     if not _right_type(schema, value):
         found.refuse(path, f'Invalid value: "": {path} in body must be of type {_wanted(schema)}')
         return
@@ -227,7 +227,7 @@ def go_type(value: Any) -> str:
 
 
 def shape_of_schema(schema: Object) -> Shape:
-    """How objects of a schema merge when applied, in the same terms as built-in kinds."""
+    """The shape of a schema: how its objects merge in a server-side apply, in the same terms as for built-in kinds."""
     if schema.get(INT_OR_STRING):
         return Shape("IntOrString")
     match schema.get("type"):
@@ -251,7 +251,7 @@ def shape_of_schema(schema: Object) -> Shape:
 
 
 def root_shape(schema: Object) -> Shape:
-    """Of a whole custom object."""
+    """The shape of a whole custom object, made from the schema of its kind."""
     shape = shape_of_schema(schema)
     shape.fields |= {"apiVersion": Shape("string"), "kind": Shape("string"), "metadata": shape_of("meta.v1.ObjectMeta")}
     return shape

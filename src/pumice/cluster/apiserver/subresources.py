@@ -20,7 +20,7 @@ from pumice.http.messages import Request, Response
 
 
 class Subresources:
-    """Answers requests about a part of an object."""
+    """Answers requests for subresources of objects."""
 
     def __init__(self, store: Store, access: AccessControl, log_source: Callable[[Object, str, dict[str, str]], str]) -> None:
         self._store = store
@@ -104,7 +104,7 @@ class Subresources:
 
 
 def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOptions) -> None:
-    """What a Binding asks for."""
+    """Bind a pod as the Binding in `body` requests. Raises StatusError."""
     metadata, wanted = body.get("metadata") or {}, body.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(wanted, dict):
         raise status.bad_request("a Binding has metadata and a target")
@@ -116,7 +116,7 @@ def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOp
     store.bind(namespace, name, str(wanted.get("name") or ""), str(metadata.get("uid") or ""), annotations, options)
 
 
-# The scale subresource: one small object over the replica fields of another.
+# The scale subresource: a small object that shows the replica fields of another object.
 
 
 def _at_path(obj: Any, path: tuple[str, ...]) -> Any:
@@ -143,7 +143,7 @@ def scale_of(kind: ServedKind, obj: Object) -> Object:
 
 
 def rescale(store: Store, kind: ServedKind, old: Object, scale: Object, options: WriteOptions) -> Object:
-    """Write a Scale back to the object it stands for."""
+    """Write the replicas of a Scale to the object that it stands for. Returns the new Scale. Raises StatusError."""
     assert kind.scale is not None
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if type(replicas) is not int or replicas < 0:

@@ -1,4 +1,4 @@
-"""Objects as a Table: what `kubectl get` asks for."""
+"""Objects as a Table, which is what `kubectl get` requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of `kubectl get`. `cell` gives its value from an object and the present instant in seconds."""
+    """A column of `kubectl get`. `cell` returns its value for an object at the present time, in seconds since 1970."""
 
     name: str
     cell: Callable[[Object, float], Any]
@@ -34,7 +34,7 @@ _NAME_OF_CLASS = Column("Name", lambda obj, now: _marked(obj["metadata"]), forma
 
 
 def _marked(metadata: Object) -> str:
-    """The default among classes says so."""
+    """The name of a class, marked if it is the default class."""
     notes = metadata.get("annotations") or {}
     return f"{metadata['name']} (default)" if any(notes.get(key) == "true" for key in _IS_DEFAULT) else str(metadata["name"])
 
@@ -48,7 +48,10 @@ def _columns(kind: ServedKind) -> tuple[Column, ...]:
 def table(
     kind: ServedKind, objects: Iterable[Object], now: float, metadata: Object, include: str = "Metadata", headed: bool = True
 ) -> Object:
-    """`include` is the part of each object that goes with its row: None, Metadata or Object. Watches need the head only once."""
+    """A Table of objects. `include` is the part of each object that its row contains: None, Metadata or Object.
+
+    Without `headed` the column definitions are left out: a watch needs them only once.
+    """
     columns = _columns(kind)
     definitions = [
         {
@@ -92,7 +95,7 @@ AGE = Column("Age", lambda obj, now: age(obj["metadata"].get("creationTimestamp"
 
 
 def custom_columns(declared: list[Object] | None) -> tuple[Column, ...]:
-    """The declared columns, or the age if none are declared. The name is always first and not among them."""
+    """The declared columns, or the age if none are declared. The column of the name, which always comes first, is not among them."""
     if not declared:
         return (AGE,)
     return tuple(
@@ -125,12 +128,12 @@ def _cell(path: str, type: str) -> Callable[[Object, float], Any]:
 
 
 def parse_path(path: str) -> tuple[str, ...]:
-    """`.status.conditions[?(@.type=="Ready")].status` as steps; a step in brackets keeps its `[`."""
+    """The steps of a JSON path such as `.status.conditions[?(@.type=="Ready")].status`. A step in brackets keeps its `[`."""
     return tuple(match[1].replace("\\.", ".") if match[1] else f"[{match[2]}" for match in _STEP.finditer(path.strip("{}")))
 
 
 def follow(steps: tuple[str, ...], value: Any) -> list[Any]:
-    """All values at a path."""
+    """All values at a path, without those that are None."""
     values = [value]
     for step in steps:
         values = [inner for one in values for inner in _inside(step, one)]
@@ -157,7 +160,7 @@ def _inside(step: str, value: Any) -> list[Any]:
     return value[index : index + 1] if index != -1 else value[-1:]
 
 
-# A line of `kubectl get pods`: how many containers are ready, and one word for the state of them all.
+# A row of `kubectl get pods`: how many containers are ready, and one word for the state of all containers.
 
 
 def _statuses(pod: Object, field: str = "containerStatuses") -> list[Any]:
@@ -179,7 +182,7 @@ def _state(pod: Object, now: float) -> str:
 
 
 def _init_state(pod: Object) -> str:
-    """The word while init containers run, else nothing."""
+    """The state of the pod while its init containers run; empty once they have ended."""
     total = len(pod["spec"].get("initContainers", ()))
     for index, one in enumerate(_statuses(pod, "initContainerStatuses")):
         state = one.get("state") or {}
@@ -246,7 +249,7 @@ POD_COLUMNS = (
 )
 
 
-# A line of `kubectl get nodes`.
+# A row of `kubectl get nodes`.
 
 _ROLE = "node-role.kubernetes.io/"
 

@@ -1,7 +1,7 @@
-"""Tokens: one for the administrator, and those of service accounts, signed with a key that only this server has.
+"""Tokens: one for the administrator, and tokens of service accounts, signed with a key that only this server has.
 
-A service account's token is a JWT with the claims that Kubernetes gives it. It holds as long as it says, and as long as its account, and
-the pod or secret that it was made for, are there with the uids that they had then.
+A service account's token is a JWT with the claims that Kubernetes gives it. It is valid until it expires, and only while its account, and
+the pod, secret or node that it is bound to, exist with the uids that they had when it was made.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pumice.cluster.apiserver.schema import Object, object_shape
 from pumice.cluster.apiserver.store import Store
 
 ADMIN = UserInfo("pumice-admin", ("system:masters", "system:authenticated"))
-AUDIENCE = "https://kubernetes.default.svc.cluster.local"  #: of tokens for this server; also who made them
-BOUND = {"pod": "pods", "secret": "secrets", "node": "nodes"}  #: what a token may be bound to, and where it lives
+AUDIENCE = "https://kubernetes.default.svc.cluster.local"  #: of tokens for this server; also their issuer
+BOUND = {"pod": "pods", "secret": "secrets", "node": "nodes"}  #: what a token may be bound to, and the resource of it
 _KEY_LENGTH = 16
 _HEAD = b'{"alg":"HS256","typ":"JWT"}'
 _EXTRA = "authentication.kubernetes.io"
 
 
 class TokenHolder(NamedTuple):
-    """Whose token it is, and whom it is for."""
+    """The user of a token, and the audiences that it is for."""
 
     user: UserInfo
     audiences: tuple[str, ...]
@@ -60,7 +60,7 @@ class _Claims(msgspec.Struct):
 
 
 class Tokens:
-    """Tells users by their bearer tokens. Raises ValueError for a key or token that anybody could guess."""
+    """Finds users by their bearer tokens, and issues tokens. Raises ValueError for a key that is too short or an empty token."""
 
     def __init__(self, admin_token: str, key: bytes, others: dict[str, UserInfo] | None = None) -> None:
         if len(key) < _KEY_LENGTH or not admin_token.strip():
@@ -70,19 +70,19 @@ class Tokens:
         self._others = {token: user for token, user in (others or {}).items() if token}
 
     def holder(self, token: str, now: float, lister: AdmissionLister) -> TokenHolder | None:
-        """Whom the token stands for, whoever it is meant for."""
+        """The user and the audiences of a token, for whatever audience it is meant; None if it is not valid."""
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
             return TokenHolder(ADMIN, (AUDIENCE,))
         other = self._others.get(token)
         return TokenHolder(other, (AUDIENCE,)) if other is not None else self._account(token, now, lister)
 
     def user(self, token: str, now: float, lister: AdmissionLister) -> UserInfo | None:
-        """Who speaks to this server with that token."""
+        """The user of a token; None if it is not valid, or not meant for this server."""
         holder = self.holder(token, now, lister)
         return holder.user if holder is not None and AUDIENCE in holder.audiences else None
 
     def issue(self, account: Object, seconds: int, now: float, serial: str, audiences: list[str], bound: dict[str, Object]) -> str:
-        """A token of a service account. `bound` are objects without which it does not hold, by their names in `BOUND`."""
+        """A token of a service account. `bound` are the objects that must exist for it to be valid, by their names in `BOUND`."""
         metadata = account["metadata"]
         references: dict[str, Any] = {name: _reference(obj) for name, obj in bound.items()}
         claims = _Claims(
@@ -125,7 +125,7 @@ class Tokens:
 
 
 def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups of a namespace's service accounts."""
+    """The groups of the service accounts of a namespace."""
     return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 
 
@@ -146,13 +146,13 @@ def _bytes(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-# TokenRequests: a service account's token, made for as long, for whom, and bound to what the request says.
+# TokenRequests: a service account's token, with the lifetime, the audiences and the bound object that the request states.
 
 _USUAL_S, _SHORTEST_S, _LONGEST_S = 3600, 600, 2**32
 
 
 def answer(store: Store, tokens: Tokens, namespace: str, name: str, body: Object) -> Object:
-    """The request with its token. Raises StatusError."""
+    """The TokenRequest with the token in its status. Raises StatusError."""
     account = store.get("serviceaccounts", name, namespace)
     try:
         request, _ = conformed(object_shape("authentication.v1.TokenRequest"), body, "TokenRequest")
@@ -182,7 +182,10 @@ def _check(seconds: int) -> None:
 
 
 def _bound(store: Store, account: Object, reference: Object | None) -> dict[str, Object]:
-    """What the token is bound to, by its name in `BOUND`; a pod's node besides."""
+    """The objects that a token is bound to, by their names in `BOUND`: the referenced object, and for a pod also its node.
+
+    Raises StatusError.
+    """
     if not reference:
         return {}
     word, name, uid = str(reference.get("kind", "")).lower(), reference.get("name", ""), reference.get("uid")

@@ -1,9 +1,9 @@
-"""Events and those who wait for them.
+"""Watch events, and the watches that receive them.
 
-A `WatchEvent` is one write, with the JSON of its object, which all watchers share. A `Watch` keeps the events that its selectors let
-through, translated to what its reader sees: an object that starts to match is ADDED, one that stops is DELETED. Nothing is lost between
-`take` calls; a reader so slow that the ledger forgets what still waits for it is cut off, as the API does, and lists again. So what
-readers wait for takes no memory of its own.
+A `WatchEvent` is one write, with the JSON of its object, which all watches share. A `Watch` keeps the events that pass its filter, with the
+type that its reader sees: an object that starts to match is ADDED, an object that stops is DELETED. No event is lost between `take` calls.
+If a reader is so slow that the ledger forgets events that still wait for it, its watch is cut off, as in Kubernetes, and it lists again. So
+waiting events take no memory of their own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WatchEvent:
         return b'{"type":"%s","object":' % self.type.encode(), self.body, b"}\n"
 
     def json(self) -> bytes:
-        """The same in one piece."""
+        """The event as a line of a watch stream, in one piece."""
         return b"".join(self.parts())
 
     def __repr__(self) -> str:
@@ -44,7 +44,7 @@ class WatchEvent:
 
 
 class WatchFilter:
-    """Which objects of a kind somebody wants."""
+    """The objects of a kind that a list or watch selects, by namespace, labels and fields; what is empty selects all."""
 
     __slots__ = ("fields", "labels", "namespace")
 
@@ -65,12 +65,12 @@ class WatchFilter:
         return not (self.namespace or self.labels or self.fields)
 
     def by_content(self) -> bool:
-        """Whether an object may start or stop to pass by being changed."""
+        """Whether a change to an object may make it start or stop to pass."""
         return bool(self.labels or self.fields)
 
 
 class Watch:
-    """A reader's place in the stream of one kind. `wake` is called whenever there is something to `take` after there was nothing."""
+    """A reader's place in the events of one kind. Its `wake` function is called when there is an event to `take` after there was none."""
 
     def __init__(self, filter: WatchFilter, since: int) -> None:
         self.filter = filter
@@ -81,7 +81,7 @@ class Watch:
         self._everything = filter.everything
 
     def offer(self, event: WatchEvent) -> None:
-        """Called by the ledger for every event of the kind, in order."""
+        """Keep an event for the reader if it passes the filter. The ledger calls this for every event of the kind, in order."""
         if event.resource_version <= self.resource_version:
             return
         self.resource_version = event.resource_version
@@ -96,7 +96,7 @@ class Watch:
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to take."""
+        """Whether there is an event to take."""
         return bool(self._waiting)
 
     def rouse_with(self, wake: Callable[[], None] | None) -> None:
@@ -116,7 +116,7 @@ class Watch:
         return "DELETED" if before else None
 
     def forget(self, version: int) -> None:
-        """The ledger forgets everything up to a version: a reader for whom some of it waits is too slow."""
+        """Cut the reader off if it is too slow: an event up to `version`, which the ledger forgets, still waits for it."""
         if self._waiting and self._waiting[0][1].resource_version <= version:
             self._waiting.clear()
             self.cut_off = True
@@ -124,7 +124,7 @@ class Watch:
                 self._wake()
 
     def take(self, limit: int = sys.maxsize, size: int = sys.maxsize) -> list[tuple[str, WatchEvent]]:
-        """What waits, in order: how the reader sees the event, and the event. At most so many, and about so many bytes."""
+        """Take the events that wait, in order, each with the type that the reader sees: at most `limit`, and about `size` bytes."""
         waiting = self._waiting
         if limit == size == sys.maxsize:
             taken = list(waiting)
@@ -137,12 +137,12 @@ class Watch:
         return taken
 
     def objects(self) -> list[tuple[str, Object]]:
-        """`take` for readers in process: the type and the object of each event."""
+        """Like `take`, for readers in this process: the type and the object of each event, as the reader sees them."""
         return [(seen_as, seen_object(seen_as, event)) for seen_as, event in self.take()]
 
 
 def seen_object(seen_as: str, event: WatchEvent) -> Object:
-    """The object of an event as a reader sees it: one that left its selection is shown as it was, with the version of the leaving."""
+    """The object of an event as a reader sees it. An object that no longer matches is shown as it was before, with the event's version."""
     if seen_as == event.type or seen_as != "DELETED" or event.previous is None:
         return event.object
     return event.previous | {"metadata": event.previous["metadata"] | {"resourceVersion": str(event.resource_version)}}

@@ -1,8 +1,8 @@
-"""A watch on the wire: events as they come, bookmarks, an end after its time.
+"""A watch as an HTTP stream: events as they occur, bookmarks, and an end when its time is over.
 
-The JSON of an event is made once for all plain watchers of a kind; only Tables, other versions and objects that left a selection are
-encoded anew. A stream hands out a piece at a time, and only to a reader that has taken the one before, so that neither a slow reader nor
-a long beginning holds memory or holds up the others.
+The JSON of an event is made once for all plain watches of a kind; only Tables, other versions and objects that no longer match are encoded
+anew. A stream sends one piece at a time, and only when the client has read the piece before. So neither a slow client nor a long list of
+initial objects takes memory or delays other clients.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pumice.http.messages import JSON, Pipe
 
 BOOKMARK_EVERY_S = 60.0
 BATCH = 500  #: events in a piece at most
-BATCH_BYTES = 256 * 1024  #: and about so many bytes
+BATCH_BYTES = 256 * 1024  #: of a piece, about
 _encode = msgspec.json.encode
 
-Shown = Callable[[Object, bool], Object]  #: an object, and whether it is the first of its stream, as the reader wants it
+Shown = Callable[[Object, bool], Object]  #: returns an object in the form that the reader wants; the flag: it is the first of its stream
 
 
 class WatchStream:
@@ -47,7 +47,7 @@ class WatchStream:
         self.when_stopped: Callable[[], None] = lambda: None
         self.bookmarks = False
         self.mark_initial_end = False
-        self.version = store.ledger.version  #: what is told at the beginning is told once this is durable
+        self.version = store.ledger.version  #: the stream begins once this is durable
         self._start_version = watch.resource_version
 
     def start(self, pipe: Pipe) -> None:
@@ -85,7 +85,7 @@ class WatchStream:
             self._fail(expired("the watch was too slow"))
 
     def _beginning(self) -> list[bytes]:
-        """Of the objects that are sent before anything else."""
+        """The next piece of the initial objects, which are sent before any event; empty if none are left."""
         piece: list[bytes] = []
         size = 0
         while self._initial and size < BATCH_BYTES:
@@ -138,7 +138,7 @@ def error_line(error: StatusError) -> bytes:
 
 
 class ErrorStream:
-    """A watch that ends before it begins: one ERROR event."""
+    """A watch that ends before it begins: its stream is one ERROR event."""
 
     content_type = JSON
     version = 0

@@ -1,1 +1,1 @@
-"""Simulated kubelets: pods on nodes start, run and end as stages say, and nodes say that they live."""
+"""Simulated kubelets: pods on nodes start, run and end as stages declare, and nodes report ready and renew their leases."""

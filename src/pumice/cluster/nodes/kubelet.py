@@ -1,8 +1,8 @@
-"""Simulated kubelets: what stands on a node is taken or turned away, starts, runs, ends and goes, on the cluster's clock.
+"""Simulated kubelets: a pod bound to a node is accepted or rejected, starts, runs, ends and is removed, on the cluster's clock.
 
-They hear of every write to pods and nodes and note what to look at; nothing is polled, and a pod for which nothing is due has no alarm,
-so that any number of running pods costs nothing. What happens is decided by `pod_life` and written here, straight into the store, as a
-bind is. The kubelets are a worker (see workers).
+The kubelets follow every write to pods and nodes and queue the objects to look at. Nothing is polled, and a pod for which nothing is due
+has no alarm, so that any number of running pods costs nothing. `pod_life` decides what happens; it is written here, directly into the
+store, as a bind is. The kubelets are a `Worker` of the control plane.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from pumice.cluster.nodes.pod_life import (
 )
 from pumice.cluster.nodes.stage import PodStage, Stages
 
-# What metrics-server would tell: PodMetrics of the pods that run, NodeMetrics as their sums.
+# What metrics-server would report: PodMetrics of the pods that run, and NodeMetrics as their sums.
 #
-# A pod's use is stated once, when it starts. A node's is summed up anew some seconds after one of its pods has come or gone, as the real
-# one looks every 15 seconds; nothing is done while nothing changes.
+# A pod's usage is written once, when it starts. A node's usage is summed up again some seconds after one of its pods has started or ended,
+# as the real metrics-server looks every 15 seconds. Nothing is done while nothing changes.
 
 PODS, NODES = "pods.metrics.k8s.io", "nodes.metrics.k8s.io"
 API_VERSION = "metrics.k8s.io/v1beta1"
@@ -50,12 +50,12 @@ WINDOW_S = 15
 
 
 class Metrics:
-    """Keeps the metrics objects of a store."""
+    """Keeps the PodMetrics and NodeMetrics of a store up to date."""
 
     def __init__(self, store: Store, clock: AlarmClock) -> None:
         self._store = store
         self._clock = clock
-        self._used: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}  #: by node and pod: CPU milli, memory bytes
+        self._used: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}  #: by node and pod: thousandths of a CPU, bytes of memory
         self._changed: set[str] = set()
         self._alarm: Alarm | None = None
 
@@ -77,7 +77,7 @@ class Metrics:
             self._store.ledger.remove(PODS, key)
 
     def note(self, node: str) -> None:
-        """Sum up this node's use before long."""
+        """Sum up this node's usage within the next `WINDOW_S` seconds."""
         self._changed.add(node)
         if self._alarm is None:
             self._alarm = self._clock.at(self._clock.now() + WINDOW_S, self._sum_up)
@@ -103,11 +103,11 @@ class Metrics:
 
 
 POD_NETWORK = "10.128.0.0/9"
-SLICE_S = 0.005  #: of the machine's time, that a step may take
+SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 
 
 class _Held:
-    """A pod that a kubelet has taken."""
+    """A pod that a kubelet has accepted."""
 
     __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "since", "uid")
 
@@ -116,15 +116,15 @@ class _Held:
         self.node = node
         self.needs = needs
         self.phase = ""
-        self.generation = 0  #: of the pod when it was last looked at
+        self.generation = 0  #: the pod's generation when the kubelet looked at it last
         self.address = ""
-        self.since = 0.0  #: in this phase
+        self.since = 0.0  #: the instant from which the delay of the next stage counts
         self.alarm: Alarm | None = None
         self.due: PodStage | None = None  #: the stage whose time has come
 
 
 class Kubelets:
-    """All nodes' kubelets."""
+    """The kubelets of all nodes."""
 
     def __init__(self, lister: StoreLister, clock: AlarmClock, stages: Stages, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
@@ -137,8 +137,8 @@ class Kubelets:
         self._metrics = Metrics(self._store, clock)
         self._events = StoreWrites(lister, "kubelet")
         self._held: dict[Key, _Held] = {}
-        self._on_node: dict[str, dict[Key, _Held]] = {}  #: those that take room
-        self._ready: deque[tuple[str, Key]] = deque()  #: storage and key of what is to be looked at
+        self._on_node: dict[str, dict[Key, _Held]] = {}  #: by node: the pods that take up room on it
+        self._ready: deque[tuple[str, Key]] = deque()  #: storage and key of the objects to look at
         self._queued: set[tuple[str, Key]] = set()
         self._addresses = Addresses(POD_NETWORK, (status_of(pod).get("podIP") or "" for pod in self._store.all("pods")))
         for storage in ("nodes", "pods"):
@@ -166,7 +166,7 @@ class Kubelets:
             self._look_soon("pods", key_of(pod))
 
     def step(self) -> bool:
-        """Work for a moment; whether there is more."""
+        """Work for a moment. Return whether there is more to do."""
         ends = time.monotonic() + self._slice_s
         while self._ready:
             storage, key = self._ready.popleft()
@@ -196,7 +196,7 @@ class Kubelets:
         generation = pod["metadata"].get("generation", 1)
         if phase != held.phase:
             self._enter(key, pod, held, phase)
-        elif generation != held.generation and held.due is None:  # its deadline may be another
+        elif generation != held.generation and held.due is None:  # the pod's deadline may have changed
             self._plan(key, pod, held, held.since)
             if phase == RUNNING:
                 pod = self._write(key, pod, status_of(pod) | {"observedGeneration": generation})
@@ -205,7 +205,7 @@ class Kubelets:
             self._carry_out(key, pod, held, held.due)
 
     def _take(self, key: Key, pod: Object) -> _Held | None:
-        """Give the pod its room on the node, or turn it away."""
+        """Accept the pod and give it its room on the node, or reject it and return None."""
         node = self._store.ledger.get("nodes", ("", spec_of(pod)["nodeName"]))
         assert node is not None
         held = _Held(uid_of(pod), name_of(node), requests_of(pod))
@@ -223,19 +223,19 @@ class Kubelets:
         return held
 
     def _enter(self, key: Key, pod: Object, held: _Held, phase: str) -> None:
-        """The pod is in another phase than when it was last looked at."""
+        """Handle that the pod is in another phase than when the kubelet looked at it last."""
         if phase == RUNNING:
             self._metrics.started(pod, held.needs)
         elif held.phase == RUNNING and phase == ENDED:
             self._metrics.ended(key, held.node)
         if phase == ENDED:
             self._on_node[held.node].pop(key, None)
-        known_since = status_of(pod).get("startTime") if phase == RUNNING and not held.phase else None  # before we came
+        known_since = status_of(pod).get("startTime") if phase == RUNNING and not held.phase else None  # it ran before we started
         held.phase = phase
         self._plan(key, pod, held, instant(known_since) if known_since else self._clock.now())
 
     def _plan(self, key: Key, pod: Object, held: _Held, since: float) -> None:
-        """Set the alarm for what comes next."""
+        """Set the alarm for the pod's next stage, or note that the stage is due already."""
         held.since = since
         held.due = None
         if held.alarm is not None:
@@ -258,7 +258,7 @@ class Kubelets:
         held.due = None
         status = status_after(pod, stage, self._clock.now(), self._place(pod, held))
         if status == "gone":
-            if finalizers_of(pod):  # who holds it is to see how it ended
+            if finalizers_of(pod):  # whatever set the finalizers needs to see how the pod ended
                 self._write(key, pod, ended(pod, self._clock.now(), KILLED, "", ""))
             self._end(key, held)
             return
@@ -268,7 +268,7 @@ class Kubelets:
             self._plan(key, written, held, self._clock.now())
 
     def _end(self, key: Key, held: _Held) -> None:
-        with suppress(StatusError):  # somebody was faster
+        with suppress(StatusError):  # the pod was deleted already
             self._store.delete("pods", key.name, key.namespace, DeleteOptions(grace_s=0, uid=held.uid))
 
     def _forget(self, key: Key, held: _Held) -> None:

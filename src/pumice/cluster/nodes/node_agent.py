@@ -1,9 +1,9 @@
-"""The node's side of simulated kubelets: every Node of the store is registered, says that it lives, and may fail.
+"""The node's side of simulated kubelets: every Node of the store is registered, renews its lease, and may fail.
 
-A node is up until it is annotated `pumice.io/kubelet: stopped`; then its kubelet says nothing more and its pods stand still, until the
-annotation is taken off. A lease that is renewed every ten seconds by each of thousands of nodes, sixty times as fast, would be all that a
-laptop does, so leases are renewed as seldom as keeps their writes below a limit and last accordingly longer; only the last lease before
-a failure lasts the usual 40 s, so that the failure is noticed when it would be.
+A node is up until it is annotated `pumice.io/kubelet: stopped`. Then its kubelet writes nothing more and its pods do not change, until
+the annotation is removed. If each of thousands of nodes renewed its lease every ten seconds, at sixty times the speed, a laptop could do
+nothing else. So leases are renewed so rarely that their writes stay below a limit, and last longer accordingly. Only the last lease before
+a failure lasts the usual 40 s, so that the failure is noticed as soon as in a real cluster.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
 
-# IP addresses out of one range, each given to one holder at a time.
+# IP addresses of one range, each in use by one pod or node at a time.
 
 
 class Addresses:
-    """Given out in order, so that an address is used again as late as can be. What `taken` holds, which may be anything, is not."""
+    """Gives out the addresses of a network in order, so that an address is used again as late as possible. The addresses in `taken` are in
+    use; its texts may also be no addresses at all."""
 
     def __init__(self, network: str, taken: Iterable[str] = ()) -> None:
         span = IPv4Network(network)
@@ -50,20 +51,20 @@ class Addresses:
 
 
 def _number(address: str) -> int | None:
-    """Of an IPv4 address; None for what is none: a pod that waits has none, and anybody may have written it."""
+    """The number of an IPv4 address. None if the text is none: a pending pod has no address, and clients may write any text there."""
     try:
         return int(IPv4Address(address))
     except AddressValueError:
         return None
 
 
-STOPPED = (KUBELET, "stopped")  #: annotation of a failed node
+STOPPED = (KUBELET, "stopped")  #: the annotation of a failed node, and its value
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 LEASE_S, RENEW_S, LONGEST_RENEW_S = 40, 10.0, 3600.0
-RENEWALS_PER_S = 100.0  #: of the machine's time, of all nodes together
-STALL_S = 10.0  #: of the machine's time, for which the process may stand still without nodes being taken for dead
+RENEWALS_PER_S = 100.0  #: the most renewals of all nodes together per second of the machine's time
+STALL_S = 10.0  #: the seconds of the machine's time for which the process may stall before nodes are considered dead
 NODE_NETWORK = "172.16.0.0/12"
-PARTS = 16  #: of the nodes, that renew their leases one after the other
+PARTS = 16  #: the nodes are divided into this many parts, which renew their leases one after the other
 CONDITIONS = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -101,24 +102,24 @@ def registered(node: Object, now: float, address: str) -> Object:
 
 
 class NodeAgents:
-    """Every node's kubelet. `returned` is told the name of a node that is up now and was not before."""
+    """The kubelets of all nodes. `returned` is called with the name of a node that is up now and was not before."""
 
     def __init__(self, store: Store, clock: AlarmClock, returned: Callable[[str], None]) -> None:
         self._store = store
         self._clock = clock
         self._returned = returned
-        self._up: dict[str, str] = {}  #: uids of the nodes that live, by name
-        self._rounds: deque[str] = deque()  #: nodes up, or up a while ago, in the order of their next renewal
-        self._in_rounds: set[str] = set()  #: what stands in `_rounds`
+        self._up: dict[str, str] = {}  #: by name: the uids of the nodes that are up
+        self._rounds: deque[str] = deque()  #: names of nodes that are up, or were until recently, in the order of their next renewal
+        self._in_rounds: set[str] = set()  #: the names in `_rounds`
         self._alarm: Alarm | None = None
         self._addresses = Addresses(NODE_NETWORK, filter(None, map(_own_address, store.all("nodes"))))
-        self._given: dict[str, str] = {}  #: addresses by the uids of nodes
+        self._given: dict[str, str] = {}  #: by the uid of a node: its address
 
     def is_up(self, name: str) -> bool:
         return name in self._up
 
     def look(self, name: str) -> None:
-        """A node was written: it may be new, stopped, back, or gone."""
+        """Follow a write to a node: the node may be new, stopped, up again, or deleted."""
         node = self._store.ledger.get("nodes", ("", name))
         if node is None or is_stopped(node):
             uid = self._up.pop(name, None)
@@ -128,7 +129,7 @@ class NodeAgents:
                 self._addresses.give_back(self._given.pop(uid, ""))
             return
         if self._up.get(name) == uid_of(node):
-            if not _says_ready(node):  # somebody took it for dead
+            if not _says_ready(node):  # it was marked as not ready, for instance as its lease ran out
                 self._register(node)
             return
         self._up[name] = uid_of(node)
@@ -181,7 +182,7 @@ class NodeAgents:
             return
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._up[name]}
         fresh = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"holderIdentity": name, **renewed}}
-        with suppress(StatusError):  # the namespace is gone: without a lease, the node is what its conditions say
+        with suppress(StatusError):  # the namespace is gone: without a lease, only the node's conditions tell its state
             self._store.create(LEASES, fresh, LEASE_NAMESPACE)
 
 
@@ -199,9 +200,9 @@ def _own_address(node: Object) -> str:
 
 # Clusters in shorthand: `100x8gpu`, `3x4cpu,2x8gpu:64cpu:512Gi`.
 #
-# Pools are parted by commas: a count, an x, and amounts parted by colons. An amount is a number with `cpu`, `gpu` or `pods`, or a memory
-# size such as 512Gi; what is not said follows from what is: 12 CPU and 96 GiB for a GPU, 4 GiB for a CPU, 110 pods;
-# every node has 100 GiB of ephemeral storage.
+# Pools are separated by commas. A pool is a count, an x, and amounts separated by colons. An amount is a number with `cpu`, `gpu` or
+# `pods`, or a memory size such as 512Gi. Amounts that are left out follow from the others: 12 CPUs and 96 GiB per GPU, 4 GiB per CPU, 110
+# pods. Every node has 100 GiB of ephemeral storage.
 
 GPU = "nvidia.com/gpu"
 CPU_PER_GPU, GIB_PER_GPU, GIB_PER_CPU, PODS, DISK = 12, 96, 4, 110, "100Gi"
@@ -212,7 +213,7 @@ _MEMORY = re.compile(r"\d+[KMGT]i\Z")
 
 
 class NodePool(NamedTuple):
-    """Equal nodes."""
+    """A pool of equal nodes."""
 
     name: str
     size: int
@@ -220,7 +221,7 @@ class NodePool(NamedTuple):
 
 
 def pools_of(text: str) -> list[NodePool]:
-    """Pools of equal nodes, as `--nodes` writes them. Raises InputError."""
+    """The pools of equal nodes that the text of `--nodes` describes. Raises InputError."""
     pools: list[NodePool] = []
     for part in text.split(","):
         match = _POOL.match(part.strip())
@@ -257,7 +258,7 @@ def _wrong(part: str) -> InputError:
 
 
 def nodes_of(pools: list[NodePool]) -> Iterator[Object]:
-    """The nodes, numbered so that their names are in order."""
+    """The nodes of the pools. Their numbers have leading zeros, so that their names sort in order."""
     for pool in pools:
         width = len(str(pool.size - 1))
         for number in range(pool.size):

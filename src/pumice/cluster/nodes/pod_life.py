@@ -1,5 +1,5 @@
-"""The life of a pod on a node, decided purely: in which phase it is, what comes next and when, what a kubelet writes into its status,
-and whether a node takes it.
+"""The life of a pod on a node, in pure functions: in which phase it is, which stage comes next and when, what a kubelet writes into its
+status, and whether a node accepts it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.controllers.kubernetes.daemonset import fits
 
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: before containers start again
-KILLED = 137  #: the exit code of what did not end in time
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: the backoff before containers are restarted: the first pause, and the longest
+KILLED = 137  #: the exit code of containers that did not end in time
 
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
 _DEADLINE = PodStage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=KILLED)
@@ -25,7 +25,7 @@ _KILL = PodStage(name="kill", phase="Terminating", becomes="Gone")
 
 
 class Next(NamedTuple):
-    """What happens to the pod if nobody does anything else with it."""
+    """The next stage of a pod, and when it comes if the pod is not changed before."""
 
     when: float
     stage: PodStage
@@ -48,7 +48,7 @@ def phase_of(pod: Object) -> str:
 
 
 def next_of(pod: Object, phase: str, since: float, stages: Stages) -> Next | None:
-    """What comes next for a pod that has been in this phase since then; None: nothing, until somebody writes it."""
+    """What comes next for a pod that has been in this phase since `since`. None: nothing comes until the pod is written."""
     if phase == ENDED:
         return None
     stage = stages.next_stage(pod, phase)
@@ -69,7 +69,7 @@ def next_of(pod: Object, phase: str, since: float, stages: Stages) -> Next | Non
 
 
 def _termination(pod: Object, since: float, found: Next | None) -> Next:
-    """At most the grace period; at once if nothing was started."""
+    """The end of a terminating pod: after the grace period at the latest, and at once if it never ran."""
     if status_of(pod).get("phase") != "Running":
         return Next(since, _KILL)
     last = since + (pod["metadata"].get("deletionGracePeriodSeconds") or 0)
@@ -79,7 +79,7 @@ def _termination(pod: Object, since: float, found: Next | None) -> Next:
 def _delay_s(stage: PodStage, pod: Object) -> float:
     try:
         return stage.delay_s(pod)
-    except ValueError:  # the pod's annotation is not a delay: take it as if it said nothing
+    except ValueError:  # the pod's annotation is not a delay: the stage never comes
         return float("inf")
 
 
@@ -101,9 +101,9 @@ def status_after(pod: Object, stage: PodStage, now: float, place: Place) -> Obje
             return ended(pod, now, code, stage.reason, stage.message)
 
 
-# What a kubelet checks when a pod comes to its node: that it suits the node, and that there is room for it. Pure.
+# What a kubelet checks when a pod is bound to its node: that the pod's node affinity fits, and that there is room for the pod.
 
-Milli = dict[str, int]  #: thousandths by resource
+Milli = dict[str, int]  #: by resource: the amount in thousandths
 
 
 class Rejection(NamedTuple):
@@ -112,13 +112,13 @@ class Rejection(NamedTuple):
 
 
 def requests_of(pod: Object) -> Milli:
-    """What the pod takes of a node, a place among its pods included."""
+    """What the pod takes up of a node's resources, including one of its `pods`."""
     charged = pod_usage(spec_of(pod))
     return {name: amount for name, amount in charged.items() if not name.startswith(("requests.", "limits.", "count/")) and amount}
 
 
 def rejection(pod: Object, needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
-    """Why the node does not take the pod beside the others; None if it does."""
+    """Why the node rejects the pod, given the requests of the others on it; None if it accepts the pod."""
     if not fits(spec_of(pod), node):
         text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
         return Rejection("NodeAffinity", f"Pod was rejected: {text}")
@@ -144,7 +144,7 @@ READY = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "Containers
 
 
 def running(pod: Object, now: float, pod_ip: str, host_ip: str) -> Object:
-    """All containers run, those that only prepare have done so."""
+    """The pod's status once its containers run and its init containers are done."""
     at = rfc3339(now)
     status = {
         **_told(pod, dict.fromkeys(READY, ("True", "")), at),
@@ -163,7 +163,7 @@ def running(pod: Object, now: float, pod_ip: str, host_ip: str) -> Object:
 
 
 def ended(pod: Object, now: float, exit_code: int, reason: str, message: str) -> Object:
-    """All containers have ended with that code."""
+    """The pod's status once all containers have ended with this exit code."""
     at = rfc3339(now)
     word = "PodCompleted" if exit_code == 0 else "PodFailed"
     conditions = {"Ready": ("False", word), "ContainersReady": ("False", word)}
@@ -180,7 +180,7 @@ def ended(pod: Object, now: float, exit_code: int, reason: str, message: str) ->
 
 
 def restarted(pod: Object, now: float, exit_code: int) -> Object:
-    """The containers have ended with that code and run again."""
+    """The pod's status once its containers have ended with this exit code and run again."""
     at = rfc3339(now)
     containers = []
     for each in spec_of(pod).get("containers") or ():
@@ -190,7 +190,7 @@ def restarted(pod: Object, now: float, exit_code: int) -> Object:
 
 
 def rejected(pod: Object, now: float, reason: str, message: str) -> Object:
-    """The node does not take the pod."""
+    """The pod's status once the node has rejected it."""
     scheduled = _told(pod, {"PodScheduled": ("True", "")}, rfc3339(now))
     seen = {"startTime": rfc3339(now), "observedGeneration": _generation(pod)}
     return scheduled | {"phase": "Failed", "reason": reason, "message": message, **seen}
@@ -210,7 +210,7 @@ def restarts_itself(pod: Object, exit_code: int) -> bool:
 
 
 def usage(pod: Object, milli: dict[str, int]) -> dict[str, str]:
-    """What metrics tell of a pod that asks for `milli`: as annotated, else four fifths of the CPU and memory that it asked for."""
+    """The usage that metrics report of a pod whose requests are `milli`: as annotated, else four fifths of the requested CPU and memory."""
     notes = annotations_of(pod)
     cpu = notes.get(CPU_USAGE) or f"{milli.get('cpu', 0) * 4 // 5}m"
     memory = notes.get(MEMORY_USAGE) or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
@@ -218,7 +218,7 @@ def usage(pod: Object, milli: dict[str, int]) -> dict[str, str]:
 
 
 def _told(pod: Object, values: dict[str, tuple[str, str]], at: str) -> Object:
-    """The status with these conditions, each with value and reason."""
+    """The pod's status with these conditions, each given by its type, value and reason. Other conditions stay as they are."""
     before = {each["type"]: each for each in status_of(pod).get("conditions") or ()}
     fresh = [_condition(before.get(type_), type_, value, reason, at) for type_, (value, reason) in values.items()]
     others: Iterable[Object] = (each for type_, each in before.items() if type_ not in values)
@@ -264,7 +264,7 @@ def _id(pod: Object, container: Object) -> str:
 
 
 def log_of(pod: Object, container: str, query: dict[str, str]) -> str:
-    """For the API server's `log_source`."""
+    """The log of a container, for the API server's `log_source`. Of the query, `tailLines` counts."""
     statuses = [*(status_of(pod).get("containerStatuses") or ()), *(status_of(pod).get("initContainerStatuses") or ())]
     found: Object = next((each for each in statuses if each["name"] == container), {})
     lines = []

@@ -1,7 +1,7 @@
 """What happens to a pod on a simulated node, as declared in stages/default.yaml or in a file of the user's.
 
-A file is read once into `Stages`; `next_stage` picks the stage for a pod in a phase, and `Stage.delay_s` says how long it takes. Nothing
-here has a state: chance is drawn from the pod's uid and the stage's name, so the same pod always fares the same.
+A file is read once into `Stages`; `next_stage` picks the stage for a pod in a phase, and `PodStage.delay_s` returns how long it takes.
+Nothing here has a state: random numbers are derived from the pod's uid and the stage's name, so the same pod always has the same life.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, annotations_of, labels_of, spec_of, uid_of
 from pumice.api.times import duration
 
-# How long a pod would run if its containers only sleep: most examples of jobs do, so that they end here as they would elsewhere.
+# How long a pod runs whose containers only sleep. Most example jobs do, and so they end here as in a real cluster.
 #
-# `sleep 30`, `sleep 1h`, `sh -c "sleep 30"`, as command, arguments or both. A pod with a container that does anything else says nothing.
+# `sleep 30`, `sleep 1h` and `sh -c "sleep 30"` are read, as command, arguments or both. For a pod with a container that does anything else,
+# the time is unknown.
 
 SHELLS = ("sh", "bash", "ash", "dash")
 UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def sleeps_s(pod: Object) -> float | None:
-    """Until the last container wakes up; None if one does not only sleep."""
+    """The seconds until the last container of the pod wakes up; None if a container does anything but sleep."""
     each = [
         _slept_s([*(container.get("command") or ()), *(container.get("args") or ())]) for container in spec_of(pod).get("containers") or ()
     ]
@@ -59,7 +60,7 @@ def _split(script: str) -> list[str]:
 
 Phase = Literal["Pending", "Running", "Terminating"]
 Outcome = Literal["Running", "Succeeded", "Failed", "Ended", "Gone"]
-LAWS = {"uniform": 2, "exponential": 1, "normal": 2, "lognormal": 2, "annotation": 0}  #: and how many numbers each takes
+LAWS = {"uniform": 2, "exponential": 1, "normal": 2, "lognormal": 2, "annotation": 0}  #: distributions, and how many numbers each takes
 AS_IT_SLEEPS = {"command": "sleep"}
 
 _NORMAL = NormalDist()
@@ -88,7 +89,7 @@ class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         return not _is_noted(self.after) or self.after["annotation"] in annotations_of(pod)
 
     def delay_s(self, pod: Object) -> float:
-        """How long the pod stays before this stage. Raises ValueError if the pod's annotation cannot be read."""
+        """How many seconds pass before this stage comes. Raises ValueError if the pod's annotation cannot be read."""
         if self.after == AS_IT_SLEEPS:
             return sleeps_s(pod) or 0.0
         law = _noted_law(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after
@@ -103,7 +104,7 @@ class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class Stages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole file."""
+    """All stages of a file."""
 
     pods: list[PodStage]
 
@@ -112,7 +113,7 @@ class Stages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_stages(path: Path | None = None) -> Stages:
-    """From a file, or the built-in ones. Raises InputError."""
+    """The stages of a file, or the built-in stages without one. Raises InputError."""
     where = str(path) if path else "stages/default.yaml"
     try:
         text = path.read_text(encoding="utf-8") if path else (files("pumice.cluster") / "stages" / "default.yaml").read_text()
@@ -140,7 +141,7 @@ def _check(stage: PodStage) -> None:
 
 @lru_cache(maxsize=1024)
 def _noted_law(text: str) -> Any:
-    """What an annotation says; pods of a job all say the same."""
+    """The delay that an annotation states. It is cached, as all pods of a job have the same annotation."""
     return yaml.safe_load(text)
 
 
@@ -149,7 +150,7 @@ def _is_noted(law: Any) -> bool:
 
 
 def _delay_s(law: Any, chance: float) -> float:
-    """Seconds by a law and a number between 0 and 1. Raises ValueError."""
+    """The delay in seconds that a law gives for a number between 0 and 1. Raises ValueError."""
     if isinstance(law, bool) or law is None:
         raise ValueError(f"{law} is not a delay; write seconds, such as 30")
     if isinstance(law, int | float):
@@ -181,6 +182,6 @@ def _law(law: Any) -> tuple[str, list[float]]:
 
 
 def _drawn(pod: Object, name: str) -> float:
-    """A number above 0 and below 1."""
+    """A random number above 0 and below 1, always the same for the same pod and name."""
     digest = hashlib.blake2b(f"{uid_of(pod)}/{name}".encode(), digest_size=6).digest()
     return (int.from_bytes(digest, "big") + 0.5) / 2**48

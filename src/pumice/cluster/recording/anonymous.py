@@ -1,7 +1,7 @@
-"""Recordings without names: each is replaced by a hash of it with a key, so that equal ones stay equal; amounts, times and shapes are kept.
+"""Recordings without names: each name is replaced by its keyed hash, so that equal names stay equal. Amounts, times and shapes are kept.
 
-Everything that is free text in an object is taken for a name, but for the fields of WORDS and values that are numbers, durations or truth
-values. Keys of labels are kept where Kubernetes, Volcano or a vendor of devices gave them a meaning. Configurations stay as they are.
+All free text in an object is treated as a name, except the fields in WORDS and values that are numbers, durations or truth values. Keys of
+labels are kept where Kubernetes, Volcano or a vendor of devices gave them a meaning. Configurations stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.api.quantity import Quantity
 from pumice.api.structs import STRUCTS, decoder, encode
 from pumice.cluster.recording.entries import Begin, Cycle, Entry, PhaseSet, Put, Removed, Restored, Whole
 
-#: fields whose text names nothing of the user's
+#: fields whose text is not a name that a user has chosen
 WORDS = """
     access_modes allocation_mode api_version attributes capacity counters creation_timestamp deletion_timestamp distinct_attribute driver
     effect expression extended_resource_name kind last_transition_time match_attribute max_unavailable min_available operator phase protocol
@@ -37,7 +37,7 @@ _STRUCTS = {kind.kind: struct for kind, struct in STRUCTS.items()}
 
 
 class Anonymous:
-    """Entries of a recording with hashes in place of names. The same key gives the same names."""
+    """Makes entries of a recording anonymous: hashes take the place of names. The same key gives the same hashes."""
 
     def __init__(self, key: bytes) -> None:
         self._key = blake2b(key).digest()
@@ -120,7 +120,7 @@ class Anonymous:
         return value if _SHAPE.fullmatch(value) else self._name(value)
 
     def _name(self, name: str) -> str:
-        """Part by part; the number at the end of one is kept."""
+        """The name with each of its parts, separated by slashes, replaced by a hash. A number at the end of a part is kept."""
         return "/".join(map(self._part, name.split("/")))
 
     def _part(self, part: str) -> str:
@@ -132,7 +132,7 @@ class Anonymous:
 
 @lru_cache(maxsize=1024)
 def _fields_with_text(struct: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Those in which there is free text, anywhere."""
+    """The names of the struct's fields that hold free text, at any depth."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     return tuple(field.name for field in info.fields if _has_text(field.type))

@@ -1,7 +1,7 @@
-"""What a recording says, entry by entry, in the order in which it happened.
+"""The entries of a recording, in the order in which things happened.
 
-A file begins with `Begin`, then the objects that there are, then `Whole`. From there on it tells each change of the kept state, and each
-cycle in its place among them: what stands before a `Cycle` is what that cycle saw. Times are seconds since 1970.
+A file begins with `Begin`, followed by all objects of the kept state, and by `Whole`. After that comes an entry for each change of the kept
+state and for each cycle, in order: the entries before a `Cycle` give the state that this cycle saw. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ VERSION = 1
 
 
 class Begin(msgspec.Struct, array_like=True, frozen=True, tag="begin"):
-    """What is needed besides the objects."""
+    """The beginning of a file: what is needed besides the objects to decide its cycles anew."""
 
     at: float
     version: int
-    number: int  #: of the last cycle before this file
-    schedulers: list[str]  #: schedulerNames whose pods are placed
+    number: int  #: the number of the last cycle before this file
+    schedulers: list[str]  #: the schedulerNames of the pods that the scheduler places
     default_queue: str
     shadow_groups: bool
     gathering_s: float
@@ -35,13 +35,13 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag="begin"):
 
 
 class Whole(msgspec.Struct, array_like=True, frozen=True, tag="whole"):
-    """Everything that there was has been told."""
+    """All objects that existed when the file began have been recorded."""
 
     at: float
 
 
 class Put(msgspec.Struct, array_like=True, frozen=True, tag="put"):
-    """An object is there, or has another form."""
+    """An object was added or changed."""
 
     at: float
     kind: str
@@ -55,7 +55,7 @@ class Removed(msgspec.Struct, array_like=True, frozen=True, tag="removed"):
 
 
 class Restored(msgspec.Struct, array_like=True, frozen=True, tag="restored"):
-    """A pod as it was read after a bind or an eviction came to nothing."""
+    """A pod as it was read again after its bind or eviction had failed."""
 
     at: float
     object: msgspec.Raw
@@ -74,7 +74,7 @@ class Eviction(msgspec.Struct, array_like=True, frozen=True):
     node: str
     beneficiary: str
     action: str
-    permitted_by: tuple[str, ...] = ()  #: plugins; not part of the digest
+    permitted_by: tuple[str, ...] = ()  #: the plugins that permit victims of this action; not part of the digest
 
 
 class GroupPhase(msgspec.Struct, array_like=True, frozen=True):
@@ -86,28 +86,28 @@ class GroupPhase(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Cycle(msgspec.Struct, array_like=True, frozen=True, tag="cycle"):
-    """A cycle and what it decided. Those that follow it and decide the same, because nothing has happened, are not told."""
+    """A cycle and its decisions. Later cycles that decide the same because nothing has happened are not recorded."""
 
     at: float
     number: int
     took_s: float
-    digest: str  #: of what was decided
+    digest: str  #: a hash of the binds, evictions, pipelined pods and nominations
     binds: dict[str, str]  #: pod to node
     evictions: list[Eviction]
     pipelined: dict[str, str]  #: pod to node
-    nominations: dict[str, str]  #: pod to node; "" takes one back
+    nominations: dict[str, str]  #: pod to node; "" takes the nomination back
     groups: list[GroupPhase]
     written: dict[str, dict[str, str]]  #: by pod: the annotations that its bind writes
-    tried: list[str]  #: pods of kube-scheduler's profiles whose turn it was
-    gathering: tuple[float, float, list[str]] | None  #: who is only just coming: since when, last let in when, jobs that lack pods
-    deserved: dict[str, dict[str, float]]  #: by queue, by resource; as last told if empty
+    tried: list[str]  #: the pods of kube-scheduler's profiles that the cycle tried to place
+    gathering: tuple[float, float, list[str]] | None  #: while jobs arrive: when the first and last were enqueued; those lacking pods
+    deserved: dict[str, dict[str, float]]  #: by queue and resource; if empty, as in the last cycle where it is not
 
 
 Entry: TypeAlias = Begin | Whole | Put | Removed | Restored | PhaseSet | Cycle
 
 
 class Decided(Struct, frozen=True):
-    """A cycle as whoever watched it knows it; `Cycle` is made of it later, on another thread."""
+    """A cycle as its observer noted it. A `Cycle` is made of it later, on another thread."""
 
     at: float
     number: int
@@ -145,6 +145,6 @@ def cycle_of(decided: Decided) -> Cycle:
 
 
 def _by_name(amounts: Vector, dimensions: Dimensions) -> dict[str, float]:
-    """CPUs, bytes, cards; what is unbounded is left out."""
+    """The amounts by resource name, in CPUs, bytes and cards. Zero and unbounded amounts are left out."""
     named = zip(dimensions.names, amounts.tolist(), strict=False)
     return {name: amount if in_units(name) else amount / 1000 for name, amount in named if 0 < amount < MOST_OF_MANY}

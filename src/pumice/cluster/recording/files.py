@@ -1,8 +1,8 @@
-"""Recordings on disk: a folder of files, each of which can be read alone, the oldest of which go when there is too much.
+"""Recordings on disk: a folder of files. Each file can be read alone, and the oldest files are deleted when the folder is too large.
 
-A file is a chain of records with checksums (`chained_file`), only ever appended to. What they carry, one after the other, is one stream
-of zlib with a JSON array a line, flushed at the end of each record. So a process that is killed leaves at worst a torn record at the end,
-which readers pass over and tell of.
+A file is a chain of records with checksums (`chained_file`), only ever appended to. The payloads of the records together are one zlib
+stream of JSON arrays, one per line, flushed at the end of each record. So a process that is killed leaves at worst a torn record at the
+end, which readers skip and report.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from pumice.cluster.chained_file import Damage, read, sealed, seed
 from pumice.cluster.recording.entries import VERSION, Begin, Entry
 
 SUFFIX = ".pumice"
-CHAIN = "pumice recording"  #: what the first record of each follows, so that files may be renamed
+CHAIN = "pumice recording"  #: the name from which the chain of each file starts; it is not the file's, so files may be renamed
 LEVEL = 3
 NEVER = float("-inf")
-GATHER_S = 0.1  #: at most so much is lost when the process is killed, besides what is being written
-PAUSE_S = 60.0  #: after a failure to write, before the next try
-MOST_WAITING = 1000  #: batches, then there is a gap: memory is not for a disk that is too slow
+GATHER_S = 0.1  #: the most seconds of a recording that are lost when the process is killed, besides what is being written
+PAUSE_S = 60.0  #: seconds from the beginning of a file that could not be written to the next try
+MOST_WAITING = 1000  #: batches in memory; if the disk is so slow that more would wait, they are dropped and the recording has a gap
 log = logging.getLogger(__name__)
 _lines = msgspec.json.Decoder(Entry)
 Tell = Callable[[str], None]
 
 
 class Retention(Struct, frozen=True):
-    """How much of the past is kept."""
+    """How large a folder and its files may become, and how long a file goes on."""
 
     folder_bytes: int = 256 * 1024 * 1024
     file_bytes: int = 32 * 1024 * 1024
@@ -44,12 +44,12 @@ class Retention(Struct, frozen=True):
 
     @classmethod
     def of_folder(cls, size: int) -> Retention:
-        """As many files as let the oldest go bit by bit."""
+        """The retention for a folder of `size` bytes: eight files, so that only a small part is deleted at a time."""
         return cls(size, size // 8)
 
 
 class RecordingFile:
-    """One file being written."""
+    """A file that is being written."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -59,7 +59,7 @@ class RecordingFile:
         self.size = 0
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Raises OSError."""
+        """Append the entries to the file as one record. Raises OSError."""
         text = msgspec.json.Encoder().encode_lines(entries)
         payload = self._pack.compress(text) + self._pack.flush(zlib.Z_SYNC_FLUSH)
         record, self._checksum = sealed(self._count + 1, self._count + len(entries), payload, self._checksum)
@@ -74,7 +74,7 @@ class RecordingFile:
 
 
 Batch = Callable[[], Iterable[Entry]]  #: entries that are made on the thread that writes them
-Hide = Callable[[Entry], Entry]  #: without what is not to be told
+Hide = Callable[[Entry], Entry]  #: returns the entry without what must not be recorded
 
 
 def as_it_is(entry: Entry) -> Entry:
@@ -82,10 +82,11 @@ def as_it_is(entry: Entry) -> Entry:
 
 
 class Writer:
-    """Writes files into a folder, on a thread of its own. What cannot be written is told once, and left out until the next file."""
+    """Writes files into a folder, on a thread of its own. If a write fails, the error is logged once, and the entries are left out until
+    the next file begins."""
 
     def __init__(self, folder: Path, retention: Retention, hide: Hide = as_it_is) -> None:
-        """Raises OSError."""
+        """Create the folder if it is missing, and start the thread. Raises OSError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder, self._retention, self._hide = folder, retention, hide
         self._waiting: SimpleQueue[tuple[bool, Batch] | None] = SimpleQueue()
@@ -95,14 +96,14 @@ class Writer:
         self._thread.start()
 
     def wants_another(self) -> bool:
-        """Whether what follows should go to a new file."""
+        """Whether the next entries should go to a new file."""
         file, age_s = self._file, time.monotonic() - self._began_at
         if file is None:
             return age_s >= min(PAUSE_S, self._retention.file_s)
         return age_s >= self._retention.file_s or file.size >= self._retention.file_bytes
 
     def begin(self, batch: Batch) -> None:
-        """A new file, which begins with this."""
+        """Begin a new file, with this batch as its first entries."""
         self._began_at = time.monotonic()
         self._waiting.put((True, batch))
 
@@ -110,11 +111,11 @@ class Writer:
         if self._waiting.qsize() < MOST_WAITING:
             self._waiting.put((False, batch))
         elif self._began_at > NEVER:
-            self._began_at = NEVER  # what follows a gap needs a snapshot of its own
+            self._began_at = NEVER  # after a gap, a new file with a snapshot of its own is needed
             log.error("%s: writing is too slow, a part is left out", self._folder)
 
     def close(self) -> None:
-        """All of it is written when this returns."""
+        """Write everything that waits, and end the thread."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -130,7 +131,7 @@ class Writer:
                 log.error("%s cannot be written: %s", self._folder, error.strerror)
                 self._end()
             if self._waiting.empty():
-                time.sleep(GATHER_S)  # to be woken for each cycle would cost the scheduler more than the cycle's record
+                time.sleep(GATHER_S)  # to wake this thread for each cycle would cost the scheduler more than the cycle's record
         self._end()
 
     def _begin(self) -> None:
@@ -155,7 +156,7 @@ def _numbered(folder: Path) -> list[Path]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """A file, or those of a folder in their order. Raises InputError."""
+    """The file itself, or the recordings of a folder in their order. Raises InputError."""
     found = _numbered(path) if path.is_dir() else [path]
     if not found:
         raise InputError(f"holds no recordings; they are called recording-*{SUFFIX}", where=str(path))
@@ -163,7 +164,8 @@ def files_of(path: Path) -> list[Path]:
 
 
 def entries(path: Path, tell: Tell) -> Iterator[Entry]:
-    """What a file says. `tell` is told of a torn end, and of damage, behind which nothing can be read. Raises InputError."""
+    """The entries of a file. `tell` is called with a line about a torn end, or about damage, behind which nothing can be read. Raises
+    InputError."""
     unpack, number = zlib.decompressobj(), 0
     try:
         for part in read(path, CHAIN):

@@ -1,8 +1,8 @@
-"""A recording gone through again: the kept state as it was before each cycle, and what the scheduler decides on it now.
+"""A replay of a recording: the kept state as it was before each cycle, and what the scheduler decides on it now.
 
-Between cycles the recorded changes are made; at a cycle, what was decided then is carried out, whatever would be decided now: so each
-cycle is judged on what it saw, and no difference leads to another. What plugins remember from cycle to cycle, measurements and the
-answers of extenders are not recorded.
+Between cycles the recorded changes are made. At a cycle, the recorded decisions are carried out, whatever would be decided now. So each
+cycle is decided on the state that it saw, and one difference does not lead to another. What plugins remember from cycle to cycle,
+measurements and the answers of extenders are not recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STRUCTS = {kind.kind: decoder(struct) for kind, struct in STRUCTS.items()}
 
 
 class Replay:
-    """One recording. `cluster` is as it was at `at`, just before what comes next."""
+    """The replay of one recording. `cluster` is the state at the time `at`, just before the next entry."""
 
     cluster: Cluster
     begin: Begin
@@ -44,7 +44,7 @@ class Replay:
         self._whole = False
 
     def cycles(self, until: float = float("inf")) -> Iterator[Cycle]:
-        """Each cycle, while the state is as that cycle saw it. At the end, the state is that of `until`."""
+        """Yield each cycle while the state is as that cycle saw it. At the end, the state is that of `until`."""
         for entry in self._entries:
             if self._whole and entry.at > until:
                 break
@@ -55,7 +55,7 @@ class Replay:
             self._take(entry)
 
     def check(self, path: Path) -> None:
-        """Raises InputError if the state was not recorded whole."""
+        """Raise InputError if the recording ends before all objects of the state were read."""
         if not self._whole:
             raise InputError("ends before all objects were told: nothing can be decided on it", where=str(path))
 
@@ -86,7 +86,7 @@ class Replay:
                 self._carry_out(entry)
 
     def _carry_out(self, cycle: Cycle) -> None:
-        """Leave the state as the scheduler did when it had decided this."""
+        """Change the state as the scheduler did after it had made the decisions of this cycle."""
         cluster, tasks = self.cluster, self.cluster.tasks
         for key, node in cycle.binds.items():
             if key in cycle.written:
@@ -110,7 +110,8 @@ class Replay:
 
 
 def opened(path: Path, tell: Tell, *, at: float | None = None, number: int | None = None) -> Replay:
-    """A recording, from the file on in which an instant or a cycle is; else from its beginning. Raises InputError."""
+    """The replay of a recording, starting with the file that holds an instant or a cycle; without either, with the first file. Raises
+    InputError."""
     paths = files_of(path)
     if at is None and number is None:
         return Replay(paths, tell)
@@ -122,7 +123,7 @@ def opened(path: Path, tell: Tell, *, at: float | None = None, number: int | Non
 
 
 def state_at(path: Path, tell: Tell, at: float | None) -> Replay:
-    """Gone through up to an instant, or to the end. Raises InputError."""
+    """A replay that has been run up to an instant, or to the end of the recording. Raises InputError."""
     replay = opened(path, tell, at=at)
     for _ in replay.cycles(until=at if at is not None else float("inf")):
         pass
@@ -131,7 +132,7 @@ def state_at(path: Path, tell: Tell, at: float | None) -> Replay:
 
 
 def cycle_numbered(path: Path, tell: Tell, number: int) -> tuple[Replay, Cycle]:
-    """Gone through up to this cycle. Raises InputError."""
+    """A replay that has been run up to the cycle of this number, and that cycle. Raises InputError."""
     replay, before = opened(path, tell, number=number), 0
     for cycle in replay.cycles():
         if cycle.number == number:
@@ -143,7 +144,7 @@ def cycle_numbered(path: Path, tell: Tell, number: int) -> tuple[Replay, Cycle]:
 
 
 def decide(replay: Replay, cycle: Cycle, policy: Policy, world: World = NOWHERE) -> Cycle:
-    """The cycle that is under way in `replay`, decided anew. The state is afterwards as it was."""
+    """The cycle at which `replay` has arrived, decided anew. The state is not changed."""
     cluster = replay.cluster
     queue = Only([cluster.tasks[key] for key in cycle.tried]) if policy.profiles is not None else EVERYBODY
     decisions = rehearse(cluster, replace(policy, gathering_s=replay.begin.gathering_s), cycle.at, world, queue)
@@ -151,7 +152,7 @@ def decide(replay: Replay, cycle: Cycle, policy: Policy, world: World = NOWHERE)
 
 
 class PodDifference(NamedTuple):
-    """Of one pod: what was decided then, and what is decided now."""
+    """A pod for which another decision is made now: the decision then, and the decision now."""
 
     pod: str
     then: str
@@ -159,7 +160,7 @@ class PodDifference(NamedTuple):
 
 
 def differences(recorded: Cycle, now: Cycle) -> list[PodDifference]:
-    """Pod by pod."""
+    """The pods for which the two cycles decided differently, sorted by key."""
     if recorded.digest == now.digest:
         return []
     before, after = outcomes(recorded), outcomes(now)
@@ -171,7 +172,7 @@ WAITS = "is left as it is"
 
 
 def outcomes(cycle: Cycle) -> dict[str, str]:
-    """What it meant for each pod, in words."""
+    """What the cycle decided for each pod, in words."""
     return {
         **{pod: f"is nominated to {node}" if node else "loses its nomination" for pod, node in cycle.nominations.items()},
         **{pod: f"waits for {node}" for pod, node in cycle.pipelined.items()},

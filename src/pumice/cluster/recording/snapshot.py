@@ -1,7 +1,7 @@
-"""The kept state as objects: what a scheduler believes at a moment, its assumptions included.
+"""The kept state as objects: what a scheduler believes at a moment, including its assumptions.
 
-Taking it is cheap, and goes in parts, so that nobody waits for it; the objects are made later, on another thread. Pods are rebuilt from
-tasks, so only what decisions read is in them. A bind under way shows as a pod on its node, an eviction as a deletion.
+A snapshot is cheap and taken in parts, so that no cycle waits long for it. The objects are made later, on another thread. Pods are rebuilt
+from tasks, so they hold only the fields that decisions read. A bind under way shows as a pod on its node, an eviction as a deletion.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from pumice.scheduler.model.job import Job, is_shadow
 from pumice.scheduler.model.task import Task, as_pod, metadata_of
 
 PHASES = {status.RUNNING: "Running", status.SUCCEEDED: "Succeeded", status.FAILED: "Failed", status.UNKNOWN: "Unknown"}
-AT_ONCE = 1000  #: tasks that are copied while a cycle waits
+AT_ONCE = 1000  #: the most tasks that are copied while a cycle waits
 
 FIELDS = tuple(name for name in Task.__slots__ if name != "job")
 _values = attrgetter(*FIELDS)
 
 
 def _task(values: tuple[Any, ...]) -> Task:
-    """A task as it was."""
+    """The task whose fields were copied as these values, without its job."""
     task = Task.__new__(Task)
     for name, value in zip(FIELDS, values, strict=True):
         setattr(task, name, value)
@@ -42,7 +42,7 @@ def _task(values: tuple[Any, ...]) -> Task:
 
 
 class CopiedTasks:
-    """All tasks, copied a few at a time between cycles. Whoever changes meanwhile is copied anew at the end."""
+    """Copies of all tasks, made a few at a time between cycles. Tasks that change meanwhile are copied again at the end."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -51,18 +51,18 @@ class CopiedTasks:
         self._changed: set[str] = set()
 
     def go_on(self) -> bool:
-        """Copy a few; whether all are."""
+        """Copy some more tasks. Return whether all have been copied."""
         for task in self._left[-AT_ONCE:]:
             self._copies[task.key] = _values(task)
         del self._left[-AT_ONCE:]
         return not self._left
 
     def change(self, keys: Iterable[str]) -> None:
-        """These have come, changed or gone."""
+        """Note that the tasks of these keys were added, changed or removed."""
         self._changed.update(keys)
 
     def all(self) -> list[tuple[Any, ...]]:
-        """As they are now."""
+        """The values of all tasks as they are now."""
         for key in self._changed:
             task = self._cluster.tasks.get(key)
             if task is None:
@@ -73,7 +73,7 @@ class CopiedTasks:
 
 
 class Snapshot:
-    """The objects of the kept state. Its tasks may have been copied before."""
+    """The objects of the kept state at this moment. `tasks` may hold copies of its tasks that were made before."""
 
     def __init__(self, cluster: Cluster, tasks: list[tuple[Any, ...]] | None = None) -> None:
         objects = [(kind, item) for kind, kept in cluster.objects.items() for item in kept.values()]
@@ -84,13 +84,13 @@ class Snapshot:
         self._tasks = list(map(_values, cluster.tasks.values())) if tasks is None else tasks
 
     def objects(self) -> Iterator[tuple[str, Wire]]:
-        """In an order that another reader takes over: nodes and pods as they came."""
+        """The objects with their kinds. Nodes and pods are in the order in which they came, which a reader then keeps too."""
         yield from self._objects
         yield from (("Pod", pod_of(task)) for task in sorted(map(_task, self._tasks), key=lambda task: task.number))
 
 
 def _group_of(group: PodGroup, job: Job) -> PodGroup:
-    """As the scheduler knows it, which the server may not yet."""
+    """The PodGroup with the phase and HyperNode that the scheduler has set, which the API server may not have yet."""
     meta = group.metadata
     if job.allocated_hypernode != (meta.annotations or {}).get(ALLOCATED_HYPERNODE, ""):
         meta = replace(meta, annotations={**(meta.annotations or {}), ALLOCATED_HYPERNODE: job.allocated_hypernode})
@@ -100,11 +100,11 @@ def _group_of(group: PodGroup, job: Job) -> PodGroup:
 
 
 def pod_of(task: Task) -> Pod:
-    """The pod that this task would be made of."""
+    """The pod from which this task would be made."""
     plain = as_pod(task)
     leaving = task.status == status.RELEASING
     meta = replace(metadata_of(task), deletion_timestamp=rfc3339(task.created) if leaving else None)
-    # a pod that leaves a node was running there; without a node it was pending
+    # a pod that is being deleted was running if it is on a node; without a node it was pending
     phase = PHASES.get(task.status, "Running" if leaving and task.node_name else "Pending")
     state = replace(
         plain.status,
@@ -123,12 +123,12 @@ def _conditions(task: Task) -> Iterator[Condition]:
         yield Condition("DisruptionTarget", "True", "PreemptionByScheduler")
 
 
-# The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, its assumptions included, whom it has
-# evicted of late, and what became of forecasts.
+# The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, including its assumptions, the pods that
+# it has evicted recently, and the outcomes of forecasts.
 
 
 def dump(cluster: Cluster, configuration: str, events: Iterable[Event] = ()) -> bytes:
-    """A List of objects as JSON, with evictions of late and these events, and the configuration as Volcano's ConfigMap."""
+    """A List of objects as JSON, with recent evictions as events, these other events, and the configuration as Volcano's ConfigMap."""
     bodies = [_body(kind, item) for kind, item in Snapshot(cluster).objects()]
     bodies += [_body("Event", event) for event in (*eviction_events(cluster), *events)]
     if configuration:
@@ -139,5 +139,5 @@ def dump(cluster: Cluster, configuration: str, events: Iterable[Event] = ()) -> 
 
 
 def _body(kind: str, item: Wire) -> bytes:
-    """The object, told what it is."""
+    """The object as JSON, with its apiVersion and kind."""
     return b'{"apiVersion":"%b","kind":"%b",%b' % (API_VERSIONS[kind].encode(), kind.encode(), encode(item)[1:])

@@ -1,7 +1,8 @@
-"""Who had what: the hours of CPUs, memory and GPUs that queues and users held, deserved, lent and borrowed, as recordings tell them.
+"""The usage in recordings: the hours of CPUs, memory and GPUs that queues and users held, deserved, lent and borrowed.
 
-What a pod holds counts from the moment it has a node until it ends. A queue borrows what it holds beyond what it deserves; that is lent by
-those who hold less than they deserve, each in proportion to what it leaves. What queues deserve is what the scheduler's plugins said.
+A pod's requests count as held from the moment it has a node until it ends. A queue borrows what it holds beyond what it deserves. This is
+lent by the queues that hold less than they deserve, each in proportion to what it leaves unused. What a queue deserves is what the
+scheduler's plugins computed.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from pumice.cluster.recording.entries import Begin, Cycle, Entry, Put, Removed, 
 from pumice.scheduler.model import status
 from pumice.scheduler.model.template import requested_by_containers
 
-FIELDS = ("queue", "user", "namespace")  #: by which pods can be summed up
-NO_QUEUE = "-"  #: of pods without a PodGroup
+FIELDS = ("queue", "user", "namespace")  #: the fields by which usage can be summed up
+NO_QUEUE = "-"  #: shown as the queue of pods without a PodGroup
 HOUR_S = 3600.0
 GIB = 2.0**30
 _pod, _group, _queue = decoder(Pod), decoder(PodGroup), decoder(Queue)
 
 
 class UsageAmounts(NamedTuple):
-    """CPUs, GiB and GPUs; or so many hours of them."""
+    """Amounts of CPUs, GiB of memory and GPUs, or hours of these."""
 
     cpu: float = 0.0
     memory: float = 0.0
@@ -39,30 +40,30 @@ class UsageAmounts(NamedTuple):
         return UsageAmounts(*(mine + times * its for mine, its in zip(self, other, strict=True)))
 
     def beyond(self, other: UsageAmounts) -> UsageAmounts:
-        """Where it is more, by how much."""
+        """By how much these amounts exceed the others; 0 where they do not."""
         return UsageAmounts(*(max(0.0, mine - its) for mine, its in zip(self, other, strict=True)))
 
 
 NOTHING = UsageAmounts()
-Group = tuple[str, ...]  #: values of the fields by which is summed up
+Group = tuple[str, ...]  #: the values of the fields by which usage is summed up
 
 
 @dataclass
 class UsageAccount:
-    """Of one group. All but the numbers of pods are hours."""
+    """The usage of one group. Everything is in hours, except the numbers of pods."""
 
     got: UsageAmounts = NOTHING
     deserved: UsageAmounts = NOTHING
     lent: UsageAmounts = NOTHING
     borrowed: UsageAmounts = NOTHING
-    waited: float = 0.0  #: of pods
-    pods: int = 0  #: that held a node
-    evicted: int = 0
+    waited: float = 0.0  #: the hours that pods waited for a node, added up
+    pods: int = 0  #: the number of pods that were given a node
+    evicted: int = 0  #: the number of pods that were evicted
 
 
 @dataclass
 class PodUsage:
-    """A pod as far as it matters here. `since`: when it began to wait, or to hold a node."""
+    """The part of a pod that its usage depends on. `since`: when it began to wait, or to hold a node."""
 
     uid: str
     job: str
@@ -76,7 +77,7 @@ class PodUsage:
 
 @dataclass
 class Ledger:
-    """Takes entries in their order; `accounts` are by the fields chosen, within the time chosen."""
+    """Adds up usage from entries, which must come in order. `accounts` are by the fields in `by`, for the time from `start` to `end`."""
 
     by: tuple[str, ...] = ("queue",)
     start: float = -inf
@@ -85,12 +86,12 @@ class Ledger:
     flows: dict[tuple[str, str], UsageAmounts] = field(default_factory=dict)  #: by lender and borrower
     _at: float = -inf
     _pods: dict[str, PodUsage] = field(default_factory=dict)
-    _queues: dict[str, str] = field(default_factory=dict)  #: of PodGroups
-    _users: dict[str, str] = field(default_factory=dict)
-    _held: dict[str, UsageAmounts] = field(default_factory=lambda: defaultdict(UsageAmounts))  #: by queue, at present
-    _deserved: dict[str, UsageAmounts] = field(default_factory=dict)
-    _branches: set[str] = field(default_factory=lambda: {ROOT_QUEUE})  #: queues with queues below them, which have their share
-    _missing: set[str] = field(default_factory=set)  #: pods that a file that has begun has not told yet
+    _queues: dict[str, str] = field(default_factory=dict)  #: by PodGroup: its queue
+    _users: dict[str, str] = field(default_factory=dict)  #: by PodGroup: its user
+    _held: dict[str, UsageAmounts] = field(default_factory=lambda: defaultdict(UsageAmounts))  #: by queue: what it holds now
+    _deserved: dict[str, UsageAmounts] = field(default_factory=dict)  #: by queue: what it deserves now
+    _branches: set[str] = field(default_factory=lambda: {ROOT_QUEUE})  #: queues with child queues, to which their share is passed on
+    _missing: set[str] = field(default_factory=set)  #: known pods that a newly begun file has not listed yet
 
     def take(self, entry: Entry) -> None:
         if isinstance(entry, Begin):
@@ -116,7 +117,7 @@ class Ledger:
                 self._decided(entry)
 
     def close(self) -> None:
-        """Nothing more comes: who holds something held it until now."""
+        """End the usage of all pods at the time of the last entry. No entry may follow."""
         for key in list(self._pods):
             self._ended(key, self._at)
 
@@ -140,7 +141,7 @@ class Ledger:
             known = self._pods[key] = PodUsage(meta.identity, job, namespace, annotations.get(USER, ""), _asked(pod), at)
         if pod.spec.node_name and not known.holds:
             self._placed(known, at)
-        elif not pod.spec.node_name and known.holds:  # its bind came to nothing
+        elif not pod.spec.node_name and known.holds:  # its bind failed
             self._close(known, at)
             known.holds, known.since = False, at
         if any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.status.conditions or ()):
@@ -159,7 +160,7 @@ class Ledger:
             self._close(holder, at)
 
     def _close(self, holder: PodUsage, at: float) -> None:
-        """Book what it did since it began to."""
+        """Add the time that the pod has waited, or held its node, since `since` to its account."""
         account, hours = self._account(holder), self._hours(holder.since, at)
         if not holder.holds:
             account.waited += hours
@@ -189,7 +190,7 @@ class Ledger:
     # -- queues
 
     def _pass(self, at: float) -> None:
-        """What queues deserve, lend and borrow, up to an instant."""
+        """Add what queues deserved, lent and borrowed up to an instant to their accounts."""
         hours, self._at = self._hours(self._at, at), max(self._at, at)
         if not hours or self.by != ("queue",):
             return
@@ -210,10 +211,10 @@ class Ledger:
             if any(used := _share(amounts, needed, lent)):
                 self.flows[lender, borrower] = self.flows.get((lender, borrower), NOTHING).plus(used, hours)
 
-    # -- what it is booked on
+    # -- accounts
 
     def _hours(self, since: float, until: float) -> float:
-        """Of that time, what counts."""
+        """The hours of this time that are between `start` and `end`."""
         return max(0.0, min(until, self.end) - max(since, self.start)) / HOUR_S if since > -inf else 0.0
 
     def _queue(self, holder: PodUsage) -> str:
@@ -233,7 +234,7 @@ def _sum(amounts: Iterable[UsageAmounts]) -> UsageAmounts:
 
 
 def _share(part: UsageAmounts, whole: UsageAmounts, of: UsageAmounts) -> UsageAmounts:
-    """Of what there is as much as `part` is of `whole`, and no more than `part`."""
+    """The share of the amounts `of` that `part` has of `whole`, and no more than `part`."""
     return UsageAmounts(*(min(some, some * there / all_) if all_ else 0.0 for some, all_, there in zip(part, whole, of, strict=True)))
 
 
