@@ -1,12 +1,12 @@
-"""How a replica of any of our programs stands, works and ends: signals, the election, work side by side; and what it answers beside that.
+"""How a replica of any of our programs starts, works and ends: signals, the election, concurrent work; and what it serves over HTTP.
 
-/healthz, /livez   the loop answers, this replica has not lost its lead, and its cycles come to an end
-/readyz            it stands by, or leads and has read the cluster
-/metrics           Prometheus' text
-/debug/state       the state as a file for `pumice cycle -f`, to this machine only: it holds everybody's pods
+/healthz, /livez   the event loop answers, this replica has not lost its lead, and its cycles end
+/readyz            this replica waits for the lead, or it leads and has read the cluster
+/metrics           the metrics in Prometheus' text format
+/debug/state       the state as a file for `pumice cycle -f`, to requests from this machine only: it holds the pods of all users
 
-Counters, gauges and histograms have the text form that Prometheus reads (`render`). A metric is a family: its children are told apart by
-the values of its labels, given by position. Nothing here knows what is measured. A page may be written while another thread measures.
+Counters, gauges and histograms have the text form that Prometheus reads (`render`). A metric is a family: its children differ in the values
+of its labels, which are given by position. Nothing here knows what is measured. A page may be written while another thread measures.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pumice.http.messages import Request, Response
 
 
 class LostLead(Exception):
-    """A write was held back: another replica may lead. What was assumed is worth nothing any more."""
+    """This replica does not lead any more, and another one may: what this one has assumed is no longer valid."""
 
 
 async def first(*work: Awaitable[object]) -> None:
-    """Wait until one of them ends, with its failure if it failed; the others are cancelled, except what was a task already."""
+    """Wait until one awaitable ends, and raise its failure if it failed. The others are cancelled, except those that were tasks already."""
     tasks = [asyncio.ensure_future(each) for each in work]
     own = [task for task, each in zip(tasks, work, strict=True) if task is not each]
     try:
@@ -65,7 +65,7 @@ async def while_leading(election: Election, work: Callable[[], Awaitable[object]
 
 @contextmanager
 def told_to_end(others: Mapping[signal.Signals, Callable[[], object]] | None = None) -> Iterator[asyncio.Event]:
-    """The event is set by SIGTERM and SIGINT; other signals call what is given."""
+    """A context with an event that SIGTERM and SIGINT set. Other signals call the functions in `others`."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     handlers: dict[signal.Signals, Callable[[], object]] = {signal.SIGTERM: ended.set, signal.SIGINT: ended.set, **(others or {})}
     for number, handler in handlers.items():
@@ -77,7 +77,7 @@ def told_to_end(others: Mapping[signal.Signals, Callable[[], object]] | None = N
             loop.remove_signal_handler(number)
 
 
-# Time as an argument: the scheduler asks a clock what time it is and to sleep, so that a simulated one can take its place.
+# Time as an argument: the scheduler asks a clock for the time and to sleep, so that a simulated clock can take its place.
 
 
 class Clock(Protocol):
@@ -88,7 +88,7 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The machine's own. A step of the machine's time makes no difference but to what is written down."""
+    """The machine's own clock. A step of the machine's time is a step of this clock too."""
 
     def now(self) -> float:
         return time.time()
@@ -127,7 +127,7 @@ def _quoted(value: str) -> str:
 
 
 def set_up(form: str, verbosity: int) -> None:
-    """`verbosity` as Kubernetes' programs count: 0 tells what matters to an operator, 4 and more everything."""
+    """Set up logging. `verbosity` counts as in Kubernetes' programs: 0 logs what matters to an operator, 4 and more logs everything."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Json() if form == "json" else Logfmt())
     root = logging.getLogger()
@@ -136,7 +136,7 @@ def set_up(form: str, verbosity: int) -> None:
     logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
-# Waiting at the start until the cluster has been read, and saying what for.
+# At the start a program waits until the cluster has been read, and logs what it waits for.
 
 TOLD_AFTER_S = 1.0
 PAUSE_S = 0.01
@@ -144,7 +144,7 @@ log = logging.getLogger(__name__)
 
 
 async def synced(needed: Collection[Reflector[Any]], others: Collection[Reflector[Any]], timeout_s: float) -> None:
-    """Wait until all have been read; for `others` no longer than the time-out, and not at all for what the role does not let us read."""
+    """Wait until all kinds have been read; for `others` at most the time-out, and not at all for kinds that our role may not read."""
     loop = asyncio.get_running_loop()
     began, told = loop.time(), False
     while waits := _unread(needed, others if loop.time() - began < timeout_s else ()):
@@ -175,10 +175,10 @@ Routes = dict[str, Handler]
 
 
 class Probed(Protocol):
-    """What probes ask about."""
+    """A program that answers liveness and readiness probes."""
 
     def alive(self) -> str:
-        """Empty, or what is wrong."""
+        """What is wrong; empty if nothing is."""
 
     def ready(self) -> str: ...
 
@@ -188,7 +188,7 @@ class Measured(Protocol):
 
 
 class Status(Probed, Protocol):
-    """What a scheduler is asked about. What shows the kept state waits for the end of a cycle."""
+    """A scheduler that answers over HTTP. Answers that show the kept state wait for the end of a cycle."""
 
     async def metrics(self) -> str: ...
 
@@ -220,7 +220,7 @@ def _page(text: str) -> Response:
 
 
 def listeners(metrics_address: str, measured: Routes, healthz_address: str, probed: Routes, tls: ssl.SSLContext | None) -> list[Listener]:
-    """One for each address that is given, or one for both; the TLS is that of the health address."""
+    """A listener for each address that is given, or one if both are the same. `tls` is for the health address."""
     if metrics_address and metrics_address == healthz_address:
         return [Listener(metrics_address, {**probed, **measured}, tls)]
     servers = [Listener(metrics_address, measured)] if metrics_address else []
@@ -236,7 +236,7 @@ def _probe(question: Callable[[], str]) -> Handler:
 
 
 class FaultLog:
-    """Faults of ours in what is done beside the cycles: nothing else is stopped by one, and each is logged once."""
+    """Logs faults of ours in work beside the cycles, each of them once. Such a fault stops nothing else."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -283,7 +283,7 @@ class Family:
 
 
 class Counter(Family):
-    """Only grows."""
+    """A metric that only grows."""
 
     kind = "counter"
 
@@ -306,7 +306,7 @@ class Counter(Family):
 
 
 class Gauge(Family):
-    """Any number."""
+    """A metric that can take any number."""
 
     kind = "gauge"
 
@@ -324,7 +324,7 @@ class Gauge(Family):
         self._values.pop(values, None)
 
     def replace(self, values: dict[Labels, float]) -> None:
-        """All children at once: those not named are gone."""
+        """Set all children at once. Children that are not named are dropped."""
         self._values = values
 
     def samples(self) -> Iterator[str]:

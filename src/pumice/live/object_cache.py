@@ -1,8 +1,8 @@
-"""A live cluster as controllers and admission rules see it: their `Lister`, kept by reflectors and by the answers to our own writes.
+"""A live cluster as controllers and admission rules see it: their `Lister`, filled by reflectors and by the answers to our own writes.
 
-Answers go in at once, so that a decision always sees the writes made before it; what a watch tells later of the same version is no news,
-and what it tells of an older one is dropped. An object that was seen to go does not come back by a late answer. The server's bookkeeping
-(managedFields) and the images of nodes are left out: nobody here reads them, and they are half of the memory.
+Answers are stored at once, so that a decision always sees the writes made before it. If a watch shows the same version later, it is no
+change; an older version is dropped. An object that was seen to be gone does not come back by a late answer. The server's bookkeeping
+(managedFields) and the images of nodes are left out: no code here reads them, and they would take half of the memory.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pumice.client.reflector import DEFAULT_PACE, Change, Deleted, Pace, Reflect
 from pumice.client.transport import ListScope, Transport, as_dict
 from pumice.controllers.controller import IndexKey, KeyIndex, ObjectChange
 
-BURIED = 10_000  #: uids of objects that went, remembered for late answers
+BURIED = 10_000  #: uids of objects that are gone, remembered because of late answers
 
 
 class ObjectCache:
-    """A Lister. `wake` is called when there is something to `take` after there was nothing."""
+    """A Lister of the objects of a live cluster. `wake` is called at the first change after each `take`."""
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
@@ -62,15 +62,15 @@ class ObjectCache:
         found = (self.get(kind, *key) for kind, key in places)
         return (subject for subject in found if subject is not None)
 
-    # What keeps it
+    # What fills the cache
 
     def take(self) -> list[ObjectChange]:
-        """What has changed since the last time, in order."""
+        """The changes since the last call, in order."""
         taken, self._changes = self._changes, []
         return taken
 
     def delivery(self, kind: str, resource: Kind) -> Callable[[Change[Object]], None]:
-        """Where the reflector of a kind delivers."""
+        """The function to which the reflector of a kind delivers."""
 
         def deliver(change: Change[Object]) -> None:
             if isinstance(change, Deleted):
@@ -81,16 +81,16 @@ class ObjectCache:
         return deliver
 
     def follow(self, kind: str, heard: Callable[[Object], bool]) -> None:
-        """Who delivers a kind is told of answers: where the watch never showed an object, it has to tell of its end all the same."""
+        """Call `heard` for each answer with this kind: its reflector must report the end even of an object that its watch never showed."""
         self._followers[kind] = heard
 
     def answered(self, kind: str, subject: Object) -> None:
-        """An object as the answer to a call has it."""
+        """Store an object as the answer to a call has it, unless its reflector knows that it is gone."""
         if kind not in self._followers or self._followers[kind](subject):
             self.put(kind, subject)
 
     def put(self, kind: str, subject: Object) -> None:
-        """An object as the server has it, unless something newer is known."""
+        """Store an object as the server has it, unless a newer version is known or it is gone."""
         key = key_of(subject)
         old = self.get(kind, *key)
         if uid_of(subject) in self._buried or (old is not None and uid_of(old) == uid_of(subject) and _version(old) >= _version(subject)):
@@ -102,14 +102,14 @@ class ObjectCache:
         self._heard(kind, key, old, subject)
 
     def assume(self, kind: str, subject: Object) -> None:
-        """What a known object will be, until the server tells something newer."""
+        """Store what a known object will be, until the server sends a newer version."""
         key = key_of(subject)
         old = self.get(kind, *key)
         self._objects[kind][key.namespace][key.name] = subject
         self._heard(kind, key, old, subject)
 
     def removed(self, kind: str, key: Key, uid: str) -> None:
-        """An object is gone; another of its name stays."""
+        """Remove an object that is gone. Another object of its name stays."""
         self._buried[uid] = None
         if len(self._buried) > BURIED:
             self._buried.popitem(last=False)
@@ -126,7 +126,7 @@ class ObjectCache:
 
 
 def whole(item: Object, resource: Kind) -> Object:
-    """An item of a list or an answer with its kind in it, and without what nobody reads."""
+    """An item of a list or an answer, with its apiVersion and kind in it, and without the fields that no code here reads."""
     item["apiVersion"], item["kind"] = resource.api_version, resource.kind
     item["metadata"].pop("managedFields", None)
     if resource.kind == "Node":
@@ -138,10 +138,10 @@ def _version(subject: Object) -> int:
     return int(subject["metadata"].get("resourceVersion") or 0)
 
 
-# Where controllers' kinds live on an API server, and which objects of each are read.
+# The resources of controllers' kinds on an API server, and which objects of each kind are read.
 #
-# Of the kinds that hold everybody's secrets and settings, only what job plugins made is read: it carries a label. What they made before
-# they labelled it is met again when its creation finds it there.
+# Of the kinds that hold the secrets and settings of all users, only the objects that job plugins made are read: these carry a label. An
+# object that was made before plugins set the label is found when its creation is refused because it exists.
 
 RESOURCES: dict[str, Kind] = {
     each.name: each
@@ -171,12 +171,12 @@ RESOURCES: dict[str, Kind] = {
 }
 
 LABELLED = frozenset({kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY})
-REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: the others a server may be without
+REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: a server need not have the other kinds
 ADMISSION = (kinds.QUEUE, kinds.NAMESPACE)  #: what admission rules look up
 
 
 def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, ListScope]:
-    """By kind and name: one object each."""
+    """The scopes of single objects, by kind and name."""
     return {
         f"{kind} {key.namespace}/{key.name}": ListScope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
         for kind, key in wanted
@@ -184,7 +184,7 @@ def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, ListScope]:
 
 
 def is_shown(subject: Object, scope: ListScope) -> bool:
-    """Whether a scope of these has the object."""
+    """Whether the label selector of a scope selects the object."""
     return not scope.label_selector or scope.label_selector in labels_of(subject)
 
 
@@ -195,7 +195,7 @@ def scopes(wanted: Iterable[str]) -> dict[str, ListScope]:
 def followed(
     transport: Transport, cache: ObjectCache, wanted: Mapping[str, ListScope], pace: Pace = DEFAULT_PACE
 ) -> dict[str, Reflector[Object]]:
-    """A reflector for each scope, delivering into the cache."""
+    """A reflector for each scope, which delivers into the cache."""
 
     def reflector(name: str, scope: ListScope) -> Reflector[Object]:
         kind = scope.resource.name

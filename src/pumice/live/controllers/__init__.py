@@ -1,1 +1,1 @@
-"""Volcano's controllers on a live cluster: caches feed them, and what they want written is written."""
+"""Volcano's controllers on a live cluster: caches feed them, and their writes are sent to the API server."""

@@ -4,14 +4,14 @@
                       ▲                                              │
                       └───────────────── answers ◀───────────────────┘
 
-Several keys are worked on at a time, those of one object one after the other: reconciling never awaits, sending does. A key whose writes
-fail is tried again as `Retries` says; a write that the fence held back ends the loop with LostLead.
+Several keys are worked on at a time, but keys of one object one after the other: reconciling never awaits, sending does. A key whose writes
+fail is tried again as `Retries` decides; a write that the fence held back ends the loop with LostLead.
 
-`ObjectWrites` makes requests of what controllers want written, and gives each answer straight to the cache: what exists already is created
-well enough, an object with another uid is another object and left alone, what is gone is deleted well enough. Creations that stand side by
-side leave together, and so do deletions, for a job's pods are many. A role that allows updates and no patches (Volcano's own has such) is
-found out by a 403 where an update is let through: from then on the merged object is sent whole. A 403 alone proves nothing: an API server
-that has just started knows no roles for a moment.
+`ObjectWrites` turns the writes of controllers into requests, and passes each answer straight to the cache. To create an object that exists,
+or to delete one that is gone, is no failure; an object with another uid is another object and left alone. Neighbouring creations are sent
+together, and so are neighbouring deletions, because a job has many pods. A role that allows updates but no patches (Volcano's own is such
+for some kinds) is found out if a patch gets a 403 and the update does not: from then on the merged object is sent whole. A 403 alone proves
+nothing: an API server that has just started knows no roles for a moment.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ BACKOFF = Backoff()
 
 
 class ObjectWrites:
-    """Raises KubeError for what was not done."""
+    """Sends the writes of controllers. Raises KubeError for a write that was not carried out."""
 
     def __init__(self, transport: Transport, cache: ObjectCache, recorder: EventRecorder, clock: Clock) -> None:
         self._transport = transport
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
-        self._unpatchable: set[tuple[Kind, str]] = set()  #: where this role allows updates only
+        self._unpatchable: set[tuple[Kind, str]] = set()  #: resources and subresources for which this role allows updates only
 
     async def apply(self, writes: Sequence[Write]) -> None:
-        """In order; the first that fails ends it."""
+        """Send the writes in order. The first failure ends that and is raised."""
         for together in _steps(writes):
             outcomes = await asyncio.gather(*(self._one(write) for write in together), return_exceptions=True)
             for write, outcome in zip(together, outcomes, strict=True):
@@ -59,7 +59,7 @@ class ObjectWrites:
                     raise outcome
 
     def _tell_of(self, write: Write, failure: BaseException) -> None:
-        """Whose pods cannot be made should read why, where they look: a quota, a refused image, a name that is too long."""
+        """Tell users in an event why an object cannot be created: a quota, a refused image, a name that is too long."""
         if isinstance(write, Create) and write.about is not None and isinstance(failure, ApiError):
             self._tell(Emit(write.about, "Warning", "FailedCreate", f"Error creating: {failure.message}"))
 
@@ -102,7 +102,7 @@ class ObjectWrites:
         except ApiError as error:
             if error.code != 404:
                 raise
-            return  # its end will be told
+            return  # the watch will show that it is gone
         self._cache.answered(write.kind, whole(as_dict(answer), resource))
 
     async def _changed(self, resource: Kind, ref: ObjectRef, write: Patch, known: Object) -> bytes:
@@ -121,7 +121,7 @@ class ObjectWrites:
         return answer
 
     async def _delete_surely(self, write: Delete) -> None:
-        """Until it is gone or refused: a deletion that failed may have been carried out, and who looks later finds nothing to follow."""
+        """Delete until that succeeds or is refused: a failed call may have been carried out, and later nothing shows what must follow."""
         for attempt in count():
             try:
                 await self._delete(write)
@@ -141,11 +141,11 @@ class ObjectWrites:
             await self._transport.delete(RESOURCES[write.kind], ref, propagation=write.propagation, grace_s=write.grace_s)
         except ApiError as error:
             if error.code != 404:
-                raise  # at 409 it is another object by now, which the watch will tell, or the server was wrong
+                raise  # at 409 it is another object by now, which the watch will show, or the server was wrong
         self._going(write.kind, known)
 
     def _going(self, kind: str, known: Object) -> None:
-        """Until the watch tells what became of it, it counts as going. What is perhaps not watched, as it has no label, is gone at once."""
+        """Let a deleted object count as terminating until the watch shows more. If its kind is watched by label only, remove it."""
         if kind in LABELLED:
             self._cache.removed(kind, key_of(known), uid_of(known))
             return
@@ -155,7 +155,7 @@ class ObjectWrites:
 
 
 def _steps(writes: Sequence[Write]) -> Iterator[list[Write]]:
-    """Creations side by side are one step, and deletions; everything else is one by itself."""
+    """The writes in steps: neighbouring creations are one step, neighbouring deletions are one, every other write is a step by itself."""
     for together, run in groupby(writes, _side_by_side):
         if together:
             yield list(run)
@@ -164,19 +164,19 @@ def _steps(writes: Sequence[Write]) -> Iterator[list[Write]]:
 
 
 def _side_by_side(write: Write) -> type[Write] | None:
-    """What kind of step a write may share with its neighbours."""
+    """The type of the step that a write may share with its neighbours. None if it is a step by itself."""
     alone = isinstance(write, Delete) and write.surely
     return type(write) if isinstance(write, Create | Delete) and not alone else None
 
 
-COMPONENT = "vc-controller-manager"  #: the name under which events are told
-LOOKED_UP = ("DaemonSet.apps", "Job.batch", "PersistentVolumeClaim", "PriorityClass.scheduling.k8s.io")  #: read, though nobody is woken
+COMPONENT = "vc-controller-manager"  #: the component name in our events
+LOOKED_UP = ("DaemonSet.apps", "Job.batch", "PersistentVolumeClaim", "PriorityClass.scheduling.k8s.io")  #: read, but no controller is woken
 WIDTH = 32
 SYNC_TIMEOUT_S = 60.0
 
 
 class Controllers:
-    """`run` until cancelled; raises LostLead. `synced` is set once everything there was has been read."""
+    """Runs controllers: `run` works until it is cancelled, and raises LostLead. `synced` is set once the cluster has been read."""
 
     def __init__(
         self,
@@ -203,14 +203,14 @@ class Controllers:
         self._stirred = asyncio.Event()
         self._width = width
         self._sync_timeout_s = sync_timeout_s
-        self._busy: dict[Hashable, asyncio.Task[None]] = {}  #: by the object that is worked on
-        self._parked: dict[Hashable, deque[QueuedKey]] = {}  #: behind them
+        self._busy: dict[Hashable, asyncio.Task[None]] = {}  #: the task on each object that is worked on
+        self._parked: dict[Hashable, deque[QueuedKey]] = {}  #: the keys that wait for a task on their object
         self._failure: BaseException | None = None
         self.cache.wake = self._stirred.set
 
     @property
     def waiting(self) -> int:
-        """How many keys could be worked on at once."""
+        """How many keys are due and wait to be worked on."""
         return len(self._queue) + sum(map(len, self._parked.values()))
 
     async def run(self) -> None:
@@ -242,7 +242,7 @@ class Controllers:
             self._stirred.set()
 
     def _turn(self) -> None:
-        """Begin whatever can be begun."""
+        """Begin work on all keys that are due. Raises the failure of a background task."""
         if self._failure is not None:
             raise self._failure
         self._stirred.clear()
@@ -286,7 +286,7 @@ class Controllers:
             self._failures.failed(work, now, refused=is_refusal(error))
         except Exception:
             log.exception("%s %s failed", work.controller.name, work.key)
-            self._failures.failed(work, now, refused=False)  # our mistake; nobody's job ends by it
+            self._failures.failed(work, now, refused=False)  # a fault of ours; it must end no user's job
         finally:
             self._busy.pop(place, None)
             for parked in self._parked.pop(place, ()):
@@ -294,7 +294,7 @@ class Controllers:
             self._stirred.set()
 
     async def _look_up(self, work: QueuedKey) -> None:
-        """Read what the controller asks for by name and the role does not let us watch."""
+        """Read the objects that the controller looks up by name and that the role does not let us watch."""
         for kind, key in work.controller.looks_up(work.key, self.cache) if isinstance(work.controller, LooksUp) else ():
             if kind in self._following and self._following[kind].forbidden:
                 await self._read(kind, ObjectRef(key.name, key.namespace))
@@ -310,13 +310,13 @@ class Controllers:
 
 
 def _place(work: QueuedKey) -> Hashable:
-    """What is worked on: all keys of one controller about one object. Keys are named tuples that begin or end with its name."""
+    """The identity of the work: the same for all keys of one controller about one object. Keys are named tuples with the object's name."""
     key = work.key
     names = tuple(getattr(key, field, "") for field in ("kind", "namespace", "job", "name"))
     return work.controller.name, names if any(names) else key
 
 
 def kinds_for(controllers: Sequence[Controller]) -> list[str]:
-    """What these controllers watch or look up."""
+    """The kinds that these controllers watch or look up."""
     watched = {kind for controller in controllers for kind in controller.watches} - {EVERY}
     return sorted((watched | set(LOOKED_UP) | {"Secret", "ConfigMap", "Service", "NetworkPolicy.networking.k8s.io"}) & set(RESOURCES))

@@ -35,9 +35,9 @@ from pumice.http.pool import fetch
 from pumice.live.controllers.loop import Controllers
 from pumice.live.lifecycle import Clock, Gauge, Labels, WallClock, first, listeners, measures, probes, render, told_to_end, while_leading
 
-# Whether something answers, for the probes of JobFlows: asked in the background, answered from memory.
+# Whether an endpoint answers, for the probes of JobFlows. It is called in the background; a controller gets the last result from memory.
 #
-# A controller asks again every few seconds, so an answer may be that old; the first one is no.
+# A controller asks again every few seconds, so a result may be that old. The first result is no.
 
 FRESH_S = 3.0
 TIMEOUT_S = 3.0
@@ -45,7 +45,7 @@ REMEMBERED = 1000
 
 
 class Prober:
-    """Callable with a Probe. To be entered: it needs the running event loop."""
+    """Says whether the endpoint of a `Probe` answers. Enter it as an async context: it needs the running event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -96,7 +96,7 @@ class Prober:
         return True
 
 
-# What the controllers measure: the PodGroups of each queue under Volcano's names, and our own.
+# What the controllers measure: the PodGroups of each queue, under Volcano's names, and metrics of our own.
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
@@ -113,7 +113,7 @@ class ControllerMetrics:
         }
 
     def page(self, controllers: Controllers | None) -> str:
-        """The text of a scrape."""
+        """The text that a scrape gets."""
         if controllers is not None:
             self._measure(controllers)
         return render([self.leading, self._objects, self._waiting, self._dropped, *self._groups.values()])
@@ -136,12 +136,12 @@ log = logging.getLogger(__name__)
 
 
 class ControllerSettings(msgspec.Struct):
-    """Everything that flags say."""
+    """All settings that come from flags."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)
     chosen: frozenset[str] | None = None  #: names of the controllers to run; None: all
     inherit_owner_annotations: bool = True
-    max_failures: int = MAX_FAILURES  #: of a job's writes in a row; -1 for as many as there are
+    max_failures: int = MAX_FAILURES  #: the most refused writes of a job in a row, then it is given up; -1: no limit
     discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
     qps: float = 2000.0
     burst: float = 2000.0
@@ -153,14 +153,14 @@ class ControllerSettings(msgspec.Struct):
 
 
 def chosen_controllers(settings: ControllerSettings, reachable: Reachable) -> list[Controller]:
-    """Those that the settings name, of what Volcano's controller manager runs."""
+    """The controllers of Volcano's controller manager that the settings choose."""
     inherit, failures = settings.inherit_owner_annotations, settings.max_failures
     found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.discovery, reachable, inherit, failures)
     return [each for each in found if settings.chosen is None or each.name in settings.chosen]
 
 
 class ControllerReplica:
-    """`serve` returns when it was told to end, and raises LostLead."""
+    """One replica of the controllers, as a process. `serve` returns after SIGTERM or SIGINT, and raises LostLead."""
 
     def __init__(self, access: Access, settings: ControllerSettings) -> None:
         self._access = access
@@ -202,7 +202,7 @@ class ControllerReplica:
             finally:
                 self._metrics.leading.set(0)
 
-    # ---- what is asked over HTTP
+    # ---- HTTP endpoints
 
     def _servers(self) -> list[Listener]:
         settings = self._settings

@@ -1,17 +1,17 @@
-"""What is asked of answers/ beside the cycles of a scheduler, in a small part of the time, so that no cycle comes late for it.
+"""Questions to answers/ that are asked beside the cycles of a scheduler, in a small part of the time, so that they delay no cycle.
 
-`FitQuestions`: can it ever run? Whoever admits what users submit asks, and does not wait: an answer at once, or none. A question costs a
-rehearsed cycle, and the next cycle cannot recall the last one: so questions have a part of the time, and those that come too soon after
-another are not answered.
+`FitQuestions`: can a job ever run? The admission webhook asks, and does not wait: it gets an answer at once, or none. A question costs a
+rehearsed cycle, and the next cycle cannot reuse the last one. So questions may take only a part of the time, and a question that comes too
+soon after another is not answered.
 
-`Headlines`: why jobs wait, each in one line, as an event of its PodGroup and, in few words, as a metric. One job is asked about every few
-seconds, between two cycles, once it has waited for a while, and again much later: so it costs a cycle now and then, however many wait, and
-a small part of the time where a cycle takes long. Who can never run is told so. Conditions keep Volcano's and kube-scheduler's texts, which
-others read. A fault of ours in asking is told once, and that job gets no line.
+`Headlines`: why jobs wait, each in one line, as an event of its PodGroup and, in few words, as a metric. Between two cycles, every few
+seconds, one job is asked about that has waited for a while, and again much later. So this costs a cycle now and then, however many jobs
+wait, and a small part of the time where a cycle takes long. A job that can never run gets an event that says so. Conditions keep Volcano's
+and kube-scheduler's texts, which other programs read. A fault of ours in asking is logged once, and that job gets no line.
 
-`Forecasts`: now and then it is forecast when a few jobs start that wait, and seen when they do; `pumice eta` corrects its P90 by that.
-Between two cycles one rollout is made, and a small part of the time goes into them. Clusters in which one could take long are left alone. A
-fault of ours in it is told once.
+`Forecasts`: now and then the starts of a few waiting jobs are forecast, and compared with their real starts; `pumice eta` corrects its P90
+by that. One rollout is made between two cycles, and all rollouts take a small part of the time. Clusters in which a rollout could take long
+are left out. A fault of ours in a forecast is logged once.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from pumice.scheduler.model.job import Job, is_shadow
 
 log = logging.getLogger(__name__)
 PATH = "/fits"
-FIT_PART = 0.05  #: of the time
+FIT_PART = 0.05  #: the part of the time that questions may take
 LATER_S = 1.0
-MOST_PODS = 1000  #: of a workload that is answered for: more would hold up the cycles
+MOST_PODS = 1000  #: larger workloads are not looked at: they would delay the cycles
 
 
 class FitQuestions:
-    """Answers to whoever asks whether a job can ever run."""
+    """Answers whether a job or a pod can ever run."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._free_at = 0.0
 
     def glance(self, obj: dict[str, Any]) -> str:
-        """Why it can never run; empty if it can, or if that is not told now."""
+        """Why the object can never run; empty if it can, or if the question cannot be answered now."""
         return (self._scheduler.glance(partial(self._asked, obj)) or "") if self._is_free else ""
 
     async def answer(self, request: Request) -> Response:
-        """The same over HTTP; the object is posted as JSON."""
+        """The answer to an HTTP request that posts the object as JSON."""
         try:
             obj = msgspec.json.decode(request.body, type=dict[str, Any])
         except msgspec.DecodeError as error:
@@ -84,22 +84,22 @@ class FitQuestions:
             why = never_fits(_pods_of(obj, cluster, now), cluster, self._scheduler.policy, now)
             return f"{obj['kind'].lower()} {obj['metadata']['name']} can never run here: {why}" if why else ""
         except (InputError, AttributeError, KeyError, TypeError, ValueError):
-            return ""  # no object that a server would take
+            return ""  # not an object that a server would accept
         except Exception:
             log.exception("whether a %s can ever run could not be found out", obj.get("kind"))
-            return ""  # nobody is kept from submitting by a fault of ours
+            return ""  # a fault of ours must keep no user from submitting
         finally:
             ended = time.monotonic()
             self._free_at = ended + (ended - began) / FIT_PART
 
 
 def _pods_of(obj: dict[str, Any], cluster: Cluster, now: float) -> list[tuple[str, Wire]]:
-    """Itself, or those that its controller will make, and their group."""
+    """The object itself if it is a pod, else the pods that its controller will make, and their PodGroup."""
     if obj["kind"] == "Pod":
         return [("Pod", convert(obj, Pod))]
     if (group_of(obj["apiVersion"]), obj["kind"]) != (JOBS.group, JOBS.kind):
-        return []  # what a server has filled in of other workloads names them by the uid that it gave
-    from pumice.cluster.workloads import expanded, pods_asked  # controllers are for those who are asked
+        return []  # a server has filled fields of other workloads with the uid that it gave them
+    from pumice.cluster.workloads import expanded, pods_asked  # controllers are loaded once somebody asks
 
     if pods_asked(obj) > MOST_PODS:
         return []
@@ -108,18 +108,18 @@ def _pods_of(obj: dict[str, Any], cluster: Cluster, now: float) -> list[tuple[st
 
 
 HEADLINES_PERIOD_S = 5.0
-HEADLINES_PART = 0.005  #: of the time; the cycle after it costs as much again, since it cannot recall the last one
-GRACE_S = 10.0  #: of waiting, before anybody wonders
+HEADLINES_PART = 0.005  #: the part of the time for it; the next cycle costs as much again, since it cannot reuse the last one
+GRACE_S = 10.0  #: how long a job must have waited before it is asked about
 ASKED_AGAIN_S = 600.0
 
 
 class Headlines:
-    """Whoever asks, between cycles, why jobs wait, and tells it."""
+    """Asks between cycles why jobs wait, and reports the answers."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._faults = FaultLog(log)
-        self._because: dict[str, tuple[float, str]] = {}  #: by job that waits: when it was asked about, and what was found
+        self._because: dict[str, tuple[float, str]] = {}  #: by uid of a waiting job: when it was asked about, and the answer
 
     async def run(self) -> None:
         clock, pause_s = self._scheduler.clock, HEADLINES_PERIOD_S
@@ -148,7 +148,7 @@ class Headlines:
             return []
 
     def _asked(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
-        from pumice.answers.fits import fits  # answers are loaded once somebody waits long enough
+        from pumice.answers.fits import fits  # answers are loaded once a job has waited long enough
         from pumice.answers.why import why
 
         policy, subject = self._scheduler.policy, f"podgroup/{job.uid}"
@@ -170,13 +170,13 @@ class Headlines:
 
 
 FORECASTS_PERIOD_S = 600.0
-BREATH_S = 1.0  #: from one rollout to the next
-FORECASTS_PART = 0.005  #: of the time
-LARGEST = 5_000  #: pods and nodes; a rollout takes 0.3 s there
+BREATH_S = 1.0  #: the shortest pause between two rollouts
+FORECASTS_PART = 0.005  #: the part of the time that rollouts may take
+LARGEST = 5_000  #: the most pods and nodes of a cluster with forecasts; a rollout takes 0.3 s there
 
 
 class Forecasts:
-    """Whoever makes them."""
+    """Forecasts between cycles when some of the waiting jobs start."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -195,7 +195,7 @@ class Forecasts:
         began = clock.now()
         if not (wanted := await look(_who_is_asked_about)):
             return
-        from pumice.answers.eta import ROLLOUTS, Forecast  # a simulator is not for those where nobody waits
+        from pumice.answers.eta import ROLLOUTS, Forecast  # the simulator is loaded only where jobs wait
 
         def rollout(number: int, cluster: Cluster) -> dict[str, float]:
             return Forecast(cluster, self._scheduler.policy, clock.now()).rollout(number, set(wanted))
@@ -209,7 +209,7 @@ class Forecasts:
 
 
 def _who_is_asked_about(cluster: Cluster) -> Sequence[str]:
-    """Some of those that wait as a whole and were not asked about before. What became of the others is seen."""
+    """The uids of some jobs of which no pod has started and that were not forecast before. Notes which of the others have started."""
     from pumice.answers.past_forecasts import past_forecasts, some_of  # answers are loaded when they are due
 
     known = past_forecasts(cluster)
@@ -227,7 +227,7 @@ def _who_is_asked_about(cluster: Cluster) -> Sequence[str]:
 
 
 def _started(job: Job) -> float | None:
-    """When the first of its pods got a node."""
+    """When the first pod of a job got a node. None if none has one."""
     found = (task.started if task.placed_at is None else task.placed_at for task in job.tasks.values())
     return min((at for at in found if at is not None), default=None)
 

@@ -1,8 +1,8 @@
-"""What is assumed of the cluster until the server says so: a bind holds its room, an eviction frees it only when the pod is gone.
+"""What is assumed of pods until the server confirms it: a bind holds its room, an eviction frees its room only when the pod is gone.
 
-Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: it is then
-taken as it is (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. What
-was read counts only against the assumption that it was read for, and only if the watch has not told anything newer meanwhile.
+Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: the read
+version then counts (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. A
+read version only replaces the assumption for which it was read, and only if the watch has shown nothing newer meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 EXPIRY_S = 30.0
-GONE = 2**63  #: the version of what is no more: nothing that is told of it is newer
+GONE = 2**63  #: the version of a pod that is gone: whatever the watch shows of it is older
 STATUS_OF: dict[str, type[PodGroup | Queue | NodeShard]] = {"PodGroup": PodGroup, "Queue": Queue, "NodeShard": NodeShard}
 WHOLE_KINDS = (*STATUS_OF, "PersistentVolumeClaim", "PersistentVolume")
 IN_WORDS = {"PodGroup": "PodGroup {}", "Queue": "the status of queue {}", "NodeShard": "the status of NodeShard {}"}
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class AssumedPods:
-    """The sender's `Outcomes`. `news` is told what may matter to the next cycle, `tell` takes events."""
+    """Handles the outcomes of requests (the sender's `Outcomes`). `news` is called if the next cycle may have work, `tell` sends events."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class AssumedPods:
         event_translation: EventTranslation,
         state: SingleWriter,
     ) -> None:
-        """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
+        """`pod_version` returns the resourceVersion at which the watch last showed a pod (namespace, name)."""
         self.originals = {kind: RawObjects() for kind in WHOLE_KINDS}
         self.lost_lead = False
         self._cluster = cluster
@@ -67,11 +67,11 @@ class AssumedPods:
         self._pod_version = pod_version
         self._event_translation = event_translation
         self._state = state
-        self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
+        self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid, and until when the watch must show it
         self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
 
     def expired(self) -> Iterator[ReadPod]:
-        """Pods to be read again because the watch did not show their bind, or that they are being deleted."""
+        """The pods to be read again because the watch did not show in time that they are bound, or being deleted."""
         now = self._clock.now()
         for uid, (doubtful, deadline) in list(self._unseen.items()):
             task = self._task(doubtful.pod)
@@ -87,7 +87,7 @@ class AssumedPods:
         task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
         return task if task is not None and task.uid == ref.uid else None
 
-    # ---- pods
+    # ---- outcomes of requests
 
     def done(self, request: Request, answer: bytes) -> None:
         match request:
@@ -126,7 +126,7 @@ class AssumedPods:
         self._tell(EventRecord(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
 
     def watched(self, task: Task) -> None:
-        """The watch told of a new pod."""
+        """Record that the watch has shown a new pod."""
         self._metrics.observe_stage(task, "Watched", self._clock.now())
 
     def reached(self, request: BindPod, stage: str) -> None:
@@ -170,7 +170,7 @@ class AssumedPods:
         return True
 
     def is_older(self, pod: Pod) -> bool:
-        """Whether the watch tells of a pod as it was before we read it: taken over, it would go back in time."""
+        """Whether the watch shows a pod as it was before we read it. If that were taken over, the pod would go back in time."""
         uid = pod.metadata.uid or ""
         if int(pod.metadata.resource_version or 0) < self._read.get(uid, 0):
             return True
@@ -178,7 +178,7 @@ class AssumedPods:
         return False
 
     def ended(self, uid: str) -> None:
-        """The watch told that a pod is gone."""
+        """Forget a pod that is gone, as the watch has shown."""
         self._read.pop(uid, None)
 
     # ---- statuses
@@ -198,13 +198,13 @@ class AssumedPods:
         self._not_written(kind, key, IN_WORDS[kind].format(key), about, error)
 
     def _tell_again(self, uid: str) -> None:
-        """The next cycle is to tell how the job stands."""
+        """Let the next cycle report the status of the job again."""
         job = self._cluster.jobs.get(uid)
         if job is not None and job.group is not None:
             self._cluster.changed[job.uid] = job
 
     def _not_written(self, kind: str, key: str, what: str, about: InvolvedObject, error: KubeError) -> None:
-        """The next cycle sees that the server does not have it and asks again: after the period, or, if it was refused, with pauses."""
+        """Report a failed write. The next cycle makes it again: after the period, or, if it was refused, after a growing pause."""
         self._metrics.writes.add(kind, "failed")
         if not is_refusal(error):
             log.info("%s was not written: %s", what, error)

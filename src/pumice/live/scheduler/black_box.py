@@ -1,7 +1,7 @@
-"""The black box: what the scheduler sees and decides goes to a recording while it works.
+"""The black box: while the scheduler works, everything that it sees and decides goes to a recording.
 
-The kept state writes down on a tape what changes it between cycles; a cycle stands there in its place. The tape is then handed to the
-thread that writes. The scheduler itself only keeps references to what it has in its hands anyway.
+The kept state notes on a tape all changes between cycles, and each cycle in its place among them. The tape is then passed to the thread
+that writes the recording. The scheduler itself only keeps references to objects that it holds anyway.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.task import Task
 
-Seen: TypeAlias = tuple[float, str, Wire | str]  #: an object as it came, or the key of one that went; a plain tuple is made fastest
+Seen: TypeAlias = tuple[float, str, Wire | str]  #: time, kind, and an object or the key of a removed one; a plain tuple is made fastest
 
 
 class ReadAgain(Struct, frozen=True):
@@ -49,7 +49,7 @@ DEFAULT_RETENTION = Retention()
 
 
 class TapedCluster(Cluster):
-    """A kept state that writes down on `tape` what is done to it from outside."""
+    """A kept state that notes on `tape` the changes that are made to it from outside."""
 
     def __init__(self, options: Options, now: Callable[[], float]) -> None:
         super().__init__(options.schedulers, options.default_queue)
@@ -74,10 +74,10 @@ class TapedCluster(Cluster):
 
 
 class Translation:
-    """What was told, as entries: made on the thread that writes them."""
+    """Turns the items of the tape into entries of the recording, on the thread that writes them."""
 
     def __init__(self) -> None:
-        self._deserved: dict[str, dict[str, float]] = {}  #: as told last
+        self._deserved: dict[str, dict[str, float]] = {}  #: as last recorded
 
     def beginning(self, begin: Begin, snapshot: Snapshot) -> list[Entry]:
         self._deserved = {}
@@ -100,7 +100,7 @@ class Translation:
         return told
 
     def _once(self, cycle: Cycle) -> Cycle:
-        """What queues deserve is told when it is something else than before."""
+        """The cycle, without what queues deserve if that is the same as last recorded."""
         if cycle.deserved == self._deserved:
             return replace(cycle, deserved={})
         self._deserved = cycle.deserved
@@ -119,8 +119,8 @@ class BlackBox(Keeper):
         self._writer = writer
         self._translation = Translation()
         self._now = now
-        self._policy: Policy | None = None  #: of the file being written
-        self._copied: CopiedTasks | None = None  #: for the next file
+        self._policy: Policy | None = None  #: the policy of the file that is being written
+        self._copied: CopiedTasks | None = None  #: the tasks that are being copied for the next file
         self._number = 0
         self._in_session = False
         self._gathering: Kept | None = None
@@ -129,7 +129,7 @@ class BlackBox(Keeper):
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """What is tried out meanwhile has not happened."""
+        """A context in which changes of the state are only tried out, and so not recorded."""
         before = len(self.cluster.tape)
         yield
         del self.cluster.tape[before:]
@@ -155,7 +155,7 @@ class BlackBox(Keeper):
     # -- after it
 
     def cycled(self, decisions: Decisions, at: float, took_s: float) -> None:
-        """One that recalled what the last decided, as nothing has happened, is but counted."""
+        """Record a cycle. A cycle that repeated the last decisions, because nothing had happened, is only counted."""
         self._number += 1
         if not self._in_session:
             return
@@ -165,8 +165,8 @@ class BlackBox(Keeper):
         self._hand_on()
 
     def hand_over(self, policy: Policy) -> None:
-        """What was told so far goes to the thread that writes. Where a new file is due it begins with the state as it is, once
-        that has been copied, a part at each call."""
+        """Pass the tape to the thread that writes. If a new file is due, begin it with the present state, once this has been copied: each
+        call copies a part of it."""
         self._hand_on()
         tasks = None
         if self._policy is policy:
@@ -198,7 +198,7 @@ class BlackBox(Keeper):
 
 
 def _pods_of(told: Told) -> Iterable[str]:
-    """The pods that are otherwise since, by their keys."""
+    """The keys of the pods that an item of the tape has changed."""
     match told:
         case Decided(decisions=made):
             placed, gone = (each.task.key for each in made.binds), (each.task.key for each in made.evictions)
@@ -214,7 +214,7 @@ def _pods_of(told: Told) -> Iterable[str]:
 def black_box(
     folder: str, options: Options, now: Callable[[], float], retention: Retention = DEFAULT_RETENTION, hide: Hide = as_it_is
 ) -> Iterator[BlackBox | None]:
-    """One that writes into a folder; without a folder there is none. Raises InputError."""
+    """A context with a black box that writes into a folder, or with None if no folder is given. Raises InputError."""
     if not folder:
         yield None
         return

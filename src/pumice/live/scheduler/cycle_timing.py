@@ -1,8 +1,9 @@
-"""When to decide next: pure arithmetic on what happened and how long deciding takes.
+"""When the next cycle begins: pure arithmetic on what happened and how long cycles take.
 
-* News that could place a pod are answered within a few hundredths of a second, gathered so that a job of a thousand pods is one cycle.
-* News that change only what is reported (a bound pod runs) wait for the period, as does everything while pods wait for time to pass.
-* With nothing new and nobody waiting, cycles are as rare as keeps them below two thousandths of a core; plugins that act by the clock
+* A change that could place a pod leads to a cycle within a few hundredths of a second. Changes are gathered for that time, so that a job of
+  a thousand pods is one cycle.
+* A change that only affects what is reported (a bound pod runs) waits for the period, and so do waiting pods while nothing changes.
+* Without changes and waiting pods, cycles are so rare that they take less than two thousandths of a core; plugins that act by the clock
   (time windows, rescheduling) still get their turn.
 """
 
@@ -11,13 +12,13 @@ from __future__ import annotations
 from enum import IntEnum
 
 GATHER_S = 0.03
-WAITING_SHARE = 4.0  #: with pods waiting but nothing new: so many times the cycle's own duration passes between cycles
+WAITING_SHARE = 4.0  #: with pods waiting but nothing new: at least so many times a cycle's duration passes before the next
 IDLE_SHARE = 500.0
 IDLE_LEAST_S = 1.0
 
 
 class Urgency(IntEnum):
-    """How much some news matter."""
+    """How soon a change matters to a cycle."""
 
     NOTHING = 0
     LATER = 1
@@ -25,7 +26,7 @@ class Urgency(IntEnum):
 
 
 class CycleTimer:
-    """Remembers the last cycle and the news since. Times are seconds of one clock."""
+    """Remembers the last cycle and the most urgent change since. Times are seconds of one clock."""
 
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s
@@ -35,7 +36,7 @@ class CycleTimer:
         self._news_at = float("-inf")
 
     def knows(self, urgency: Urgency) -> bool:
-        """Whether news of this urgency, or a greater one, have come since the last cycle."""
+        """Whether a change of this urgency, or a greater one, has come since the last cycle."""
         return urgency <= self._news
 
     def news(self, urgency: Urgency, now: float) -> None:

@@ -1,7 +1,7 @@
-"""From a cycle's decisions to requests: exact bodies, and only what differs from what the server has or was told already.
+"""Turns a cycle's decisions into requests with exact bodies, and only where they differ from what the server has or was sent already.
 
-Pure but for `sent_status`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew.
-Each request is made by itself: a fault of ours in making one is told as the failure of that one, and the others leave.
+Pure except for `sent_status`, the memory of what was sent. If a write fails its note is dropped, and the next cycle makes it again. Each
+request is made by itself: a fault of ours in making it counts as a failure of that request, and the others are sent.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus)
 def effects(
     cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float, transition: str, sharding: Sharding = UNSHARDED
 ) -> Requests:
-    """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
-    events = _told(cluster, decisions, sent_status, now)  # first: there may be too many of the others about one group
+    """All requests to the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
+    events = _told(cluster, decisions, sent_status, now)  # first: of too many events about one PodGroup the last ones are not sent
     amiss: list[Amiss] = []
     binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, sent_status), _blamed_bind, amiss)
     evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, cluster, events, now), _blamed_eviction, amiss)
@@ -55,7 +55,7 @@ def effects(
     marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, amiss)
     for uid in sent_status.pauses.over("PodGroup", now):
         if uid in cluster.jobs:
-            cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
+            cluster.changed[uid] = cluster.jobs[uid]  # the next cycle reports the job again
     ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     due: dict[str, float] = {}
     groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, amiss)
@@ -69,7 +69,7 @@ def effects(
 
 
 def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], amiss: list[Amiss]) -> list[R]:
-    """The requests that are made of the items; `blamed` is what stands for one that cannot be made."""
+    """The requests that `make` makes from the items. If it fails, the request from `blamed` goes into `amiss`, with the error."""
     made = []
     for item in items:
         try:
@@ -82,11 +82,11 @@ def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T
     return made
 
 
-# ---- jobs of whom everything has been said already
+# ---- jobs of which everything has been reported
 
 
 def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> Decisions:
-    """The decisions, without what is told of jobs once more. While writes are being refused everything is looked at."""
+    """The decisions without jobs of which everything has been reported. While writes are being refused, every job is looked at."""
     if decisions.conclusion is None:
         return decisions
     standings = _without_arriving(decisions.conclusion.standings, sent_status, now)
@@ -99,7 +99,7 @@ def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> D
 
 
 def _without_arriving(standings: list[Standing], sent_status: SentStatus, now: float) -> list[Standing]:
-    """How jobs stand, without a word that a gang lacks pods which may be only just coming."""
+    """The standings of jobs. That a gang lacks pods is left out while these may be on their way."""
     told = []
     for standing in standings:
         if standing.phase != INQUEUE or not standing.members[0].job.lacks_pods:
@@ -134,7 +134,7 @@ def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, sent_status:
 
 
 def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
-    """`due`: when there is something to say of a job though nothing has changed."""
+    """Note the jobs of which everything has been reported. `due`: when there is more to report of a job though nothing has changed."""
     for standing in told.standings:
         words = standing.words
         for member in standing.members:
@@ -144,7 +144,7 @@ def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]
 
 
 def _told(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float) -> list[EventRecord]:
-    """What the cycle itself has to say, each time that it is another thing than before, and not what the group's own complaint holds."""
+    """The events that the cycle itself decided: those that are news and that the Unschedulable message of the PodGroup does not contain."""
     groups = decisions.groups if decisions.events else ()
     complaints = {group.job.uid: _complaint(group.job, group.condition) for group in groups}
     events = []
@@ -158,7 +158,7 @@ def _told(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: 
 
 
 def _is_others(job: Job, cluster: Cluster, sent_status: SentStatus) -> bool:
-    """Whether none of its pods is ours to place: two schedulers that know different pods of a group would overwrite each other for ever."""
+    """Whether none of a job's pods is ours to place. Its status is not ours then: two schedulers would overwrite each other for ever."""
     return job.uid in sent_status.others and not any(task.template.scheduler_name in cluster.schedulers for task in job.tasks.values())
 
 
@@ -230,7 +230,7 @@ def _is_marked(known: Mark | None, mark: Mark) -> bool:
 def _group(
     group: GroupStatus, sent_status: SentStatus, events: list[EventRecord], now: float, transition: str, due: dict[str, float]
 ) -> WriteStatus | None:
-    """What is to be written; and in `due`, by when there is more."""
+    """The status of a PodGroup to write, None if there is none. Adds its events, and to `due` when there will be more to report."""
     write = _status(group, sent_status, now, transition, due)
     events += _speech(group, sent_status, now, due, written=write is not None)
     return write
@@ -257,13 +257,13 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
     if not moved and now < at:
         due[group.job.uid] = at
         return None
-    annotations = {**(note.annotations if note is not None else {}), **moved}  # this request may take the place of one that has not left
+    annotations = {**(note.annotations if note is not None else {}), **moved}  # this request may replace one that was not sent yet
     sent_status.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteStatus(ObjectRef(group.job.name, group.job.namespace, uid), POD_GROUPS, after, annotations)
 
 
 def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
-    """The annotation to write, None to take it away; empty if it is there as it should be."""
+    """The HyperNode annotation to write, with the value None to remove it; empty if the PodGroup has it as it should be."""
     told = (note.annotations if note is not None else {}) or dict(group.job.annotations)
     known: Any = told.get(ALLOCATED_HYPERNODE, group.job.annotations.get(ALLOCATED_HYPERNODE)) or None
     wanted = group.hypernode or None
@@ -271,7 +271,7 @@ def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | No
 
 
 def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:
-    """What is told of a group: why its gang is not placed, each time that changes; or once that it stands."""
+    """The events about a PodGroup: why its gang is not placed, whenever that is news; or, when its status is written, that it is ready."""
     job, condition = group.job, group.condition
     if job.group is None or is_shadow(job.group):
         return []
@@ -288,7 +288,7 @@ def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[s
 
 
 def _complaint(job: Job, condition: GroupCondition | None) -> str:
-    """What is wrong with a gang that is not placed; empty if nothing is but that its pods are not there, or have not started, yet."""
+    """Why a gang cannot be placed; empty if it only waits for its pods to be created or to start."""
     if condition is None or condition.type != "Unschedulable":
         return ""
     if not job.tasks:

@@ -1,7 +1,7 @@
-"""What kube-scheduler's waiting pods are told of the cluster's changes: who could be helped by one is tried again, the others stay.
+"""Turns changes of objects into kube-scheduler's cluster events: a waiting pod that an event could help is tried again, the others stay.
 
-Only where the policy has the action `schedule`: each cycle is given the `queue` and tries who is due. Here every change that
-the watch shows becomes the happening that it means. Pods that Volcano's actions place are none of the backlog's.
+Only where the policy has the action `schedule`: each cycle gets the `queue` and tries the pods that are due. Here every change that the
+watch shows becomes the cluster event that it means. Pods that Volcano's actions place are not in this queue.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ OTHERS = {
     **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), EventKind.SELECTORS),
     "Namespace": EventKind.NAMESPACE,
     "Numatopology": EventKind.OTHER,
-    "PodGroup": EventKind.ANYTHING,  #: one that is gone waits for no room any more
+    "PodGroup": EventKind.ANYTHING,  #: a PodGroup that is gone waits for no room any more
 }
 NEVER = float("inf")
 
 
 class PodSnapshot(NamedTuple):
-    """All of a task that decisions read."""
+    """All fields of a task that decisions read."""
 
     status: int
     nominated: str
@@ -52,24 +52,24 @@ class PodSnapshot(NamedTuple):
 
     @property
     def own(self) -> tuple[object, ...]:
-        """All but what becomes of it."""
+        """All fields except the status, the nominated node and the node."""
         return self[4:]
 
     @property
     def room(self) -> str:
-        """The node where it takes room, or where room is held for it."""
+        """The node where the pod takes room, or where room is held for it; empty if there is none."""
         if self.status == status.PENDING:
             return self.nominated
         return "" if self.status & status.FINISHED else self.node_name
 
     @property
     def stands(self) -> bool:
-        """Whether it is on a node, and the server knows."""
+        """Whether the pod is on a node, and the server has confirmed it."""
         return bool(self.node_name) and not self.status & (status.FINISHED | status.PENDING | status.BINDING)
 
 
 class EventTranslation:
-    """Cluster events, from changes of objects, to the scheduling queue. Methods are called once the cluster has the change."""
+    """Sends cluster events to the scheduling queue. Its methods are called when the kept state has the change, but `pod_gone` before."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -77,32 +77,32 @@ class EventTranslation:
         self._alone = False
 
     def adopt(self, policy: Policy) -> None:
-        """Under another policy everybody is tried anew."""
+        """Take over another policy. Under it all waiting pods are tried anew."""
         profiles = policy.profiles
         self._alone = profiles is not None and not policy.has_action("allocate")
         self._backlog = None
         if profiles is not None:
             from pumice.scheduler.kube.scheduling_queue import (
-                SchedulingQueue,  # kube-scheduler's loop is not for those without its profiles
+                SchedulingQueue,  # kube-scheduler's loop is loaded only where there are profiles
             )
 
             self._backlog = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s)
 
     @property
     def queue(self) -> WaitingPods:
-        """For cycles."""
+        """The queue from which cycles take the waiting pods to try."""
         return self._backlog if self._backlog is not None else EVERYBODY
 
     @property
     def someone_is_left(self) -> bool:
-        """Whether anybody waits whom no hint will wake."""
+        """Whether a pod or job waits that no queueing hint will wake."""
         cluster = self._cluster
         if self._backlog is None:
             return bool(cluster.waiting or cluster.not_enqueued or cluster.without_job)
         return not self._alone and bool(cluster.waiting or cluster.not_enqueued)
 
     def next_due(self) -> float:
-        """When somebody's back-off ends, or patience."""
+        """When the next pod is due without any event: its backoff ends, or it has waited long enough. NEVER if none is."""
         due = self._backlog.next_due() if self._backlog is not None else None
         return NEVER if due is None else due
 
@@ -125,7 +125,7 @@ class EventTranslation:
             self._tell(EventKind.OWN_UPDATE, task)
 
     def _changed(self, before: PodSnapshot, now: PodSnapshot, task: Task) -> None:
-        """A pod that stands on a node, now as before."""
+        """Send the events for a change of a pod that is on a node, now as before."""
         assert self._backlog is not None
         if now.status == status.RELEASING != before.status:
             self._tell(EventKind.POD_LEAVING, task)
@@ -135,12 +135,12 @@ class EventTranslation:
             self._backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, task.node_name, task, before.template.taken))
 
     def evicted(self, task: Task) -> None:
-        """By ourselves; the watch says no more of it until it is gone."""
+        """Send the event for a pod that we evict. The watch leads to no further event until the pod is gone."""
         if self._backlog is not None:
             self._tell(EventKind.POD_LEAVING, task)
 
     def pod_gone(self, task: Task) -> None:
-        """Told before the cluster forgets where it stood."""
+        """Send the events for a pod that is gone, before the kept state forgets on which node it was."""
         if self._backlog is not None:
             self._backlog.forget(task)
             if PodSnapshot.at(task).room:
@@ -149,7 +149,7 @@ class EventTranslation:
                 self._tell(EventKind.ANYTHING, task)  # room may have been kept for its gang
 
     def read_again(self, before: PodSnapshot, task: Task, now: float) -> None:
-        """What was assumed of it was not so, or is known at last. If its bind came to nothing, it backs off."""
+        """Send the events for a pod that was read because its assumed status was in doubt. If its bind has failed, it backs off."""
         if self._backlog is not None:
             if before.status == status.BINDING and task.status == status.PENDING:
                 self._backlog.failed(task, now)

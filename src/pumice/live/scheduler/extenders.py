@@ -1,8 +1,8 @@
-"""Extenders over HTTP: the edge of what `framework.world` calls an Extender. One request at a time, JSON there and back.
+"""Extenders over HTTP: an `ExtenderService` of `framework.world`. One request at a time, JSON in both directions.
 
-A call has its time-out in all, from connecting to the last byte. An extender that gives no answer must not cost that for each pod for
-ever: once it has lost us LOST_S of a cycle it counts as failed for the rest of it, without being asked; after some failures in a row it
-does so for a while that grows, and then one call tries it. Whatever it answers, also that it failed, is an answer.
+The time-out of a call covers all of it, from connecting to the last byte. An extender that does not answer must not cost that for each pod
+for ever: once it has cost a cycle LOST_S seconds, it counts as failed for the rest of the cycle, without being called. After some failures
+in a row it counts as failed for a while that grows, and then one call tries it. Any answer counts as one, even that the extender failed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pumice.api.structs import encode
 from pumice.http.connection import Answer, TooLong
 from pumice.http.pool import LARGEST_ANSWER, fetch
 
-FAILURES = 3  #: in a row, until it is left alone
-LOST_S = 10.0  #: that an extender may cost a cycle by not answering
+FAILURES = 3  #: in a row, until an extender is left alone
+LOST_S = 10.0  #: the most that an extender may cost a cycle by not answering
 LONGEST_PAUSE_S = 60.0
 log = logging.getLogger(__name__)
 
@@ -35,10 +35,10 @@ Heard = Callable[[str, str], object]
 
 
 class HttpExtender:
-    """An extender of kube-scheduler or Volcano, asked over HTTP.
+    """An extender of kube-scheduler or Volcano, called over HTTP.
 
     `options`: `https`, `tls` with the fields of tlsConfig, `max_bytes` of an answer.
-    `heard` is told which extender is left alone and why, and with an empty text that it answers again.
+    `heard` is called with the name of an extender that is left alone and the reason, and with an empty reason when it answers again.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class HttpExtender:
         self._loop = asyncio.new_event_loop()  # cycles run beside the loop of the process, or without one
         weakref.finalize(self, self._loop.close)
         self._failures = 0  #: in a row
-        self._why = ""  #: the last of them
+        self._why = ""  #: the reason of the last failure
         self._asked_again_at = 0.0
         self._lost_s = 0.0  #: in this cycle
 
     def begin(self) -> None:
-        """A cycle begins. Certificates are read anew, for they may have been renewed."""
+        """Begin a new cycle. Certificates are read anew, because they may have been renewed."""
         self._lost_s = 0.0
         self.__dict__.pop("_context", None)
 
     def call(self, verb: str, arguments: dict[str, Any]) -> Any:
-        """POST to the verb. Raises OSError if there is no answer, ValueError if it is not one."""
+        """The decoded answer to a POST to the verb. Raises OSError if there is no answer, ValueError if it cannot be used."""
         path = f"{self._path}/{verb.strip('/')}"
         if self._lost_s >= LOST_S or self._clock() < self._asked_again_at:
             raise OSError(f"POST {path}: not asked for now, it does not answer ({self._why})")
@@ -93,7 +93,7 @@ class HttpExtender:
         target, tls = f"{self._url}/{verb}", self._context if self._url.startswith("https:") else None
         return await fetch(target, headers=headers, body=body, tls=tls, timeout_s=self._timeout_s, max_bytes=self._max_bytes)
 
-    # ---- whether it is asked
+    # ---- whether it is called
 
     def _failed(self, why: str, took_s: float) -> None:
         self._failures += 1
@@ -115,7 +115,7 @@ class HttpExtender:
 
     @property
     def name(self) -> str:
-        """Its URL, without a password."""
+        """The name of the extender in logs and events: its URL without user and password."""
         parts = urlsplit(self._url)
         return "extender " + parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 

@@ -1,4 +1,4 @@
-"""A world in which extenders can be reached over HTTP; what that takes is loaded when there is one."""
+"""A world in which extenders can be called over HTTP. The client for that is loaded when there is an extender."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class HttpWorld(Nowhere):
-    """Extenders over HTTP, nothing else. They are known from cycle to cycle; `heard` is told which of them stop answering, and why."""
+    """A world with extenders over HTTP and nothing else. They are kept from cycle to cycle. `heard` as for `HttpExtender`."""
 
     def __init__(self, heard: Callable[[str, str], object] = lambda name, why: None) -> None:
         self._heard = heard
         self._known: dict[tuple[str, float, str], HttpExtender] = {}
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> HttpExtender:
-        """Asked for once a cycle."""
+        """The extender with these settings. Called once in each cycle."""
         from pumice.live.scheduler.extenders import HttpExtender
 
         key = (url, timeout_s, repr(options))

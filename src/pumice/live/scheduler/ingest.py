@@ -1,10 +1,10 @@
-"""Changes that reflectors tell, into the kept state; and whether they could matter to a decision.
+"""Applies the changes that reflectors deliver to the kept state, and decides whether they could matter to a cycle.
 
-A cycle never awaits, so changes are applied the moment they come: none can come while it decides. Some are not taken at their word:
+A change is applied at once, or after the cycle that is deciding (`single_writer.py`). Some changes are not applied as they are:
 
-* pods that neither are ours to place nor stand on a node, and what `--node-selector` or the ring leaves to others, are passed over;
-* of a PodGroup or Queue from before our last write of its status, all but the status is taken; of a pod from before it was read, nothing;
-* objects that say nothing new (heartbeats, other fields than ours) are dropped before they cost anything.
+* pods that are neither ours to place nor on a node, and objects that `--node-selector` or the ring leaves to others, are ignored;
+* of a PodGroup or Queue that is older than our last write of its status, the status does not count; a pod older than we read it is ignored;
+* objects without a change in the fields that we read (heartbeats, for example) are dropped before they cost anything.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import key_of
 
-# Objects that could not be taken in: each is tried again, with pauses that grow, until it can be, is changed, or is gone.
+# Objects that could not be applied: each is tried again, with growing pauses, until it can be applied, is changed, or is gone.
 #
-# What it is not to be trusted with is told once for each of its faults, and counted each time.
+# An error of an object is logged once for as long as it stays the same, and counted each time.
 
 PAUSES = Backoff(2.0, 600.0)
 NEVER = float("inf")
@@ -53,7 +53,7 @@ class _Trouble(Struct, frozen=True):
 
 
 class PassedOver:
-    """By kind, namespace and name, the newest change that failed."""
+    """The changes that could not be applied: the newest of each object, by kind, namespace and name."""
 
     def __init__(self, metrics: LiveMetrics) -> None:
         self._troubles: dict[Key, _Trouble] = {}
@@ -90,11 +90,11 @@ def _key(kind: str, change: Change[Any]) -> Key:
     return kind, getattr(meta, "namespace", None) or "", getattr(meta, "name", None) or ""
 
 
-ANOTHER = "another replica"  #: in place of the schedulerName of pods that are not ours; no such name can be
+ANOTHER = "another replica"  #: replaces the schedulerName of pods that other replicas place; it is no valid name
 
 
 class Ingest:
-    """`take` is what reflectors deliver to."""
+    """Applies changes to the kept state. Reflectors deliver to `take`."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Ingest:
         self._news = news
 
     def take(self, kind: str, change: Change[Any]) -> None:
-        """An object that the model cannot read spoils nothing but itself."""
+        """Apply a change. An object that the model cannot read is passed over, and stops nothing else."""
         self._cluster.clock = self._clock.now()
         try:
             urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object, change.key)
@@ -132,7 +132,7 @@ class Ingest:
             self._news(urgency)
 
     def try_again(self) -> None:
-        """What was passed over, as far as its pause is over."""
+        """Apply the changes again that were passed over and whose pause has ended."""
         for kind, change in self._passed_over.due(self._clock.now()):
             self.take(kind, change)
 
@@ -178,13 +178,13 @@ class Ingest:
         return _difference(before, PodSnapshot.at(task)) if before is not None else Urgency.SOON
 
     def _has_pod(self, pod: Pod) -> bool:
-        """Whether it is of our part, where others have theirs."""
+        """Whether a pod is in our part, where several schedulers or replicas share the cluster."""
         if self._share is not None and not self._share.has_pod(pod):
             return False
         return self._ring is None or self._ring.has_job_of(pod.metadata)
 
     def _note_whose(self, pod: Pod, ours: bool) -> None:
-        """Whose PodGroup it is: its pods tell, even those that have ended."""
+        """Note from a pod whether its PodGroup is ours or another scheduler's. Pods that have ended count too."""
         group = (pod.metadata.annotations or {}).get(GROUP_NAME)
         if group:
             uid = f"{pod.metadata.namespace or 'default'}/{group}"
@@ -255,7 +255,7 @@ class Ingest:
         return Urgency.NOTHING
 
     def _is_of_share(self, key: str, group: PodGroup) -> bool:
-        """Its pods may have come before it; one that has left our share is forgotten."""
+        """Whether a PodGroup is in our share. Pods that came before it are applied now; a PodGroup that has left the share is removed."""
         assert self._share is not None
         is_ours, early = self._share.has_group(group), self._share.early(key)
         for pod in early if is_ours else ():
@@ -309,7 +309,7 @@ class Ingest:
 
 
 def _same(known: Any, told: Any) -> bool:
-    """Whether two forms of an object are equal in all that we read but their versions."""
+    """Whether two versions of an object are equal in all fields that we read, except resourceVersion and generation."""
     if known.metadata.resource_version == told.metadata.resource_version:
         return True
     return bool(_versionless(known) == _versionless(told))
@@ -321,11 +321,11 @@ def _versionless(item: Any) -> Wire:
 
 
 def _difference(before: PodSnapshot, after: PodSnapshot) -> Urgency:
-    """What a pod's change can mean for decisions."""
+    """How soon a change of a pod can matter to a decision."""
     if before == after:
         return Urgency.NOTHING
     if (before.uid, before.own) != (after.uid, after.own):
         return Urgency.SOON
     if before.node_name == after.node_name and not after.status & (status.FINISHED | status.RELEASING | status.PENDING):
-        return Urgency.LATER  # what it holds stays; Bound, Running and the like only show in its group
+        return Urgency.LATER  # what the pod holds stays; Bound, Running and the like only show in its PodGroup
     return Urgency.SOON

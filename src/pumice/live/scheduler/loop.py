@@ -1,8 +1,9 @@
-"""The live scheduler: follow the cluster, decide when something happened that could matter, let the decisions leave.
+"""The live scheduler: watch the cluster, decide when something happened that could matter, and send the decisions.
 
-The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they give.
-A cycle has the kept state for itself, wherever it runs (`single_writer.py`): changes that come meanwhile are made after it. Writes leave in
-the background and their outcomes come back through the `AssumedPods`; the next cycle waits for none, as what was decided is assumed.
+The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they pass.
+A cycle has the kept state for itself, wherever it runs (`single_writer.py`): changes that arrive meanwhile are applied after it. Writes are
+sent in the background, and their outcomes come back through `AssumedPods`. The next cycle does not wait for them: it assumes that they
+succeed.
 """
 
 from __future__ import annotations
@@ -47,27 +48,27 @@ from pumice.scheduler.model.cluster import Cluster
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 DEFAULT_OPTIONS = Options()
-LONGEST_PAUSE_S = 60.0  #: between cycles that come to nothing
+LONGEST_PAUSE_S = 60.0  #: between cycles that fail
 
 
 class CycleObserver(Observer):
-    """An observer that is told as well what came of each cycle. It runs where cycles run, but for `cycled`."""
+    """An observer that also gets the decisions of each cycle. It runs where cycles run, except `cycled`, which runs on the event loop."""
 
     def cycled(self, decisions: Decisions, at: float, took_s: float) -> None: ...
 
 
 class Keeper(CycleObserver):
-    """One that brings the kept state as well, and so sees all that happens to it."""
+    """A cycle observer that also provides the kept state, and so sees every change of it."""
 
     cluster: Cluster
 
     def away(self) -> AbstractContextManager[None]:
-        """Inside, somebody tries something on the state, which is afterwards as it was."""
+        """A context in which something is tried out on the state. Afterwards the state is as it was before."""
         return nullcontext()
 
 
 class Scheduler:
-    """A live scheduler. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
+    """A live scheduler. Call `run` to work until cancelled, or use `async with started()` and call `step()` for each cycle."""
 
     def __init__(
         self,
@@ -84,14 +85,14 @@ class Scheduler:
         where: Where = inline,
         keeper: Keeper | None = None,
     ) -> None:
-        """`where` is where cycles run."""
+        """`where` runs the cycles, on the event loop or on a thread. `keeper` provides the kept state; None: a new `Cluster`."""
         self.options = options
         self.clock: Clock = clock or WallClock()
         self.metrics = metrics or LiveMetrics()
         self.cluster = keeper.cluster if keeper is not None else Cluster(options.schedulers, options.default_queue)
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
-        self.deciding_since: float | None = None  #: when the cycle under way began
+        self.deciding_since: float | None = None  #: when the current cycle began; None between cycles
         self.recorder = recorder or EventRecorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
         self._transport = transport
         self._world = world
@@ -105,7 +106,7 @@ class Scheduler:
         self._failure: BaseException | None = None
         self._broken = asyncio.Event()
         self._event_translation = EventTranslation(self.cluster)
-        self._next_try = NEVER  #: when a pod that only hints wake is due, pods that are held back may go, or an object is tried again
+        self._next_try = NEVER  #: when a pod of the scheduling queue is due, held back pods may go, or an object is tried again
         self._assumed_pods = AssumedPods(
             self.cluster,
             self._sent_status,
@@ -121,11 +122,11 @@ class Scheduler:
             self.cluster, options, self._sent_status, self._assumed_pods, self._event_translation, self.metrics, self._news, self.clock
         )
         self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.originals, self.clock, options)
-        self._told: set[Failure] = set()  #: of plugins
-        self._faults = 0  #: cycles in a row that came to nothing
+        self._told: set[Failure] = set()  #: failures of plugins that have been logged
+        self._faults = 0  #: failed cycles in a row
         self._pace = pace
         self._following: list[Reflector[Any]] = []
-        self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles, once it does
+        self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles; None before it is started
         self._keeper = keeper
         if keeper is not None:
             self.watch(keeper)
@@ -144,7 +145,7 @@ class Scheduler:
         self._news(Urgency.SOON)
 
     def _follow(self, policy: Policy) -> None:
-        """Read what the policy needs, besides what is read already."""
+        """Start reflectors for the kinds that the policy needs and that are not watched yet."""
         followed = {reflector.scope.resource for reflector in self._following}
         wanted = [source for source in sources(self.options, policy) if source.resource not in followed]
         fresh = reflectors(wanted, self._transport, partial(self.change, self._ingest.take), self._pace)
@@ -154,29 +155,29 @@ class Scheduler:
 
     @property
     def scheduling_queue(self) -> WaitingPods:
-        """Where pods of kube-scheduler's profiles wait."""
+        """The queue in which pods of kube-scheduler's profiles wait."""
         return self._event_translation.queue
 
     @property
     def change(self) -> Callable[..., None]:
-        """Call something that changes what cycles read: now, or after the one under way."""
+        """The function that applies a change to the state that cycles read: now, or after the current cycle."""
         return self._state.change
 
     async def look(self, at: Callable[[Cluster], T]) -> T:
-        """What `at` makes of the cluster, between two cycles, where cycles run."""
+        """The result of `at` for the cluster. It is called between two cycles, where cycles run."""
         async with self._state.alone() as run:
             with self._keeper.away() if self._keeper is not None else nullcontext():
                 return await run(partial(at, self.cluster))
 
     def glance(self, at: Callable[[Cluster], T]) -> T | None:
-        """The same here and now; None while somebody has the state for himself."""
+        """The result of `at` for the cluster, called at once. None while a cycle or a `look` has the state for itself."""
         if self._state.is_taken:
             return None
         with self._keeper.away() if self._keeper is not None else nullcontext():
             return at(self.cluster)
 
     def watch(self, observer: CycleObserver) -> None:
-        """Let somebody follow all cycles from the next one on."""
+        """Let an observer follow all cycles from the next one on."""
         self._cycle_observers.append(observer)
         self._observer = Together([self._observer, observer])
 
@@ -194,7 +195,7 @@ class Scheduler:
     # ---- running
 
     async def run(self, instead: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Until cancelled; `instead` is done in place of cycles. Raises LostLead as soon as a write was held back by the fence."""
+        """Run cycles, or `instead` in their place, until cancelled. Raises LostLead as soon as the fence has held back a write."""
         async with self.started():
             await first((instead or self._cycles)(), self._broken.wait())
             self._check()
@@ -206,7 +207,7 @@ class Scheduler:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
-        """Follow the cluster and send, in the background; inside, everything there was has been read."""
+        """A context in which the cluster is watched and requests are sent, in the background. It begins once the cluster has been read."""
         work = [self._sender.run(), self.recorder.run(), *(reflector.run() for reflector in self._following)]
         tasks = self._background = list(map(self._beside, work))
         try:
@@ -225,13 +226,13 @@ class Scheduler:
         return task
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
-        """A bug there must not leave a scheduler that looks alive."""
+        """Stop the scheduler if a background task has failed: a bug there must not leave a scheduler that only looks alive."""
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
             self._broken.set()
 
     async def _all_synced(self) -> None:
-        """Wait for it, unless the background fails. News wake nobody yet: there are as many as objects."""
+        """Wait until the cluster has been read, or raise the failure of a background task. Until then no change starts a cycle."""
         syncing = asyncio.create_task(all_synced(self._following, self.policy, self.options.sync_timeout_s))
         broken = asyncio.create_task(self._broken.wait())
         try:
@@ -250,13 +251,13 @@ class Scheduler:
             raise LostLead
 
     async def step(self) -> Decisions:
-        """One cycle now; it has left, and every answer come, when this returns."""
+        """Run one cycle now, and wait until all of its requests have been answered."""
         decisions = await self.turn()
         await self._sender.drained()
         return decisions
 
     async def turn(self) -> Decisions:
-        """Decide, and let it leave."""
+        """Run one cycle, and send its requests in the background."""
         self._check()
         async with self._state.alone() as run:
             for doubtful in self._assumed_pods.expired():
@@ -278,7 +279,7 @@ class Scheduler:
         return decisions
 
     def _came_to_nothing(self, unsent: Decisions) -> None:
-        """A fault of ours. What it was is told once; the pauses grow as long as it lasts. What was decided is given back."""
+        """Handle a cycle that failed by a fault of ours. Log the first of several in a row, and read the pods again that it decided on."""
         if not self._faults:
             log.exception("a cycle came to nothing and is tried again")
         self._faults += 1
@@ -289,7 +290,7 @@ class Scheduler:
             self._sender.read_again(ReadPod(pod_ref(eviction.task), status.RELEASING))
 
     def _send(self, decisions: Decisions, now: float) -> None:
-        """Let what was decided at `now` leave; it is assumed from here on."""
+        """Send what was decided at `now`. From here on it is assumed to succeed."""
         for task, node in decisions.nominations.items():
             task.nominated = node
         for eviction in decisions.evictions:
@@ -300,7 +301,7 @@ class Scheduler:
             self.recorder.tell(event)
 
     def _leave(self, decisions: Decisions, now: float) -> None:
-        """Remember what was decided, and when the next cycle is due."""
+        """Report the cycle to the log, metrics and observers, and compute when the next one is due."""
         for failure in decisions.failures:
             if failure not in self._told:
                 self._told.add(failure)
@@ -316,7 +317,7 @@ class Scheduler:
         if decisions.binds or decisions.evictions:
             log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
 
-    # ---- when
+    # ---- when cycles run
 
     def _news(self, urgency: Urgency) -> None:
         if self._state.is_taken or not self._cycle_timer.knows(urgency):
@@ -325,7 +326,7 @@ class Scheduler:
             self._stirred.set()
 
     async def _until_due(self) -> None:
-        """Sleep until the next cycle should begin; news wake it to reckon anew."""
+        """Sleep until the next cycle should begin. A change ends the sleep, and the time is computed anew."""
         while True:
             self._check()
             self._stirred.clear()

@@ -28,8 +28,8 @@ from pumice.scheduler.model.task import Task
 
 # Volcano's metrics of queues, computed when somebody scrapes.
 #
-# What a queue deserves and may hold at most is the business of the plugin that shares out the cluster (proportion, capacity), which tells
-# it at the opening of each session (`entitlements`). Without such a plugin it is what the queue's owner wrote.
+# What a queue deserves and may hold at most is computed by the plugin that shares out the cluster (proportion, capacity) at the opening of
+# each session (`entitlements`). Without such a plugin it is what the Queue object says.
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown")
 AMOUNTS = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
@@ -37,10 +37,10 @@ UNITS = (("milli_cpu", CPU), ("memory_bytes", MEMORY))
 
 
 class QueueMetrics:
-    """Gauges by queue name."""
+    """The gauges of queues, by queue name."""
 
     def __init__(self) -> None:
-        self.entitlements: Mapping[str, tuple[Vector, Vector]] = {}  #: by queue: what it deserves, and all it may hold
+        self.entitlements: Mapping[str, tuple[Vector, Vector]] = {}  #: by queue: what it deserves, and the most that it may hold
         self.families: list[Family] = []
         self._amounts = {(what, unit): self._named(f"{what}_{unit}", _words(what, unit)) for what in AMOUNTS for unit, _ in UNITS}
         self._scalars = {what: self._named(f"{what}_scalar_resources", _words(what, "of other resources"), "resource") for what in AMOUNTS}
@@ -74,7 +74,7 @@ class QueueMetrics:
             gauge.replace({(q.name,): float(sum(job.phase == phase for job in q.jobs.values())) for q in queues})
 
     def _of(self, queue: Queue, dimensions: Dimensions) -> tuple[Vector, ...]:
-        """In the order of AMOUNTS. A new resource may have made vectors longer since the session."""
+        """The amounts of a queue, in the order of AMOUNTS. A new resource may have made vectors longer since the session."""
         deserved, limit = self.entitlements.get(queue.name, (queue.deserved, queue.capability))
         return (
             queue.held,
@@ -119,7 +119,7 @@ class LiveMetrics:
         )
         self.tasks = self._histogram("volcano_task_scheduling_latency_milliseconds", "From a pod's creation to a stage.", MILLIS, "stage")
         self.stages = self._histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
-        self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that rules took
+        self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that filters and scorers took
         self.attempts = self._counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
         self.victims = self._gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
         self.preemptions = self._counter("volcano_total_preemption_attempts", "Cycles that evicted.")
@@ -129,7 +129,7 @@ class LiveMetrics:
         self.job_share = self._gauge("volcano_job_share", "Dominant share of a job.", "job_ns", "job_id")
         self.retries = self._counter("volcano_job_retry_counts", "Cycles in which a job could not start.", "job_id")
         self.queues = QueueMetrics()
-        self._started: dict[str, tuple[str, str, str]] = {}  #: jobs that hold their nodes, by uid, and the labels of their metrics
+        self._started: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs whose gang got its nodes
         self._began: float | None = None  #: when the cycle began, until its session is open
         self.config_ok = self._gauge("pumice_config_last_reload_successful", "1 if the configuration in the file is the one in force.")
         self.config_at = self._gauge("pumice_config_last_reload_success_timestamp_seconds", "When the configuration was taken over.")
@@ -169,7 +169,7 @@ class LiveMetrics:
         self._began = time.perf_counter()
 
     def session_is_open(self) -> None:
-        """Called by each action; the first one counts."""
+        """Measure the opening of the session. Called at the beginning of each action; the first call in a cycle counts."""
         if self._began is not None:
             self.openings.observe((time.perf_counter() - self._began) * 1000)
             self._began = None
@@ -204,11 +204,11 @@ class LiveMetrics:
             self.failures.add(plugin, hook)
 
     def observe_stage(self, task: Task, stage: str, now: float) -> None:
-        """A pod came so far since it was created."""
+        """Measure how long after its creation a pod has reached a stage."""
         self.tasks.observe(max(0.0, now - task.created) * 1000, stage)
 
     def _observe_start(self, job: Job, now: float) -> None:
-        """A job's gang holds its nodes, or more of it does."""
+        """Measure how long after its creation a job's gang, or a further pod of it, got nodes."""
         labels = job.name, job.queue.name if job.queue is not None else "", job.namespace
         waited_ms = max(0.0, now - job.created) * 1000
         if job.uid not in self._started:
@@ -219,7 +219,7 @@ class LiveMetrics:
         self.job_last.set(now, *labels)
 
     def _forget_jobs(self, cluster: Cluster) -> None:
-        """Metrics of jobs that are gone go too."""
+        """Drop the metrics of jobs that are gone."""
         for uid in [uid for uid in self._started if uid not in cluster.jobs]:
             labels = self._started.pop(uid)
             for gauge in (self.job_duration, self.job_start, self.job_last):
@@ -227,7 +227,7 @@ class LiveMetrics:
         self.retries.keep(lambda labels: labels[0] in cluster.jobs)
 
     def measure(self, cluster: Cluster) -> None:
-        """The gauges of jobs and queues."""
+        """Set the gauges of jobs and queues."""
         self._forget_jobs(cluster)
         short = [job for job in cluster.waiting.values() if not job.is_ready]
         self.unscheduled_tasks.replace({(job.uid,): float(job.min_member - job.ready_count) for job in short})
@@ -239,7 +239,7 @@ class LiveMetrics:
         self.queues.measure(cluster)
 
     def page(self) -> str:
-        """The text of a scrape."""
+        """The text that a scrape gets."""
         return render([*self._families, *self.queues.families])
 
 
@@ -249,13 +249,13 @@ PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
 
 
 class CycleTiming(Observer):
-    """Tells the metrics. A plugin that shares out the cluster tells at its opening what queues deserve."""
+    """Measures the stages of cycles. What queues deserve is read from the plugin that shares out the cluster, after its opening."""
 
     def __init__(self, metrics: LiveMetrics) -> None:
         self._metrics = metrics
-        self._began = 0.0  #: the stage under way
+        self._began = 0.0  #: when the current stage began
         self.asking = TimedAsking(metrics.spent)
-        self.watches = False  # an outcome that is known takes no time
+        self.watches = False  # a cycle whose outcome is known takes no time
 
     def begins(self, stage: Stage, subject: Any) -> None:
         if stage is Stage.ACTION:

@@ -1,8 +1,8 @@
-"""What a scheduler is told besides its policy.
+"""The options of a scheduler, besides its policy.
 
-A `CanaryShare` is one queue or namespace: what is in it is decided and written, the rest is left to another scheduler. Pods outside the
-share are another's: they hold their room, and are neither placed nor evicted. PodGroups outside it are not there at all, and queues are
-described by the other scheduler.
+A `CanaryShare` is some queues and namespaces: what is in them is decided and written, the rest is left to another scheduler. Pods outside
+of the share belong to that scheduler: they hold their room, and are neither placed nor evicted. PodGroups outside of it are ignored, and
+the other scheduler writes the status of queues.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CanaryShare(msgspec.Struct, frozen=True):
 
 
 def share_of(texts: Iterable[str]) -> CanaryShare | None:
-    """The share that these words name. None if nothing is named. Raises InputError."""
+    """The share that texts like queue/NAME and namespace/NAME name. None if there are none. Raises InputError."""
     named: dict[str, set[str]] = {"queue": set(), "namespace": set()}
     for text in texts:
         kind, _, name = text.partition("/")
@@ -42,13 +42,13 @@ def share_of(texts: Iterable[str]) -> CanaryShare | None:
 
 
 class ShareFilter:
-    """Which pods are in the share: their PodGroup tells, which may come after them."""
+    """Decides which pods are in the share. That depends on the queue of their PodGroup, which may come after them."""
 
     def __init__(self, share: CanaryShare, default_queue: str) -> None:
         self._share = share
         self._default_queue = default_queue
-        self._queues: dict[str, str] = {}  #: by PodGroup
-        self._early: dict[str, dict[str, Pod]] = {}  #: pods whose PodGroup has not come yet, by its key and theirs
+        self._queues: dict[str, str] = {}  #: the queue of each PodGroup
+        self._early: dict[str, dict[str, Pod]] = {}  #: pods whose PodGroup has not come yet, by its key and their name
 
     def has_pod(self, pod: Pod) -> bool:
         namespace, named = pod.metadata.namespace or "default", (pod.metadata.annotations or {}).get(GROUP_NAME)
@@ -75,20 +75,20 @@ class ShareFilter:
                 self._early[group].pop(name)
 
 
-# Which of several replicas is responsible for what, when all of them work and none leads: a fixed share of the jobs and of the nodes each.
+# Which of several replicas is responsible for what, when all of them work and none leads: each has a fixed share of the jobs and the nodes.
 #
-# Replicas have numbers (`volcano-scheduler-0`, `-1`, ...), and each stands at many places of a ring, by a checksum of its name. A name
-# belongs to the replica that stands next after the name's own checksum: everybody who knows how many replicas there are comes to the same
+# Replicas have numbers (`volcano-scheduler-0`, `-1`, ...), and each has many places on a hash ring, by checksums of its name. A name
+# belongs to the replica whose place comes next after the name's own checksum. So all replicas that know how many there are come to the same
 # answer, and one more replica takes something from each of the others and moves nothing between them.
 #
-# Pods and PodGroups go by their first owner, so that a job's pods and its group are one replica's; those without an owner by the group.
-# Nodes go by their name. Pods that stand on our nodes count there, whosever they are.
+# Pods and PodGroups are assigned by the name of their first owner, so that a job's pods and its PodGroup belong to one replica; without an
+# owner, by the PodGroup. Nodes are assigned by their name. Pods on our nodes take room there, whichever replica they belong to.
 
-PLACES = 100  #: of each replica
+PLACES = 100  #: of each replica on the ring
 
 
 class Ring:
-    """`mine` is the name of this replica, `replicas` are those of all."""
+    """A hash ring of replicas. `mine` is the name of this replica, `replicas` are the names of all."""
 
     def __init__(self, mine: str, replicas: list[str]) -> None:
         self.mine = mine
@@ -109,7 +109,7 @@ class Ring:
 
 
 def numbered(mine: str, count: int) -> Ring:
-    """The ring of so many replicas that are called like this one but for their number. Raises ValueError."""
+    """The ring of `count` replicas whose names differ from this one's only in the number. Raises ValueError."""
     stem, _, number = mine.rpartition("-")
     if not stem or not number.isdecimal():
         raise ValueError(f'"{mine}" does not end in "-" and a number, as the names of a StatefulSet\'s pods do')
@@ -122,23 +122,23 @@ def _name_of_job(metadata: Metadata) -> str:
     if metadata.owner_references:
         return metadata.owner_references[0].name
     group = (metadata.annotations or {}).get(GROUP_NAME, "")
-    made_for_it = group == f"podgroup-{metadata.uid}"  # and owned by it
+    made_for_it = group == f"podgroup-{metadata.uid}"  # a PodGroup that the pod owns
     return metadata.name if made_for_it or not group else group
 
 
 def _checksum(name: str) -> bytes:
-    import hashlib  # OpenSSL's is not for those who share with nobody
+    import hashlib  # loads OpenSSL, which is not needed where nothing is shared
 
     return hashlib.sha256(name.encode()).digest()[:8]
 
 
 class Sharding(msgspec.Struct, frozen=True):
-    """What is ours when several schedulers share a cluster: by NodeShards, by a ring, by queue or namespace, or none of these."""
+    """How several schedulers share a cluster, and what is ours: by NodeShards, by a ring, by queue or namespace, or none of these."""
 
     mode: str = "none"  #: none, hard, soft
     name: str = "volcano"  #: of our NodeShard
     ring: Ring | None = None
-    share: CanaryShare | None = None  #: all that is decided here; None: everything
+    share: CanaryShare | None = None  #: the only part that is decided here; None: everything
 
 
 UNSHARDED = Sharding()
@@ -147,17 +147,17 @@ UNSHARDED = Sharding()
 class Options(msgspec.Struct, frozen=True):
     schedulers: tuple[str, ...] = ("volcano",)  #: schedulerNames whose pods are ours
     default_queue: str = DEFAULT_QUEUE
-    period_s: float = 1.0  #: at most so long a waiting pod is left alone
-    sync_timeout_s: float = 60.0  #: how long resources that can be done without are waited for
-    node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these; empty: all
+    period_s: float = 1.0  #: after so long waiting pods are tried again though nothing has changed; later if cycles are slow
+    sync_timeout_s: float = 60.0  #: how long the start waits for resources that are not required
+    node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these labels; empty: all
     priority_classes: bool = True
-    storage_capacity: bool = True  #: whether storage must have published room for volumes that are to be made
+    storage_capacity: bool = True  #: whether storage must have published capacity for volumes that are to be provisioned
     sharding: Sharding = UNSHARDED
     volume_timeout_s: float = 600.0  #: how long a pod's volumes may take to be bound before another node is sought
-    volumes: bool = True  #: False: nobody there binds volumes to claims, so that none need be waited for
-    concurrency: int = 32  #: binds under way; evictions and statuses have half as many places each
+    volumes: bool = True  #: False: no controller binds volumes to claims, so that binds do not wait for it
+    concurrency: int = 32  #: binds under way at a time; of evictions and of statuses half as many
 
     @property
     def component(self) -> str:
-        """The name under which events are told."""
+        """The component name in our events."""
         return self.schedulers[0] if len(self.schedulers) == 1 else "volcano"

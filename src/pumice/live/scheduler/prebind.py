@@ -1,7 +1,7 @@
-"""Carries out what must be before a bind, waits until it is so, and takes it back if the bind is not to be.
+"""Prepares the volumes and devices that a bind requires, waits until they are ready, and takes them back if the bind fails.
 
-Claims and volumes may only be updated whole by the installed role, and not read singly, so they are sent as the watch told them; claims of
-devices are read first. What somebody else has meanwhile done in the same sense is well.
+The installed role may update PersistentVolumeClaims and volumes only as whole objects, and may not get single ones, so they are sent as the
+watch last showed them. ResourceClaims are read first. A step that somebody else has done meanwhile counts as done.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Object = dict[str, Any]
 
 
 class NotPrepared(KubeError):
-    """A volume was not bound, or a claim not allocated; nothing of it stays."""
+    """A volume was not bound, or a claim not allocated. What was prepared for the bind is taken back."""
 
 
 class PreBind:
-    """`fulfil` before a bind, `take_back` after one that failed. Raises KubeError."""
+    """Prepares volumes and devices: call `fulfil` before a bind, and `take_back` after a bind that failed. Raises KubeError."""
 
     def __init__(self, transport: Transport, originals: Mapping[str, RawObjects], clock: Clock, volume_timeout_s: float) -> None:
         self._transport = transport
@@ -53,7 +53,7 @@ class PreBind:
         await self._volumes_bound(wanted.volumes)
 
     async def take_back(self, pod: ObjectRef, wanted: Prerequisites) -> None:
-        """As far as it can be: what is bound or used by others stays."""
+        """Take back what was prepared for a bind, as far as possible: what is bound or used by others stays."""
         undoing = [
             partial(self._release, pod, each.claim) if each.making is None else partial(self._unmake, pod) for each in wanted.devices
         ]
@@ -67,7 +67,7 @@ class PreBind:
                 log.warning("what was prepared for pod %s was not taken back: %s", pod, error)
 
     async def _again(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Somebody else may write the same object at the same moment."""
+        """Call `act`, and again after a conflict (409), because somebody else may write the same object at the same moment."""
         for attempt in range(TRIES):
             try:
                 await act()
@@ -160,7 +160,7 @@ class PreBind:
         await self._transport.update(RESOURCE_CLAIMS, wanted.claim, claim, subresource="status")
 
     async def _made(self, pod: ObjectRef, wanted: DevicesFor, making: Making) -> DevicesFor:
-        """Write the claim that serves a pod's extended resources, and tell the pod of it."""
+        """Create the claim that serves a pod's extended resources, and write its name into the pod's status."""
         if making.stale is not None:
             await self._again(partial(self._release, pod, making.stale))
         owner = {"apiVersion": PODS.api_version, "kind": PODS.kind, "name": pod.name, "uid": pod.uid, "controller": True}
@@ -184,13 +184,13 @@ class PreBind:
         return wanted._replace(claim=ref)
 
     async def _unmake(self, pod: ObjectRef) -> None:
-        """Release what was written for the pod; the claim itself goes with the pod."""
+        """Release the claim that was created for the pod. The claim itself is deleted with the pod, which owns it."""
         status = as_dict(await self._transport.get(PODS, pod)).get("status") or {}
         if told := status.get("extendedResourceClaimStatus"):
             await self._release(pod, ObjectRef(told["resourceClaimName"], pod.namespace))
 
     async def _devices_ready(self, wanted: DevicesFor) -> None:
-        """Some devices must be prepared by others before a pod may come to them."""
+        """Wait for devices that others must prepare before the pod may be bound (binding conditions). Raises NotPrepared."""
         if not any(result.get("bindingConditions") for result in wanted.results):
             return
         deadline = self._clock.now() + self._volume_timeout_s
@@ -200,7 +200,7 @@ class PreBind:
             await self._clock.sleep(LOOK_AT_DEVICES_S)
 
     async def _protected(self, claim: Object) -> Object:
-        """An allocated claim stays until its devices are given back."""
+        """The claim with a finalizer, so that an allocated claim stays until its devices are given back."""
         finalizers = claim["metadata"].get("finalizers") or []
         if FINALIZER in finalizers:
             return claim
@@ -224,7 +224,7 @@ class PreBind:
 
 
 def _are_ready(claim: Object, wanted: DevicesFor) -> bool:
-    """Whether all devices say that they are ready. Raises NotPrepared if a device says that it cannot be made ready."""
+    """Whether all devices have their binding conditions. Raises NotPrepared if a device has a failure condition."""
     told = {
         (each["driver"], each["pool"], each["device"]): {c["type"] for c in each.get("conditions") or () if c.get("status") == "True"}
         for each in (claim.get("status") or {}).get("devices") or ()

@@ -1,7 +1,7 @@
-"""One replica, from its first request to its last: queues, the election, the scheduler, probes, signals.
+"""One replica of the scheduler, from its first request to its last: queues, the election, the scheduler, probes, signals.
 
-Replicas that do not lead wait without reading the cluster; the winner reads it afresh, so that it knows everything that its predecessor
-wrote. All writes of the scheduler ask the fence of the election. A replica that loses the lead ends, and whoever runs it starts it again.
+Replicas that do not lead wait without reading the cluster. A new leader reads it afresh, so that it knows everything that its predecessor
+wrote. Every write of the scheduler asks the fence of the election. A replica that loses the lead ends, and is started again from outside.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from pumice.live.scheduler.black_box import BlackBox
     from pumice.live.scheduler.shadow import Comparison, Shadow
 
-# The two queues that must exist before anything else: `root`, and the one for PodGroups that name none. Every replica makes them.
+# The two queues that must exist before anything else: `root`, and the queue of PodGroups that name none. Every replica creates them.
 
 TRIES = 60
 log = logging.getLogger(__name__)
 
 
 async def make_queues(transport: Transport, default_queue: str, clock: Clock) -> None:
-    """Create them if they are not there. A server that has no queues at all is told of and done without."""
+    """Create the two queues if they do not exist. A server without the kind Queue is logged, and the scheduler goes on without queues."""
     for name, reclaimable in ((ROOT_QUEUE, False), (default_queue, True)):
         for left in reversed(range(TRIES)):
             try:
@@ -92,11 +92,11 @@ def queue_object(name: str, reclaimable: bool) -> dict[str, object]:
     }
 
 
-# The configuration file, read again whenever it is another one than before.
+# The configuration file is read again whenever it has changed.
 #
-# The path is looked at once a second, through all symbolic links: a ConfigMap volume changes by a swap of a link two folders up, an editor
-# by renaming, kubectl cp by writing; each shows as another device, inode, size or time. A file that cannot be used leaves the old
-# configuration in force; that is told once for each such file.
+# The path is checked once a second, through all symbolic links: a ConfigMap volume changes by a swap of a link two folders up, an editor
+# renames a file, kubectl cp writes into it; each of these shows as another device, inode, size or time. If the new file cannot be used, the
+# old configuration stays in force, and that is reported once for each such file.
 
 PERIOD_S = 1.0
 
@@ -104,7 +104,7 @@ Look = tuple[int, ...]
 
 
 class Reloader:
-    """`load` reads the file (raises InputError), `adopt` takes what is good, `refused` is told what is not."""
+    """Watches the configuration file. `load` reads it (raises InputError), `adopt` gets a good policy, `refused` the error of a bad one."""
 
     def __init__(
         self, path: Path, load: Callable[[], Policy], adopt: Callable[[Policy], None], refused: Callable[[InputError], None], clock: Clock
@@ -124,7 +124,7 @@ class Reloader:
         return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
     def check(self) -> None:
-        """Read the file if it changed. A file that is gone for a moment is being replaced."""
+        """Read the file if it has changed. A missing file is ignored: it is being replaced."""
         look = self._look()
         if look in ((), self._seen):
             return
@@ -144,8 +144,8 @@ class Reloader:
             self.check()
 
 
-SCRAPES_WAIT_S = 2.0  #: for the end of a cycle; then gauges of jobs and queues are as they were
-HUNG_S = 600.0  #: a cycle that takes so long does not end any more
+SCRAPES_WAIT_S = 2.0  #: how long a scrape waits for the end of a cycle; after that, gauges of jobs and queues show their last values
+HUNG_S = 600.0  #: a cycle that takes longer than this counts as hung
 
 
 Beside = Callable[[Scheduler, Client], AbstractAsyncContextManager[object]]
@@ -156,11 +156,11 @@ def nothing_beside(scheduler: Scheduler, client: Client) -> AbstractAsyncContext
 
 
 class SchedulerSettings(msgspec.Struct):
-    """Everything that flags say."""
+    """All settings that come from flags."""
 
     options: Options
     load: Callable[[], Policy]  #: reads the configuration. Raises InputError
-    configuration: Callable[[], str]  #: its text
+    configuration: Callable[[], str]  #: returns the text of the configuration
     conf_path: str = ""
     qps: float = 2000.0
     burst: float = 2000.0
@@ -169,14 +169,14 @@ class SchedulerSettings(msgspec.Struct):
     metrics_address: str = ""
     healthz_address: str = ""
     tls: ssl.SSLContext | None = None  #: of the health address
-    dump_folder: str = ""  #: empty: signals write no file
+    dump_folder: str = ""  #: where SIGUSR1 and SIGUSR2 write the state; empty: nowhere
     record: str = ""  #: the folder of the black box; empty: none
-    record_bytes: int = 256 << 20  #: that it may take
-    beside: Beside = nothing_beside  #: what lasts as long as the scheduler works
+    record_bytes: int = 256 << 20  #: the most that the black box may take
+    beside: Beside = nothing_beside  #: makes a context that is open for as long as the scheduler works
 
 
 class Replica:
-    """One replica of the scheduler, as a process. `serve` returns when it was told to end, and raises LostLead."""
+    """One replica of the scheduler, as a process. `serve` returns after SIGTERM or SIGINT, and raises LostLead."""
 
     def __init__(self, access: Access, settings: SchedulerSettings) -> None:
         self._access = access
@@ -187,7 +187,7 @@ class Replica:
         self._questions: FitQuestions | None = None
         self._shadow: Shadow | None = None
         self._election: Election | None = None
-        self._writing: asyncio.Future[None] | None = None  #: the state into a file
+        self._writing: asyncio.Future[None] | None = None  #: the task that writes the state into a file
 
     async def serve(self) -> None:
         policy = self._settings.load()
@@ -224,7 +224,7 @@ class Replica:
         if not settings.record:
             await self._decide(client, policy, identity, None)
             return
-        from pumice.cluster.recording.files import Retention  # recordings are for those who keep some
+        from pumice.cluster.recording.files import Retention  # loaded only where a recording is kept
         from pumice.live.scheduler.black_box import black_box
 
         with black_box(settings.record, settings.options, self._clock.now, Retention.of_folder(settings.record_bytes)) as box:
@@ -265,7 +265,7 @@ class Replica:
             self._metrics.leading.set(0)
 
     def _shadow_beside(self, client: Client, scheduler: Scheduler) -> Shadow | None:
-        """Of a canary: what would be decided for the rest."""
+        """The shadow that a canary runs for the pods outside of its share. None without a canary."""
         share = self._settings.options.sharding.share
         if share is None:
             return None
@@ -278,11 +278,11 @@ class Replica:
 
     @property
     def comparison(self) -> Comparison | None:
-        """Of a canary: what was seen so far."""
+        """What the shadow of a canary has seen so far. None without a canary."""
         return self._shadow.comparison if self._shadow is not None else None
 
     def _read(self) -> None:
-        """Everything there was has been read."""
+        """Log the size of the cluster, which has been read by now. From here on garbage is collected seldom."""
         interpreter.collect_seldom()
         assert self._scheduler is not None
         cluster = self._scheduler.cluster
@@ -290,7 +290,7 @@ class Replica:
         log.info("the cluster was read: %d nodes, %d pods, %d jobs, %d queues; scheduling begins", *sizes)
 
     def _extender(self, name: str, why: str) -> None:
-        """It does not answer, or does again."""
+        """Report that an extender does not answer, and why, or, with an empty `why`, that it answers again."""
         assert self._scheduler is not None
         self._metrics.silent_extenders.set(1.0 if why else 0.0, name)
         if why:
@@ -302,7 +302,7 @@ class Replica:
     # ---- configuration
 
     def _regarding(self) -> InvolvedObject:
-        """What events about the scheduler itself are told of."""
+        """The object that events about the scheduler itself refer to: its lease."""
         lock = self._settings.lock
         return InvolvedObject(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
 
@@ -318,7 +318,7 @@ class Replica:
         self._metrics.config_ok.set(0)
         self._scheduler.tell(EventRecord(self._regarding(), "Warning", "ConfigurationRefused", str(error)))
 
-    # ---- what is asked over HTTP
+    # ---- HTTP endpoints
 
     def _servers(self) -> list[Listener]:
         settings = self._settings
@@ -337,7 +337,7 @@ class Replica:
         return f"a cycle has not ended for {HUNG_S:.0f} s" if self._deciding_s() > HUNG_S else ""
 
     def _deciding_s(self) -> float:
-        """For how long the cycle under way has been deciding."""
+        """For how many seconds the current cycle has been deciding; 0 between cycles."""
         since = self._scheduler.deciding_since if self._scheduler is not None else None
         return self._clock.now() - since if since is not None else 0.0
 
@@ -357,7 +357,7 @@ class Replica:
         configuration = self._settings.configuration()
         if self._scheduler is None:
             return dump(Cluster(), configuration)
-        from pumice.answers.past_forecasts import forecast_events  # answers are for those who ask
+        from pumice.answers.past_forecasts import forecast_events  # loaded only when the state is asked for
 
         return await self._scheduler.look(lambda cluster: dump(cluster, configuration, forecast_events(cluster)))
 

@@ -1,4 +1,4 @@
-"""What a cycle asks of the API server, as plain values, and what must be true before a bind. `effects` makes them, `sender` sends them."""
+"""The requests of a cycle to the API server, as plain values, and what a bind requires. `effects` makes them, `sender` sends them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.indexes.assumed import Allotted, AssumedDevices, AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
 
-# What must be true before a pod can be bound: its waiting volumes, and its devices, as the cycle decided them.
+# What must be ready before a pod can be bound: its volumes that are not bound yet, and its devices, as the cycle decided them.
 #
-# Volcano's order: a claim of a volume is given its volume, or the node where one is to be made, and the bind waits until both are bound to
-# each other; a claim of devices is allocated and reserved for the pod. Pure: read from the kept state when the decision is taken.
+# Volcano's order: a PersistentVolumeClaim gets its volume, or the node where one is to be provisioned, and the bind waits until claim and
+# volume are bound to each other; a ResourceClaim is allocated and reserved for the pod. Pure: all is read from the kept state when the
+# decision is made.
 
 
 class VolumeFor(Struct, frozen=True):
-    """A claim is to get this volume; if none is named, one that is made for the node."""
+    """The volume that a PersistentVolumeClaim is to get; if `volume` is empty, one that is provisioned for the node."""
 
     claim: ObjectRef
     volume: str
@@ -31,20 +32,20 @@ class VolumeFor(Struct, frozen=True):
 
 
 class Making(Struct, frozen=True):
-    """A claim that is written before it is allocated, since it is of the scheduler's making: it serves the pod's extended resources."""
+    """A ResourceClaim that the scheduler creates itself before it is allocated: it serves the pod's extended resources."""
 
     spec: dict[str, Any]
     mappings: tuple[dict[str, Any], ...]  #: which request serves which container
-    stale: ObjectRef | None = None  #: one that an earlier attempt has left
+    stale: ObjectRef | None = None  #: a claim that an earlier attempt has left behind
 
 
 class DevicesFor(NamedTuple):
-    """A claim is to be reserved for the pod, and allocated first if nobody has done it. `results` are empty if nothing was decided."""
+    """A ResourceClaim to reserve for the pod, and to allocate first if it is not yet. `results` are empty if nothing was decided."""
 
     claim: ObjectRef
     results: tuple[dict[str, Any], ...] = ()
     node_selector: dict[str, Any] | None = None
-    configs: tuple[dict[str, Any], ...] = ()  #: of the requests' device classes
+    configs: tuple[dict[str, Any], ...] = ()  #: the configurations of the requests' device classes
     making: Making | None = None
 
 
@@ -54,11 +55,11 @@ class Prerequisites(NamedTuple):
 
 
 NONE = Prerequisites()
-SHARE = "to be made"  #: in place of a share's identity
+SHARE = "to be made"  #: in place of the id of a device share
 
 
 def prerequisites(cluster: Cluster, task: Task) -> Prerequisites:
-    """Of a pod that the last cycle placed."""
+    """What must be ready before the bind of a pod that the last cycle placed."""
     volumes, devices = has_claims(task.template), wants_devices(cluster, task)
     if not volumes and not devices:
         return NONE
@@ -100,7 +101,7 @@ def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
 
 
 def _result(pick: Pick) -> dict[str, Any]:
-    """As the claim's status has it. What identifies a share is made when it is written."""
+    """An allocated device, as the claim's status has it. The id of a share is made when the claim is written."""
     driver, pool, device = pick.device
     offered = pick.offered.device
     told = {
@@ -115,7 +116,7 @@ def _result(pick: Pick) -> dict[str, Any]:
 
 
 def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:
-    """What the classes of the requests have to say to their drivers."""
+    """The driver configurations of the requests' device classes."""
     found = []
     for request, device_class in dict.fromkeys((pick.request, pick.asked.kind[0]) for pick in allotted.picks):
         kind = cluster.of("DeviceClass").get(device_class)
@@ -125,7 +126,7 @@ def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:
 
 
 class BindPod(NamedTuple):
-    """Put a pod on a node, once its `needs` are fulfilled. `already`: an extender has done it, and only the watch is waited for."""
+    """Bind a pod to a node, once its `needs` are ready. `already`: an extender has bound the pod, and only the watch must show it."""
 
     pod: ObjectRef
     node: str
@@ -135,7 +136,7 @@ class BindPod(NamedTuple):
 
 
 class EvictPod(NamedTuple):
-    """Tell in the pod's status why, then delete it."""
+    """Write into the pod's status why it is evicted, then delete it."""
 
     pod: ObjectRef
     why: str  #: because of which action, and for whom
@@ -143,7 +144,7 @@ class EvictPod(NamedTuple):
 
 
 class MarkPod(NamedTuple):
-    """PodScheduled=False and the nominated node. `nominated` None leaves that as it is, "" takes it back."""
+    """Write the condition PodScheduled=False and the nominated node. `nominated` None leaves that node as it is, "" removes it."""
 
     pod: ObjectRef
     reason: str
@@ -158,14 +159,14 @@ class OpenGate(Struct, frozen=True):
 
 
 class ReadPod(Struct, frozen=True):
-    """Find out how a pod really is, which is `assumed` to have a status that nobody has confirmed."""
+    """Read a pod whose `assumed` status the server has not confirmed."""
 
     pod: ObjectRef
     assumed: int
 
 
 class WriteStatus(NamedTuple):
-    """The status of a PodGroup, Queue or NodeShard, and annotations laid over the object's own (None: taken away)."""
+    """Write the status of a PodGroup, Queue or NodeShard, and merge annotations into the object's own (None removes one)."""
 
     ref: ObjectRef
     kind: Kind
@@ -177,14 +178,14 @@ Request = BindPod | EvictPod | MarkPod | OpenGate | WriteStatus
 
 
 class Amiss(NamedTuple):
-    """A fault of ours stood in the way of a request, which has no more in it than whose it is."""
+    """A request that could not be made because of a fault of ours, and the error. The request only says which object it was for."""
 
     request: BindPod | EvictPod | MarkPod | WriteStatus
     error: Exception
 
 
 class Requests(NamedTuple):
-    """All of one cycle, in the order in which they should leave."""
+    """All requests of one cycle, in the order in which they should be sent."""
 
     evictions: list[EvictPod]
     binds: list[BindPod]

@@ -1,13 +1,13 @@
-"""Carries requests out over a `Transport`, and tells how each of them ended.
+"""Sends the requests of cycles over a `Transport`, and reports how each of them ended.
 
-Binds, evictions and statuses have lanes of their own (`WorkQueue`), so that none waits behind another kind; within a lane so many calls are
-under way at once that a slow one delays nothing else. In a lane a key (a pod, a group, a queue) has one call at a time, and of several
-requests that wait for it only the newest is made.
+Binds, evictions and statuses have lanes of their own (`WorkQueue`), so that no kind of request waits behind another kind. A lane makes many
+calls at once, so that a slow call does not delay the others. In a lane a key (a pod, a PodGroup, a queue) has one call at a time; of the
+requests that wait for the same key only the newest is sent.
 
-A bind is repeated on the same node for as long as it may have happened without our knowing it: giving its room away, or the pod another
-node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: the rest of its gang may
-stand already, and whoever took the room would leave the gang half placed. A bind that needs volumes or devices first waits for them in a
-lane of its own, wide enough that slow storage holds nobody else up.
+A bind is repeated on the same node for as long as the server may have carried it out without our knowledge: to free its room, or to give
+the pod another node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: other
+pods of its gang may be bound already, and a pod that took the room would leave the gang half placed. A bind that needs volumes or devices
+first waits for them in a lane of its own, which is wide enough that slow storage delays no other pod.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ T = TypeVar("T")
 
 
 class WorkQueue(Generic[T]):
-    """`act` must not raise but for bugs: those are given to `amiss`, and the lane goes on."""
+    """A lane of requests. `act` sends one of them; if it raises, which only a bug may cause, `amiss` is called and the lane goes on."""
 
     def __init__(self, width: int, act: Callable[[T], Awaitable[None]], amiss: Callable[[T, Exception], Awaitable[None]]) -> None:
         self._width = width
         self._act = act
         self._amiss = amiss
         self._waiting: dict[Hashable, T] = {}
-        self._order: deque[Hashable] = deque()  #: keys that have work and no hand; a dropped one may still stand here
+        self._order: deque[Hashable] = deque()  #: keys with a request and without a worker; a dropped key may still be in it
         self._flying: set[Hashable] = set()
-        self._hands = 0  #: there are as many as there is work for
+        self._hands = 0  #: workers; there are as many as keys with work, and at most the width of the lane
         self._work_came = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -70,7 +70,7 @@ class WorkQueue(Generic[T]):
         self._empty.clear()
 
     def drop(self, key: Hashable) -> None:
-        """Forget what waits for the key. What is under way goes on."""
+        """Drop the request that waits for the key. A call that is under way goes on."""
         self._waiting.pop(key, None)
         self._settle()
 
@@ -113,10 +113,10 @@ class WorkQueue(Generic[T]):
 
 
 BACKOFF = Backoff(0.2, 5.0)
-BIND_TRIES = 8  #: after so many refusals, or answers 5xx, the room is given up: a quarter of a minute
+BIND_TRIES = 8  #: after this many retries a refusal or a 5xx answer ends the bind and frees its room; they take about 15 s
 EVICT_TRIES = 4
-PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
-RESTING_AT_ONCE = 1024  #: pods that a fault of ours keeps from being tried again at once
+PREPARED_AT_ONCE = 256  #: pods that wait for their volumes or devices at the same time
+RESTING_AT_ONCE = 1024  #: pods that wait at the same time to be read again after a fault of ours
 
 
 class PausedRead(Struct, frozen=True):
@@ -125,30 +125,30 @@ class PausedRead(Struct, frozen=True):
 
 
 class Outcomes(Protocol):
-    """Who hears how requests ended."""
+    """The receiver of the outcomes of requests."""
 
     def reached(self, request: BindPod, stage: str) -> None:
-        """All that must be before the bind is there (PreBound)."""
+        """Record that a pod has reached a stage of its bind (PreBound: everything that the bind requires is done)."""
 
     def took(self, stage: str, seconds: float) -> None:
-        """A stage (PreBind, Bind) was done."""
+        """Record how long a stage of a bind (PreBind, Bind) took."""
 
     def amiss(self, request: Any, error: Exception) -> float:
-        """A fault of ours stood in the way of a request; its failure is told besides. How long its pod is left alone."""
+        """Record that a fault of ours made a request fail (`failed` may follow). Return for how many seconds its pod is left alone."""
 
     def done(self, request: Request, answer: bytes) -> None:
-        """The server granted it; `answer` is the object as it is now, where the request wrote one."""
+        """Record that the server granted a request. `answer` is the written object; it is empty for binds and evictions."""
 
     def failed(self, request: Request, error: KubeError) -> None: ...
     async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
-        """A pod as it is now, after a failure; None if it is gone. False: something newer is known already, it must be read again."""
+        """Take over a pod as it was read after a failure, None if it is gone. Return False if a newer version is known: read it again."""
 
     def fenced(self) -> None:
-        """A write was held back because we no longer lead."""
+        """Record that the fence held back a write, because this replica no longer leads."""
 
 
 class Sender:
-    """`send` returns at once; `run` works until it is cancelled."""
+    """Sends requests in the background. `send` returns at once; `run` works until it is cancelled."""
 
     def __init__(
         self, transport: Transport, outcomes: Outcomes, originals: Mapping[str, RawObjects], clock: Clock, options: Options
@@ -216,13 +216,13 @@ class Sender:
                 tasks.create_task(lane.run())
 
     async def drained(self) -> None:
-        """Wait until everything asked so far has been answered."""
+        """Wait until all requests so far have ended."""
         while not self.idle:
             for lane in self._lanes:
                 await lane.emptied()
 
     async def _amiss(self, request: Any, error: Exception) -> None:
-        """A fault of ours, by whatever the object or the answer holds: for this request it is a failure like any other."""
+        """Handle an exception of our own code, whatever in the object or the answer caused it, as a failure of this request alone."""
         failure = KubeError(f"{type(error).__name__}: {error}")
         pause_s = self._outcomes.amiss(request, error)
         match request:
@@ -235,7 +235,7 @@ class Sender:
         return self._outcomes.failed(request, failure)
 
     def _rest_first(self, request: ReadPod, pause_s: float) -> None:
-        """Read the pod after a pause, in which it keeps what it was given and no hand waits for it."""
+        """Read the pod after a pause. Meanwhile what is assumed of it stays, and it occupies no worker of another lane."""
         self._rests.put(request.pod.uid, PausedRead(request, pause_s))
 
     async def _rest(self, rest: PausedRead) -> None:
@@ -257,12 +257,12 @@ class Sender:
                 self._outcomes.failed(request, error)
                 failure = error
             if isinstance(failure, NotPrepared):
-                break  # elsewhere it may be otherwise
+                break  # on another node the bind may succeed
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
         return await self._give_up(request, await self._pod_now(request.pod), failure)
 
     async def _give_up(self, request: BindPod, pod: Pod | None, why: KubeError) -> None:
-        """The bind came to nothing: take back what was prepared for it, say so in its status, then take back its room."""
+        """Give up a bind: take back what was prepared for it, write the failure into the pod's status, then free the room."""
         if any(request.needs) and not (pod is not None and pod.spec.node_name):
             try:
                 await self._preparing.take_back(request.pod, request.needs)
@@ -314,7 +314,7 @@ class Sender:
         await self._settle(request, await self._pod_now(request.pod))
 
     async def _settle(self, request: ReadPod, pod: Pod | None) -> None:
-        """Tell how the pod is; an answer that was long on its way is asked for again."""
+        """Report the pod as it was read. If that is older than what the watch has shown, read the pod again."""
         attempt = 0
         while not await self._outcomes.pod_read(request, pod):
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
@@ -322,7 +322,7 @@ class Sender:
             attempt += 1
 
     async def _pod_now(self, ref: ObjectRef) -> Pod | None:
-        """The pod, None if it is gone; asked until somebody answers."""
+        """The pod as the server has it, None if it is gone. Repeats the read until the server answers."""
         attempt = 0
         while True:
             try:
@@ -341,7 +341,7 @@ class Sender:
     # ---- statuses of whole objects
 
     async def _write(self, request: WriteStatus) -> None:
-        """PodGroups are written whole, as Volcano does it, for their annotations; of others the status is laid over what it was."""
+        """Write a PodGroup as a whole object, as Volcano does, because of its annotations; of other kinds write only the merged status."""
         whole = self._originals[request.kind.kind].get(str(request.ref))
         if whole is None or (request.ref.uid and whole["metadata"].get("uid") != request.ref.uid):
             return
@@ -357,7 +357,7 @@ class Sender:
             self._outcomes.done(request, answer)
 
     async def _told(self, request: Request, call: Awaitable[Any]) -> Any:
-        """The answer; None if there was none that helps, and that was told."""
+        """The answer to the call. None if the call failed or the fence held it back; that has been reported then."""
         try:
             return await call
         except Fenced:
@@ -372,12 +372,12 @@ def _is_bindable(pod: Pod | None) -> bool:
 
 
 def _in_doubt(error: KubeError, attempt: int) -> bool:
-    """Whether a bind may still come true, so that its place must not be given away. No answer is no refusal, sent or not."""
+    """Whether a bind may still succeed, so that its room must not be freed. A call without an answer is no refusal, sent or not."""
     return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < BIND_TRIES)
 
 
 def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
-    """Say in a pod's status that it waits; whether anything changed. A pod that was placed meanwhile is left alone."""
+    """Write into a pod's status that it waits, and return whether that changed it. A pod that was placed meanwhile is left alone."""
     there = status.get("conditions") or []
     if any(condition.get("type") == "PodScheduled" and condition.get("status") == "True" for condition in there):
         return False

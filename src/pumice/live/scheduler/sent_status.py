@@ -1,12 +1,12 @@
-"""What we told the API server and have not heard back yet, so that nothing is written twice and no echo is taken for news.
+"""The memory of what was written to the API server, so that nothing is written twice and no echo of the watch is taken for a change.
 
-* Groups and queues: a status stands here from the cycle that decided it until the watch shows an object at least as new as the answer to
-  our write. Until then what the watch shows of that status is older than what we know.
+* PodGroups and queues: the status that we wrote, from the cycle that decided it until the watch shows an object at least as new as the
+  answer to our write. Until then the status that the watch shows is older than the one that we know.
 * Pods: the last condition written, for as long as the pod waits.
-* Writes that are refused: until when they are not asked for again.
-* Gangs that lack pods: when the last pod came. For a period from then nothing is said of it, as more may be only just coming.
-* Events: when a message was told last. One that does not change but in its amounts is told again after growing pauses: who begins to
-  watch for it just after it came still sees soon that it holds, and what waits for hours costs next to nothing.
+* Refused writes: until when each of them is not tried again.
+* Gangs that lack pods: when the last pod arrived. For a period from then the lack is not reported, as more pods may be on their way.
+* Events: when a message was last sent. If only its amounts change it is sent again after growing pauses: a user who begins to watch just
+  after it was sent still sees soon that it holds, and a job that waits for hours costs almost nothing.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector
 
-# Writes that the server refuses, and would refuse again: tried ever more rarely, each by itself, and never given up.
+# Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
 #
-# A role that lacks a verb, or a webhook that is stricter than we are, says no to every try; but an administrator may mend it, and an API
-# server that has just started knows no roles for a moment. What was lost on the way or came too late is no refusal: the next cycle asks
-# anew.
+# A role that lacks a verb, or a webhook that is stricter than we are, refuses every try; but an administrator may correct it, and an API
+# server that has just started knows no roles for a moment. A write that was lost on the way or came too late is not refused: the next cycle
+# sends it again.
 
 BACKOFF = Backoff(2.0, 120.0)
-FORGIVEN_S = 300.0  #: after a pause, a refusal is the first again
+FORGIVEN_S = 300.0  #: so long after the end of a pause, the next refusal counts as the first one
 
 
 class Write(Struct, frozen=True):
@@ -51,7 +51,7 @@ class Write(Struct, frozen=True):
 class Pause(NamedTuple):
     refusals: int
     until: float
-    over: bool = False  #: and that was told
+    over: bool = False  #: the pause is over, and `WriteBackoff` has returned that once
 
 
 class WriteBackoff:
@@ -61,14 +61,14 @@ class WriteBackoff:
         self._pauses: dict[Write, Pause] = {}
 
     def refused(self, kind: str, name: str, now: float) -> bool:
-        """The write is held back from now on, longer each time. Whether it is the first of its kind that is refused."""
+        """Hold a refused write back, longer each time. Return whether no other refusal of its kind is remembered."""
         self._forgive(now)
         first = all(write.kind != kind for write in self._pauses)
         self.longer(kind, name, now)
         return first
 
     def longer(self, kind: str, name: str, now: float) -> float:
-        """The next pause of a write, in seconds."""
+        """Begin the next, longer pause of a write, and return its length in seconds."""
         self._forgive(now)
         refusals = self._pauses.get(Write(kind, name), Pause(0, now)).refusals
         pause_s = BACKOFF.delay_s(refusals, 1.0)
@@ -79,7 +79,7 @@ class WriteBackoff:
         self._pauses = {write: pause for write, pause in self._pauses.items() if now < pause.until + FORGIVEN_S}
 
     def forget(self, kind: str, name: str) -> None:
-        """It was granted, or its object is gone."""
+        """Forget the refusals of a write: it was granted, or its object is gone."""
         self._pauses.pop(Write(kind, name), None)
 
     def __bool__(self) -> bool:
@@ -90,14 +90,14 @@ class WriteBackoff:
         return pause is not None and now < pause.until
 
     def over(self, kind: str, now: float) -> list[str]:
-        """Of a kind, what may be tried again; each is named once."""
+        """The names of the writes of a kind that may be tried again, each returned once for a pause."""
         found = [write for write, pause in self._pauses.items() if write.kind == kind and now >= pause.until and not pause.over]
         for write in found:
             self._pauses[write] = self._pauses[write]._replace(over=True)
         return [write.name for write in found]
 
 
-FIRST_PAUSE_S = 2.0  #: an unchanged message is told again after so long, then after twice that, and so on
+FIRST_PAUSE_S = 2.0  #: an unchanged message is sent again after so long, then after twice as long, and so on
 LONGEST_PAUSE_S = 30.0
 
 
@@ -105,12 +105,12 @@ _AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
 
 
 def without_amounts(text: str) -> str:
-    """The text with all amounts alike: two that are equal then say the same of different numbers."""
+    """The text with every amount replaced by 0: two texts that differ only in their amounts become equal."""
     return _AMOUNT.sub("0", text)
 
 
 class GroupNote(msgspec.Struct):
-    """A status of ours. `version`: the resource version that it got, None while that is not known."""
+    """The status of a PodGroup as we wrote it. `version`: the resourceVersion of that write, None while it is not known."""
 
     uid: str
     status: dict[str, Any]
@@ -119,7 +119,7 @@ class GroupNote(msgspec.Struct):
 
 
 class QueueNote(msgspec.Struct):
-    """What a queue holds, as we wrote it."""
+    """What a queue holds, as we wrote it. `version` as in `GroupNote`."""
 
     held: Vector
     version: int | None = None
@@ -132,7 +132,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """The last of a kind that was told."""
+    """The last message of an event reason that was sent about a job."""
 
     text: str  #: without amounts
     told_at: float
@@ -140,16 +140,16 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Arrival(NamedTuple):
-    """When a gang was first met with so many pods."""
+    """When a gang was first seen with this number of pods."""
 
     pods: int
     at: float
 
 
 class Quiet(Struct, frozen=True):
-    """Nothing is left to be said of a job, as long as all this is so."""
+    """The state of a job of which everything has been reported. As long as all of it is the same, there is nothing to report."""
 
-    words: Hashable  #: what a cycle told of it
+    words: Hashable  #: what a cycle reported of the job
     group: PodGroup | None
     note: GroupNote | None
     marks: list[Mark | None]  #: of its pods
@@ -157,7 +157,7 @@ class Quiet(Struct, frozen=True):
 
 
 class SentStatus:
-    """Notes of what the server was told, until the watch shows it."""
+    """Notes of what was written to the server, kept until the watch shows it."""
 
     def __init__(self, period_s: float = 0.0) -> None:
         self._period_s = period_s
@@ -166,18 +166,18 @@ class SentStatus:
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
-        self.others: set[str] = set()  #: PodGroups whose pods other schedulers place: it is for those to speak of them; by job uid
+        self.others: set[str] = set()  #: by job uid: PodGroups whose pods other schedulers place, which also report on them
         self.pauses = WriteBackoff()
-        self.quiet: dict[str, Quiet] = {}  #: by job uid: those of whom everything has been said
-        self._told: dict[str, dict[str, Message]] = {}  #: by job uid, by reason
+        self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
+        self._told: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
-        """Our status of this very group, if it is newer than the watch."""
+        """The note of our last write to the PodGroup with this uid. None if the watch has shown it already."""
         note = self.groups.get(job_uid)
         return note if note is not None and note.uid == group_uid else None
 
     def is_older(self, job_uid: str, group_uid: str, version: int) -> bool:
-        """Whether an object of the watch is from before our last write; forgets the note if it is not."""
+        """Whether an object from the watch is older than our last write. If it is not, the note of the write is dropped."""
         note = self.group(job_uid, group_uid)
         if note is not None and (note.version is None or version < note.version):
             return True
@@ -185,13 +185,13 @@ class SentStatus:
         return False
 
     def queue_heard(self, name: str, version: int) -> None:
-        """The watch showed a queue."""
+        """Drop the note of a queue if the watch has shown our write."""
         note = self.queues.get(name)
         if note is not None and note.version is not None and version >= note.version:
             del self.queues[name]
 
     def written(self, request: WriteStatus, version: int) -> None:
-        """The server has it, and the object got this resource version."""
+        """Note that the server granted a write, and that the object got this resourceVersion."""
         key = str(request.ref)
         if request.kind == POD_GROUPS and (group := self._note_of(request)) is not None:
             group.version = version
@@ -200,7 +200,7 @@ class SentStatus:
         self.pauses.forget(request.kind.kind, key)
 
     def unwritten(self, request: WriteStatus) -> bool:
-        """The server does not have it, and it is asked for again; no if something newer has been decided since."""
+        """Drop the note of a failed write, so that it is made again. Return False if a newer status of the PodGroup was decided since."""
         key = str(request.ref)
         if request.kind == POD_GROUPS and self._note_of(request) is None:
             return False
@@ -209,17 +209,17 @@ class SentStatus:
         return True
 
     def _note_of(self, request: WriteStatus) -> GroupNote | None:
-        """What stands of a group, if it is this request's."""
+        """The note of a PodGroup, if it belongs to this request and not to a newer one."""
         note = self.group(str(request.ref), request.ref.uid)
         return note if note is not None and note.status is request.status else None
 
     def holds(self, job_uid: str, reason: str, message: str) -> bool:
-        """Whether what was told last for the reason has the message in it, whatever its amounts."""
+        """Whether the last message sent for the reason contains this message, apart from amounts."""
         last = self._told.get(job_uid, {}).get(reason)
         return last is not None and without_amounts(message) in last.text
 
     def is_news(self, job_uid: str, reason: str, message: str, now: float) -> bool:
-        """Whether to tell it; notes that it was told."""
+        """Whether to send the message now. If so, it is noted as sent."""
         told = self._told.setdefault(job_uid, {})
         last, text = told.get(reason), without_amounts(message)
         if last is None or last.text != text:
@@ -231,12 +231,12 @@ class SentStatus:
         return True
 
     def told_again_at(self, job_uid: str, reason: str) -> float:
-        """When the last of a reason is told again, though nothing has changed."""
+        """When the last message of a reason is sent again though nothing has changed; inf if there is none."""
         last = self._told.get(job_uid, {}).get(reason)
         return inf if last is None else last.told_at + last.pause_s
 
     def is_arriving(self, job: Job, now: float) -> bool:
-        """Whether the pods that a gang lacks may be only just coming."""
+        """Whether the pods that a gang lacks may be on their way: its last pod arrived less than a period ago."""
         last = self._arrivals.get(job.uid)
         if last is None or job.valid_count > last.pods:
             last = self._arrivals[job.uid] = Arrival(job.valid_count, now)
@@ -258,18 +258,18 @@ class SentStatus:
 
 # The status of a PodGroup as it is written, and when it is worth writing.
 
-AMOUNTS_S = 60.0  #: within it a condition is not written again for the amounts in its message
+AMOUNTS_S = 60.0  #: for so long a condition is not written again if only amounts in its message have changed
 Status = dict[str, Any]
 
 
 def known_status(group: PodGroup) -> Status:
-    """As the watch has it."""
+    """The status of a PodGroup as the watch has shown it."""
     known: Status = msgspec.to_builtins(group.status)
     return known
 
 
 def next_status(before: Status, group: GroupStatus, at: str, transition: str) -> Status:
-    """What the cycle makes of it. Conditions of other types stay; their order too."""
+    """The status of a PodGroup after the cycle. Conditions of other types stay, and so does the order of the conditions."""
     counts = group.job.counts
     after: Status = {"phase": group.phase}
     for name, bit in (("running", status.RUNNING), ("succeeded", status.SUCCEEDED), ("failed", status.FAILED)):
@@ -300,8 +300,8 @@ def _lay(conditions: list[Status], condition: Status) -> None:
 
 
 def news_at(before: Status, after: Status) -> float:
-    """When it is to be written: never for times and ids of transitions, and not soon again for the amounts in messages alone, which change
-    for everybody who waits whenever anybody is placed."""
+    """When the new status is to be written: never (inf) if only times and ids of transitions differ, at once (-inf) if more than amounts
+    differs. If only amounts in messages differ it waits, because these change for every waiting job whenever a pod is placed."""
     if _meaning(before) == _meaning(after):
         return inf
     if _meaning(before, without_amounts) != _meaning(after, without_amounts):
@@ -328,24 +328,24 @@ def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, .
     return given.get("phase") or "", numbers, conditions
 
 
-# What queues hold, themselves and all below them, written where it differs from what the server has.
+# What each queue and all queues below it hold, written where it differs from what the server has.
 #
-# An open queue of which nothing has been written yet is written even if it holds nothing: who reads it finds zeros, not a gap. One that has
-# no state yet is left to its controller, lest both write at once. Of replicas that share the work, one writes a queue's status, with what
-# its own jobs hold: they would overwrite each other for ever.
+# A queue without a written amount is written even if it holds nothing, so that readers find zeros and not a gap. Before it has a state, an
+# empty queue is left to its controller, so that the two do not write at once. Of replicas that share the work, only one writes a queue's
+# status, with what its own jobs hold: otherwise they would overwrite each other for ever.
 
 
 def queue_request(
     cluster: Cluster, name: str, held: Vector, sent_status: SentStatus, now: float, ring: Ring | None = None
 ) -> WriteStatus | None:
-    """What the server is to know of a queue that holds so much, if it does not."""
+    """The request that writes what a queue holds. None if the server has it already, or if it is not to be written now or not by us."""
     if (ring is not None and not ring.has(name)) or sent_status.pauses.holds("Queue", name, now):
         return None
     queue = cluster.queues[name]
     note = sent_status.queues.get(name)
     before = queue.wire.status if queue.wire is not None else QueueStatus()
     known = note.held if note is not None else cluster.dimensions.vector(before.allocated)
-    held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
+    held = cluster.dimensions.fitted(held)  # a new resource name in the stored status may have made all vectors longer
     unknown = note is None and bool(before.state) and not before.allocated
     if not unknown and np.abs(cluster.dimensions.fitted(known) - held).max() < EPSILON:
         return None
@@ -354,7 +354,7 @@ def queue_request(
 
 
 def queue_totals(cluster: Cluster) -> dict[str, Vector]:
-    """By name, for queues that exist. Between cycles nothing is pipelined, so what a queue holds is what it has been allocated."""
+    """What each existing queue and all below it hold, by name. Between cycles nothing is pipelined, so all that is held is allocated."""
     totals: dict[str, Vector] = {name: cluster.dimensions.zeros() for name, queue in cluster.queues.items() if queue.exists}
     for queue in cluster.queues.values():
         if not queue.held.any():

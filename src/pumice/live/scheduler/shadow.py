@@ -1,7 +1,7 @@
-"""Beside another scheduler, writing nothing: where Pumice would have decided otherwise, and what that is worth.
+"""A scheduler that runs beside another one and writes nothing: where Pumice would have decided otherwise, and what that would gain.
 
-Each turn rehearses a cycle on the state as the other scheduler leaves it. Nothing of it is carried out, so each decision is judged alone:
-what would have followed from it is not known. Pods that were placed before a turn could look at them are not compared.
+Each turn rehearses a cycle on the state that the other scheduler has left. Nothing of it is carried out, so each decision is judged alone:
+what would have followed from it is not known. Pods that were placed before a turn could see them waiting are not compared.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.text_table import columns
 
-KEPT = 200  #: verdicts that are shown; all are counted
-TURN_S = 2.0  #: who would be placed by no more sooner is placed as soon
+KEPT = 200  #: how many verdicts are shown; all are counted
+TURN_S = 2.0  #: a pod that would be placed sooner by no more than this counts as placed at the same time
 
 
 class Verdict(msgspec.Struct):
-    """A pod that waited. Times are seconds since 1970."""
+    """What both schedulers did with a pod that waited. Times are seconds since 1970."""
 
     pod: str
     gpus: float
@@ -51,31 +51,31 @@ class Verdict(msgspec.Struct):
 
     @property
     def sooner_s(self) -> float:
-        """By how much Pumice would have placed it sooner."""
+        """By how many seconds Pumice would have placed the pod sooner; 0 unless both schedulers place it."""
         return self.theirs_at - self.ours_at if self.theirs and self.ours else 0.0
 
 
 class Comparison(msgspec.Struct):
-    """What has been seen so far."""
+    """The comparison of both schedulers, as far as it has been seen."""
 
     since: float
     until: float
-    placed: int = 0  #: pods that the other scheduler placed, of those who were seen waiting
+    placed: int = 0  #: pods that the other scheduler placed, of those that were seen waiting
     same_node: int = 0
     other_node: int = 0
-    left_waiting: int = 0  #: Pumice would not have placed them
-    sooner: int = 0  #: Pumice would have placed them in an earlier turn
-    sooner_s: float = 0.0  #: of waiting that they would have been spared
-    gpu_hours: float = 0.0  #: of that, by the GPUs they waited for
-    canary: str = ""  #: what Pumice schedules itself, of which nothing of this is told
-    bound: int = 0  #: pods of that which it has placed
+    left_waiting: int = 0  #: pods that Pumice would not have placed
+    sooner: int = 0  #: pods that Pumice would have placed in an earlier turn
+    sooner_s: float = 0.0  #: seconds of waiting that these pods would have been spared
+    gpu_hours: float = 0.0  #: the same waiting, in hours of the GPUs that these pods request
+    canary: str = ""  #: the share that Pumice schedules itself, which is not compared
+    bound: int = 0  #: pods of the canary's share that Pumice has placed
     evicted: int = 0
-    would_place: list[Verdict] = []  #: who waits still, though Pumice would place it
-    would_evict: dict[str, str] = {}  #: pods that run, and for whom Pumice would evict them
-    verdicts: list[Verdict] = []  #: the last ones that differ
+    would_place: list[Verdict] = []  #: pods that still wait, though Pumice would place them
+    would_evict: dict[str, str] = {}  #: running pods that Pumice would evict, and for which pod or PodGroup
+    verdicts: list[Verdict] = []  #: the last verdicts in which both schedulers differ
 
     def close(self, verdict: Verdict) -> None:
-        """The other scheduler has placed it."""
+        """Count a pod that the other scheduler has placed."""
         self.placed += 1
         self.same_node += verdict.ours == verdict.theirs
         self.other_node += verdict.ours not in ("", verdict.theirs)
@@ -106,23 +106,23 @@ def page(told: Comparison) -> str:
 
 
 class Shadow(Scheduler):
-    """A scheduler that watches another one. It gives what it decides to nobody."""
+    """A scheduler that watches another one. What it decides is compared, and never sent."""
 
     def __init__(self, *given: Any, canary: CanaryShare | None = None, **more: Any) -> None:
-        """`canary` is decided by another scheduler of ours, and so not compared."""
+        """`canary` is the share that another Pumice scheduler decides, and which is therefore not compared."""
         super().__init__(*given, **more)
         self._canary = canary
         self.comparison = Comparison(self.clock.now(), self.clock.now(), canary=str(canary or ""))
         self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
 
     def told(self, request: Request) -> Response:
-        """The comparison so far, to this machine only: it names everybody's pods."""
+        """The HTTP answer with the comparison so far, to requests from this machine only: it names the pods of all users."""
         if not request.local:
             return Response.text("the comparison is told over loopback only: kubectl port-forward leads there", 403)
         return Response(msgspec.json.encode(self.comparison))
 
     async def turn(self) -> Decisions:
-        """Decide, and compare."""
+        """Rehearse a cycle, and compare its decisions with the other scheduler's."""
         self._check()
         decisions = Decisions()
         async with self._state.alone() as run:
@@ -140,7 +140,7 @@ class Shadow(Scheduler):
         return decisions
 
     def _compare(self, decisions: Decisions, now: float) -> None:
-        """Take in what both have done since the last turn."""
+        """Take in what both schedulers have decided since the last turn."""
         told, seen = self.comparison, self._seen
         for uid, (verdict, task) in list(seen.items()):
             known = self.cluster.tasks.get(task.key)
@@ -167,7 +167,7 @@ class Shadow(Scheduler):
 
 
 class Canary(CycleObserver):
-    """Counts what is really decided beside a shadow."""
+    """Counts what the scheduler beside a shadow really decides."""
 
     watches = False
 
@@ -191,18 +191,18 @@ def _gpus(task: Task, cluster: Cluster) -> float:
 
 
 class ShadowReplica:
-    """`pumice scheduler --shadow`, from its first request to its last: all of them read."""
+    """`pumice scheduler --shadow` as a process, from its first request to its last. All its requests only read."""
 
     def __init__(self, access: Access, settings: SchedulerSettings) -> None:
         self._access = access
         self._settings = settings
 
     async def serve(self) -> Comparison:
-        """What was seen until it was told to end."""
+        """Run until SIGTERM or SIGINT, and return what was seen."""
         settings, clock = self._settings, WallClock()
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._access))
-            readonly = client.fenced(lambda: False)  # a write, which nobody asks for, would be held back
+            readonly = client.fenced(lambda: False)  # any write would be held back; none is expected
             shadow = Shadow(readonly, settings.load(), settings.options, clock, world=HttpWorld(), where=on_a_thread)
             if settings.metrics_address:
                 await stack.enter_async_context(Listener(settings.metrics_address, {"/debug/shadow": shadow.told}))

@@ -42,7 +42,7 @@ class Shard(Plugin):
         return [ShardFirst(nodes)] if self.args.mode == "soft" and nodes is not None else []
 
     def _nodes(self) -> Mask | None:
-        """The rows of our nodes; None if nothing says which they are."""
+        """Which rows are our nodes; None if our NodeShard does not exist."""
         shard: NodeShard | None = self.session.cluster.of("NodeShard").get(self.args.name)
         return None if shard is None else rows_of(self.session.cluster, set(nodes_in_use(self.session.cluster, shard)))
 
@@ -54,14 +54,14 @@ def rows_of(cluster: Cluster, names: set[str]) -> Mask:
 
 
 def nodes_in_use(cluster: Cluster, shard: NodeShard) -> list[str]:
-    """The nodes it should have, without those that another scheduler still uses."""
+    """The nodes that a shard should have, without nodes that another scheduler still uses."""
     others = [other for name, other in cluster.of("NodeShard").items() if name != shard.metadata.name]
     taken = {node for other in others for node in other.status.nodes_in_use or ()}
     return [node for node in shard.spec.nodes_desired or () if node not in taken]
 
 
 def shard_requests(cluster: Cluster, sharding: Sharding, sent_status: SentStatus, now: float) -> list[WriteStatus]:
-    """What our NodeShard should tell, if it does not: a node that we give up is given up at once, one that another uses is awaited."""
+    """The request to update our NodeShard's status, if it must change. Nodes to give up are given up at once, used ones are awaited."""
     shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
     if shard is None or sent_status.pauses.holds("NodeShard", sharding.name, now):
         return []
@@ -108,7 +108,7 @@ class ShardFirst(Scorer):
 
 
 def sharded(policy: Policy, sharding: Sharding) -> Policy:
-    """The policy, with the shard before everything else."""
+    """The policy with the shard plugin in a tier before all others; unchanged without shards."""
     if sharding.mode == "none":
         return policy
     return replace(policy, tiers=((PluginOption(Shard, sharding),), *policy.tiers))

@@ -1,8 +1,8 @@
-"""Who may touch the kept state: one at a time, in order.
+"""Access to the kept state: for one user at a time, in order.
 
-A cycle has the state for itself while it decides. It does so on a thread of its own, so that the event loop goes on: it renews the lease,
-answers probes, reads watches, sends binds. Whatever would change the state meanwhile waits, and is done after the cycle in the order it
-came. Where the work runs is an argument: `on_a_thread` in a process, `inline` in virtual time, where nothing else could happen anyway.
+A cycle has the state for itself while it decides. It runs on a thread of its own, so that the event loop goes on: this renews the lease,
+answers probes, reads watches, sends binds. Changes of the state that arrive meanwhile wait, and are applied after the cycle in their order.
+Where the work runs is an argument: `on_a_thread` in a process, `inline` in virtual time, where nothing else could happen anyway.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from functools import partial
 from threading import Thread
 from typing import ParamSpec, Protocol, TypeVar
 
-AT_ONCE = 256  #: changes that are made before others on the loop have their turn
-SLOW_S = 10.0  #: after so long, and twice as long, and so on, it is said where the work is
-SWITCH_S = 0.0005  #: how long the loop waits at most for a thread that calculates: at each of its calls to the system
+AT_ONCE = 256  #: changes that are applied before other tasks on the loop have their turn
+SLOW_S = 10.0  #: after so long, and twice as long, and so on, it is logged where the work is
+SWITCH_S = 0.0005  #: how long the event loop waits at most for a thread that calculates, after each system call
 T = TypeVar("T")
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
 
 
 class Where(Protocol):
-    """Runs some work, and gives what comes of it."""
+    """Runs some work, and returns its result."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 async def inline(work: Callable[[], T], /) -> T:
-    """Here and now: the loop stands still meanwhile."""
+    """Run the work at once, on the event loop, which stands still meanwhile."""
     return work()
 
 
 async def on_a_thread(work: Callable[[], T], /) -> T:
-    """On a thread that the process does not wait for at its end: work that hangs must not keep a replica that lost its lead alive."""
+    """Run the work on a daemon thread, so that work that hangs does not keep the process of a replica that lost its lead alive."""
     sys.setswitchinterval(SWITCH_S)
     outcome: Future[T] = Future()
     outcome.set_running_or_notify_cancel()
@@ -78,21 +78,21 @@ class SingleWriter:
         return self._held
 
     def change(self, make: Callable[P, None], *args: P.args, **more: P.kwargs) -> None:
-        """Make a change: now, or after whoever has the state for himself."""
+        """Apply a change: now, or after the work that has the state for itself."""
         if self._held:
             self._waiting.append(partial(make, *args, **more))
         else:
             make(*args, **more)
 
     async def changed(self, make: Callable[[], T]) -> T:
-        """The same, and what came of it."""
+        """Apply a change like `change`, and return its result."""
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.change(lambda: None if answer.done() else answer.set_result(make()))
         return await answer
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Where]:
-        """Nobody else touches the state inside. If it is cancelled nobody ever will: its thread may be at it still."""
+        """A context in which nothing else touches the state. If it is cancelled nothing ever will: its thread may still be at work."""
         async with self._turn:
             self._held = True
             try:

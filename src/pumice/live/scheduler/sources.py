@@ -1,11 +1,11 @@
-"""What is watched: a table of resources, how each is decoded, and which of them a cluster may be without.
+"""The resources that are watched, how each is decoded, and which of them a cluster need not have.
 
-Only pods and nodes must be there. For the others, a server that does not know them (an older one, or one without Volcano's definitions)
-counts as one without such objects; they are asked for again and again, so that definitions installed later are noticed.
+Only pods and nodes are required. A server that does not know another kind (an older server, or one without Volcano's definitions) counts as
+one without such objects; its list is tried again and again, so that definitions installed later are noticed.
 
-`RawObjects` are whole objects as the server last told them, for kinds whose status can only be written as a whole object. The installed
-role lets a scheduler read PodGroups by watch alone, so they are kept: the bytes without managedFields, by "namespace/name". A write that
-was granted puts its answer here at once, so that the next write need not wait for the watch.
+`RawObjects` are whole objects as the server last sent them, for kinds whose status can only be written as a whole object. The installed
+role lets a scheduler read PodGroups only by watch, so the objects are kept: the bytes without managedFields, by "namespace/name". The
+answer to a granted write is kept at once, so that the next write need not wait for the watch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=Wire)
 
 
 class RawObject(NamedTuple, Generic[T]):
-    """An object, and the bytes of all of it."""
+    """The decoded object, and the bytes of the whole object."""
 
     item: T
     raw: bytes
@@ -43,7 +43,7 @@ class RawObject(NamedTuple, Generic[T]):
 
 
 def whole(struct: type[T]) -> Callable[[msgspec.Raw], RawObject[T]]:
-    """A decoder that keeps the bytes."""
+    """A decoder that also keeps the bytes of the object."""
     decode = decoder(struct).decode
     return lambda raw: RawObject(decode(raw), slim(raw))
 
@@ -58,7 +58,7 @@ _metadata = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def slim(raw: bytes | msgspec.Raw) -> bytes:
-    """Without managedFields; nothing else is looked at."""
+    """The bytes of an object without managedFields. Nothing else in it is looked at."""
     parts = _parts.decode(raw)
     metadata = _metadata.decode(parts["metadata"])
     metadata.pop("managedFields", None)
@@ -78,7 +78,7 @@ class RawObjects:
             self._objects[key] = (version, raw)
 
     def told(self, raw: bytes) -> None:
-        """The answer to a write."""
+        """Keep an object as the server sent it, in a watch or in the answer to a write."""
         meta = _metadata_of.decode(raw).metadata
         self.keep(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, meta, slim(raw))
 
@@ -122,11 +122,11 @@ VOLCANO = (r.QUEUES, r.POD_GROUPS, r.NUMA_TOPOLOGIES, r.HYPER_NODES)
 EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
 
 
-#: kinds that one plugin alone reads: without it nobody waits for them
+#: kinds that only one plugin reads: without that plugin the start does not wait for them
 READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
 
 
-SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: nobody waits for them: few clusters have them, and few roles may read them
+SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: the start does not wait for these: few clusters have them, few roles may read them
 
 
 class WatchSource(Struct, frozen=True):
@@ -156,7 +156,7 @@ Take = Callable[[str, Change[Any]], None]
 
 
 def reflectors(wanted: Iterable[WatchSource], transport: Transport, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
-    """One for each source. `take` is given the kind and the change."""
+    """A reflector for each source. `take` is called with the kind and the change."""
     return [
         Reflector(
             transport,
@@ -171,7 +171,7 @@ def reflectors(wanted: Iterable[WatchSource], transport: Transport, take: Take, 
 
 
 async def all_synced(following: list[Reflector[Any]], policy: Policy, timeout_s: float) -> None:
-    """Wait until everything that the policy needs has been read; for what can be done without, no longer than so."""
+    """Wait until all kinds that the policy needs have been read; for kinds that are not required, at most `timeout_s` seconds."""
     needed = [reflector for reflector in following if reflector.scope.resource in REQUIRED]
     rest = [reflector for reflector in following if reflector not in needed and _is_read(reflector.scope.resource, policy)]
     await synced(needed, rest, timeout_s)

@@ -1,7 +1,7 @@
-"""The world of a live scheduler: measured usage, fetched in the background, and whatever extenders another world reaches.
+"""The world of a live scheduler: the measured usage of nodes, fetched in the background, and the extenders of another world.
 
-The section `metrics:` of the configuration says where usage is measured; it is looked at before each round, so a reload counts. A source
-that fails leaves the last measurements, which the engine stops believing once they are too old.
+The section `metrics:` of the configuration says where usage is measured; it is read before each round, so a reload takes effect. If a
+source fails the last measurements stay, and the engine ignores them once they are too old.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ MEMORY_QUERY = "100 * avg_over_time((1 - node_memory_MemAvailable_bytes / node_m
 
 
 class UsageFailure(Exception):
-    """A source could not be read."""
+    """A source of usage could not be read."""
 
 
 async def fetch(metrics: Mapping[str, str], now: float) -> dict[str, Usage]:
-    """Node to usage, from the source that the section `metrics` names. Raises UsageFailure."""
+    """The usage of each node, from the source that the section `metrics` names. Raises UsageFailure."""
     kind = metrics["type"]
     source = SOURCES.get(kind)
     if source is None:
@@ -51,7 +51,7 @@ async def fetch(metrics: Mapping[str, str], now: float) -> dict[str, Usage]:
 
 
 class _Asked:
-    """One source and what the section says of it."""
+    """A source of usage, with the section of the configuration that describes it."""
 
     def __init__(self, metrics: Mapping[str, str], tls: ssl.SSLContext | None) -> None:
         self.metrics = metrics
@@ -126,7 +126,7 @@ log = logging.getLogger(__name__)
 
 
 class LiveWorld:
-    """`nodes` is asked for the names to measure."""
+    """The measured usage of nodes. All else comes from the world `beyond`: extenders, and the usage of nodes without a measurement."""
 
     def __init__(self, clock: Clock, beyond: World = NOWHERE) -> None:
         self._clock = clock
@@ -140,7 +140,7 @@ class LiveWorld:
         return self._beyond.extender(url, timeout_s, options)
 
     async def run(self, section: Callable[[], Mapping[str, str]], change: Callable[..., None]) -> None:
-        """`change` calls what changes the answers: no cycle sees two rounds of measurements."""
+        """Fetch usage again and again. `change` takes each round over between cycles, so that no cycle sees two rounds of measurements."""
         while True:
             metrics = section()
             if metrics.get("type") and metrics.get("address"):

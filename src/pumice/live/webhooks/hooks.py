@@ -21,21 +21,21 @@ SERVICE = "volcano-admission-service"  #: as Volcano's charts call it
 
 
 class Webhook(msgspec.Struct, frozen=True):
-    """One path."""
+    """A webhook, which is served at one path."""
 
     path: str  #: such as "/queues/validate"
-    name: str  #: such as "validatequeue.volcano.sh", which refusals are told under
+    name: str  #: such as "validatequeue.volcano.sh"; refusals show it
     kind: str
     mutating: bool
     operations: tuple[str, ...]
 
     @property
     def resource(self) -> Kind:
-        """Where its configuration lives."""
+        """The kind of the configuration that registers the webhook."""
         return MUTATING_WEBHOOKS if self.mutating else VALIDATING_WEBHOOKS
 
 
-_WORDS = {kinds.HYPER_NODE: "hypernodes"}  #: in names of webhooks, where it is not the kind in lower case
+_WORDS = {kinds.HYPER_NODE: "hypernodes"}  #: the word for a kind in names of webhooks, where it is not the kind in lower case
 
 
 def _hooks() -> list[Webhook]:
@@ -66,12 +66,12 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def service_hosts(self) -> tuple[str, ...]:
-        """The names of the service, the one that API servers use first."""
+        """The DNS names of the service. The first of them is the one that API servers use."""
         name = f"{self.service}.{self.namespace}"
         return (f"{name}.svc", name, self.service, f"{name}.svc.cluster.local")
 
     def configuration(self, hook: Webhook) -> str:
-        """The name of the object that makes API servers call us: after our service, as charts call it whatever the release is called."""
+        """The name of the webhook configuration. It begins with the name of our service, which in charts does not depend on the release."""
         return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"
 
     def client(self, hook: Webhook, authority: bytes) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, Any]:
-    """The whole object, for a cluster that has none yet."""
+    """The whole webhook configuration, for a cluster that has none yet."""
     resource = RESOURCES[hook.kind]
     spared = [name for name in (caller.namespace, "kube-system") if name]
     webhook: dict[str, Any] = {
@@ -110,24 +110,24 @@ def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, 
     return {**head, "webhooks": [webhook]}
 
 
-# Makes API servers call the webhooks: configurations are created, or given the authority where a chart created them.
+# To make API servers call the webhooks, configurations are created, or get our certificate authority where a chart created them.
 #
-# In a configuration that is there only the authority is changed, of the webhooks that point to our path, and the address if a URL was
-# given. Names, selectors and policies are the administrator's.
+# In an existing configuration only the webhooks that point to our path are changed: they get the authority, and the address if a URL was
+# given. Names, selectors and policies belong to the administrator.
 
 log = logging.getLogger(__name__)
 TRIES = 5
 
 
 async def register(transport: Transport, hooks: Sequence[Webhook], caller: Caller, authority: bytes, *, create: bool = True) -> None:
-    """Give configurations our authority, and perhaps create those that are missing. Raises KubeError."""
+    """Write our authority into the configurations, and with `create` create missing ones. Raises KubeError."""
     for hook in hooks:
         for left in reversed(range(TRIES)):
             try:
                 await _register(transport, hook, caller, authority, create)
                 break
             except ApiError as error:
-                if error.code != 409 or not left:  # another replica is at it
+                if error.code != 409 or not left:  # at 409 another replica writes it too
                     raise
 
 
@@ -148,7 +148,7 @@ async def _register(transport: Transport, hook: Webhook, caller: Caller, authori
 
 
 def _trusting(found: dict[str, Any], hook: Webhook, caller: Caller, authority: bytes) -> bool:
-    """Put the authority, and a URL if we have one, where they belong; whether that changed anything."""
+    """Put the authority, and our URL if we have one, into the found configuration, and return whether that changed anything."""
     bundle = base64.b64encode(authority).decode()
     changed = False
     for webhook in found.get("webhooks") or ():

@@ -1,8 +1,7 @@
-"""AdmissionReviews (v1): what one asks and what is answered, pure, given the rules' view of the cluster; and the rules on a live cluster,
-as HTTP handlers.
+"""AdmissionReviews (v1): the questions and their answers, pure, given the rules' view of the cluster; and the rules on a live cluster, as
+HTTP handlers.
 
-What the API server sends need not have its name yet (generateName) nor its namespace in it; the rules see both, and the patch leaves both
-alone.
+An object that the API server sends may lack its name (generateName) and its namespace. The rules see both, and the patch leaves both alone.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from pumice.http.pool import fetch
 from pumice.live.object_cache import ADMISSION, ObjectCache, followed, scopes, whole
 from pumice.live.webhooks.hooks import Webhook
 
-# The JSON patch (RFC 6902) that makes one JSON value of another: what a mutating webhook answers.
+# The JSON patch (RFC 6902) that turns one JSON value into another: the answer of a mutating webhook.
 
 Operation = dict[str, Any]
 
 
 def difference(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
-    """Operations to be applied in order. Lists that changed their length are replaced whole."""
+    """The operations that turn `old` into `new`, to be applied in order. Lists that changed their length are replaced whole."""
     if old == new and type(old) is type(new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -85,7 +84,7 @@ _review = msgspec.json.Decoder(AdmissionReview)
 
 
 def read(body: bytes) -> AdmissionReview:
-    """What a body asks. Raises NotAReview."""
+    """The AdmissionReview in a request body. Raises NotAReview."""
     try:
         review = decode(_review, body)
     except msgspec.DecodeError as error:
@@ -96,7 +95,7 @@ def read(body: bytes) -> AdmissionReview:
 
 
 def problems(review: AdmissionReview, lister: Lister, settings: admission.Settings) -> list[admission.Problem]:
-    """What a validating hook finds wrong."""
+    """The problems that a validating webhook finds."""
     request = review.request
     new, old = _complete(request.object, request), _complete(request.oldObject, request)
     if new is None and old is None:
@@ -105,7 +104,7 @@ def problems(review: AdmissionReview, lister: Lister, settings: admission.Settin
 
 
 def patch(review: AdmissionReview, lister: Lister, settings: admission.Settings) -> list[dict[str, Any]]:
-    """What a mutating hook changes."""
+    """The JSON patch of a mutating webhook."""
     subject = _complete(review.request.object, review.request)
     if subject is None:
         return []
@@ -113,7 +112,7 @@ def patch(review: AdmissionReview, lister: Lister, settings: admission.Settings)
 
 
 def submitted(review: AdmissionReview) -> Object | None:
-    """What somebody creates whose pods are to run: a job, or a pod that no controller makes."""
+    """The object, if the request creates a job or a pod without a controller. None for all other requests."""
     made = _complete(review.request.object, review.request) if review.request.operation == admission.CREATE else None
     return made if made is not None and kind_of(made) in (kinds.JOB, kinds.POD) and controller_of(made) is None else None
 
@@ -147,20 +146,20 @@ def _complete(subject: Object | None, request: AdmissionRequest) -> Object | Non
 
 # The rules on a live cluster.
 #
-# A refusal may come from a cache that lags behind: a queue that was created a moment ago, a child that was just deleted. So before anything
-# is refused, what the rules look up is read from the API server itself, and the question asked once more. What the role lets us list but
-# not watch is read before every answer. What it does not let us read at all, the rules do without.
+# A refusal may come from a cache that lags behind: a queue that was created a moment ago, a child that was just deleted. So before a
+# request is refused, the kinds that the rules look up are read from the API server itself, and the request is judged once more. Kinds that
+# our role may list but not watch are read before every answer. The rules do without kinds that it may not read at all.
 
 log = logging.getLogger(__name__)
-FITS = "/fits"  #: where a scheduler is asked
+FITS = "/fits"  #: the path at which a scheduler answers whether a job can ever run
 PATIENCE_S = 1.0
 
 
 class AdmissionAnswers:
-    """`rules` may be changed at any time."""
+    """Answers AdmissionReviews by the rules, as HTTP handlers. `rules` may be replaced at any time."""
 
     def __init__(self, transport: Transport, rules: admission.Settings, scheduler: str = "") -> None:
-        """`scheduler`: the URL at which it tells what can never run; empty: nobody is asked."""
+        """`scheduler`: the URL of the scheduler that says which jobs can never run; empty: none is asked."""
         self.rules = rules
         self._scheduler = scheduler
         self.cache = ObjectCache()
@@ -178,7 +177,7 @@ class AdmissionAnswers:
                 asked = read(request.body)
             except NotAReview as error:
                 return Response.text(str(error), 400)
-            self.cache.take()  # nobody here waits for changes
+            self.cache.take()  # drops the changes, which are not used here
             if self._is_stale():
                 await self._read_anew()
             body = mutated(asked, patch(asked, self.cache, self.rules)) if hook.mutating else await self._judge(asked)
@@ -187,7 +186,7 @@ class AdmissionAnswers:
         return answer
 
     def _is_stale(self) -> bool:
-        """Whether the cache does not follow what could be read."""
+        """Whether the cache may be out of date, because there is a kind that we may list but not watch."""
         return any(reflector.forbidden and kind not in self._unreadable for kind, reflector in self.following.items())
 
     async def _judge(self, asked: AdmissionReview) -> dict[str, object]:
@@ -198,7 +197,7 @@ class AdmissionAnswers:
         return judged(asked, found, [] if found else await self._warnings(asked))
 
     async def _warnings(self, asked: AdmissionReview) -> list[str]:
-        """What the scheduler says can never run. It is not waited for."""
+        """The scheduler's warning if the submitted object can never run. A scheduler that does not answer soon is not waited for."""
         what = submitted(asked) if self._scheduler else None
         if what is None:
             return []
@@ -211,7 +210,7 @@ class AdmissionAnswers:
         return [text] if told.status == 200 and text else []
 
     async def _read_anew(self) -> None:
-        """Bring the cache up to date; several refusals at once share a reading that began after them."""
+        """Bring the cache up to date. Several refusals at the same time share one read, which begins after them."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
         else:

@@ -1,8 +1,8 @@
-"""The webhook server: HTTPS for API servers, certificates that are renewed and rules that are read again while it runs.
+"""The webhook server: HTTPS for API servers, with certificates that are renewed and rules that are read again while it runs.
 
-`ServedCertificates` are the pair of certificate and key that is served, and the authority that API servers are to trust: from files that
-somebody else keeps (read again when they change), or from a Secret of the cluster, which is made and renewed here: replicas share it. A new
-authority is put before the old one in the bundle, so that replicas which still serve the old pair stay trusted.
+`ServedCertificates` are the pair of certificate and key that is served, and the authority that API servers are to trust. They come from
+files that somebody else maintains (read again when they change), or from a Secret of the cluster that is created and renewed here and that
+replicas share. A new authority is put before the old one in the bundle, so that replicas which still serve the old pair stay trusted.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from pumice.live.webhooks.review import AdmissionAnswers
 log = logging.getLogger(__name__)
 
 VALID_DAYS = 365
-UNRENEWED_DAYS = 3650  #: where nobody renews them
-RENEWED_S = 60 * 86400.0  #: before the end
+UNRENEWED_DAYS = 3650  #: where nobody renews the certificates
+RENEWED_S = 60 * 86400.0  #: before the certificate expires
 CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"  #: keys of the Secret, as Volcano has them
 
 
@@ -47,11 +47,11 @@ class ServedCertificates(msgspec.Struct, frozen=True):
 
 class CertificateSource(Protocol):
     async def current(self) -> ServedCertificates:
-        """What is to be served from now on. Raises InputError and KubeError."""
+        """The certificates to serve from now on. Raises InputError and KubeError."""
 
 
 class Files:
-    """Certificates that are mounted."""
+    """Certificates in mounted files."""
 
     def __init__(self, certificate: str, key: str, authority: str) -> None:
         self._paths = [Path(certificate), Path(key), Path(authority)]
@@ -75,7 +75,7 @@ class ClusterSecret:
         self._valid_days = valid_days
 
     async def ensure(self) -> None:
-        """Make it where there is none: one that is there may be somebody else's, and stays. Raises KubeError."""
+        """Create the Secret if there is none. An existing Secret may belong to somebody else, and stays. Raises KubeError."""
         if await self._read() is None:
             await self._write(None, b"")
 
@@ -103,7 +103,7 @@ class ClusterSecret:
             return None
 
     async def _write(self, old: dict[str, object] | None, trusted: bytes) -> None:
-        """Make or renew it. Another replica may be faster: then its Secret counts."""
+        """Create or renew the Secret. If another replica was faster, that replica's Secret counts."""
         now = self._clock.now()
         authority = Authority(now, self._valid_days, "pumice-webhooks")
         pair = authority.issue(self._hosts[0], *self._hosts)
@@ -130,7 +130,7 @@ def _served(secret: dict[str, object]) -> ServedCertificates | None:
 
 
 def _lasts(served: ServedCertificates, hosts: tuple[str, ...], until: float) -> bool:
-    """Whether the certificate is for these hosts and good beyond an instant."""
+    """Whether the certificate is for the first of these hosts, and valid beyond the instant `until`."""
     try:
         certificate = x509.load_pem_x509_certificate(served.pair.certificate)
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -141,7 +141,7 @@ def _lasts(served: ServedCertificates, hosts: tuple[str, ...], until: float) -> 
 
 
 def _still_valid(bundle: bytes, now: float) -> bytes:
-    """The newest authority of a bundle, if it is not out of date."""
+    """The newest authority of a bundle, which is its first. Empty if it has expired."""
     try:
         found = x509.load_pem_x509_certificates(bundle) if bundle else []
     except ValueError:
@@ -152,13 +152,13 @@ def _still_valid(bundle: bytes, now: float) -> bytes:
     return bundle[:end]
 
 
-LARGEST_BODY = 16 * 1024 * 1024  #: an object may have 3 MiB, and comes twice
-CHECKED_EVERY_S = 60.0  #: files, rules and the Secret
+LARGEST_BODY = 16 * 1024 * 1024  #: an object may have 3 MiB, and a review may contain it twice
+CHECKED_EVERY_S = 60.0  #: how often files, rules and the Secret are checked
 SYNC_TIMEOUT_S = 60.0
 
 
 class WebhookSettings(msgspec.Struct):
-    """Everything that flags say."""
+    """All settings that come from flags."""
 
     hooks: tuple[Webhook, ...]
     rules: Callable[[], admission.Settings]  #: reads the configuration. Raises InputError
@@ -169,12 +169,12 @@ class WebhookSettings(msgspec.Struct):
     qps: float = 50.0
     burst: float = 100.0
     healthz_address: str = ""
-    scheduler: str = ""  #: where it says what can never run; empty: nobody is warned
-    hosts: tuple[str, ...] = ()  #: names for our certificate, the first of them its own
+    scheduler: str = ""  #: the URL of the scheduler that says which jobs can never run; empty: no warnings
+    hosts: tuple[str, ...] = ()  #: names for our certificate; the first is its common name
 
 
 class WebhookReplica:
-    """`serve` returns when it was told to end."""
+    """One replica of the webhook server, as a process. `serve` returns after SIGTERM or SIGINT."""
 
     def __init__(self, access: Access, settings: WebhookSettings, clock: Clock | None = None) -> None:
         self._access = access
@@ -222,7 +222,7 @@ class WebhookReplica:
         return ClusterSecret(client, ObjectRef(settings.secret, settings.caller.namespace), settings.hosts, self._clock)
 
     async def _keep(self, client: Client, source: CertificateSource, rules: AdmissionAnswers) -> None:
-        """Notice new certificates and new rules. What cannot be read leaves the old ones in force."""
+        """Take over new certificates and new rules as they come. If they cannot be read, the old ones stay in force."""
         while True:
             await self._clock.sleep(CHECKED_EVERY_S)
             try:
@@ -242,7 +242,7 @@ class WebhookReplica:
     async def _register(self, client: Client) -> None:
         assert self._served is not None
         settings, authority = self._settings, self._served.authority
-        if settings.caller.known:  # again and again: an upgrade of the chart empties what we wrote
+        if settings.caller.known:  # again and again: an upgrade of the chart empties the authority that we wrote
             await register(client, settings.hooks, settings.caller, authority, create=authority != self._registered)
             self._registered = authority
 

@@ -1,7 +1,7 @@
 """Simulations in which every object is real: the embedded store, admission, controllers, simulated kubelets, and the live scheduler.
 
-The same scenario, the same measures and jobs as `pumice.simulate`, in virtual time and without HTTP. `whole_cluster.py` brings them
-together, `jobs.py` plays the users whose jobs come, and notes what becomes of them.
+Scenario, measures and jobs are those of `pumice.simulate`; time is virtual, and there is no HTTP. `whole_cluster.py` puts the parts
+together; `jobs.py` plays the users, who submit jobs, and records what becomes of the jobs.
 """
 
 from pumice.live.whole.whole_cluster import ComparedWholeRun, play

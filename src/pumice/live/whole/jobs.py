@@ -1,9 +1,9 @@
-"""The users of a whole simulation: they submit jobs, make pods anew that were evicted, clear away what is over, and write it all down.
+"""The users of a whole simulation: they submit jobs, create evicted pods anew, delete what has ended, and record all of it.
 
-Writes to the store are noted as they come; `digest` looks at what they came to when everybody else is done with this instant. A pod that is
-evicted takes the others of its job with it if the job cannot go on without; they come back when all of them are gone.
+Writes to the store are noted as they come; `digest` looks at their results when all other parts are done with this instant. An evicted pod
+takes the other pods of its job with it if the job cannot go on without it; they come back when all of them are gone.
 
-A `document` is a job as a user would send it to an API server.
+A `document` is an object as a user would send it to an API server.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARED = ("cpu", "memory", "ephemeral-storage", "pods")  #: resources of which a
 
 
 def stages(grace_s: float) -> Stages:
-    """A pod runs from its bind on, as long as is noted on it; one that is asked to end is gone after so long."""
+    """The stages of pods. A pod runs from its bind on, for as long as its annotation says; after its deletion it is there for `grace_s`."""
     return Stages(
         [
             PodStage("start", "Pending", "Running"),
@@ -62,7 +62,7 @@ def group_document(work: Work) -> Object:
 
 
 def pod_document(work: Work, number: int, role: Role, scheduler: str, run: float, *, grouped: bool, killed: bool) -> Object:
-    """One pod that will run so long."""
+    """One pod of a job, which will run for `run` seconds."""
     name = object_name(work)
     notes = {**(role.annotations or {}), RUN_SECONDS: np.format_float_positional(run, trim="0")}
     if grouped:
@@ -78,7 +78,7 @@ def pod_document(work: Work, number: int, role: Role, scheduler: str, run: float
 
 @lru_cache(maxsize=4096)
 def _spec(role: Role) -> Object:
-    """What the workload tells, and what a server would not take a pod without."""
+    """The pod spec of the workload, with the fields that a server requires."""
     spec: Object = msgspec.json.decode(encode(role.spec))
     for unwanted in ("nodeName", "priority", "preemptionPolicy"):
         spec.pop(unwanted, None)
@@ -100,7 +100,7 @@ AT_ONCE = DeleteOptions(grace_s=0)
 
 @dataclass(eq=False, slots=True)
 class JobPod:
-    """A pod of a job, under whatever uid it is there now."""
+    """A pod of a job. It stays the same one when it is created anew with another uid."""
 
     life: Life
     number: int
@@ -108,9 +108,9 @@ class JobPod:
     name: str
     node_name: str = ""
     run: Run[JobPod] | None = None  #: while it runs
-    killed: bool = False  #: it runs for as long as its job may
+    killed: bool = False  #: its run is cut off when the job's estimate is over
     over: bool = False  #: it has done its work
-    leaving: Leaving | None = None  #: with whom it comes back
+    leaving: Leaving | None = None  #: the pods with which it comes back
 
     @property
     def key(self) -> Key:
@@ -126,7 +126,7 @@ class Leaving:
     """Pods of a job that come back together."""
 
     pods: list[JobPod]
-    left: set[JobPod] = field(default_factory=set)  #: those that are not gone yet
+    left: set[JobPod] = field(default_factory=set)  #: the pods that are not gone yet
 
 
 class Cause(NamedTuple):
@@ -140,7 +140,7 @@ LOST = Cause("node-fail")
 
 
 class WholeJobs:
-    """The users of a simulated cluster. `now` is the time on the workload's own axis."""
+    """The users of a simulated cluster. `now` returns the time on the workload's own axis."""
 
     def __init__(self, store: Store, policy: Policy, record: Record, habits: Habits, now: Callable[[], float]) -> None:
         self.lives: dict[str, Life] = {}  #: by namespace and name, of jobs that have not ended
@@ -155,7 +155,7 @@ class WholeJobs:
 
     @property
     def active(self) -> bool:
-        """Whether any pod runs, or is on its way out."""
+        """Whether any pod runs, or was evicted and has not come back."""
         return any(life.runs for life in self.lives.values()) or any(pod.leaving for pod in self._pods.values())
 
     def _heard(self, storage: str, event: WatchEvent) -> None:
@@ -163,7 +163,7 @@ class WholeJobs:
             self._changed[event.key] = None
 
     def decided(self, decisions: Decisions) -> None:
-        """What the scheduler says of its evictions, and of those who wait."""
+        """Note what the scheduler says about its evictions, and why jobs wait."""
         for eviction in decisions.evictions:
             self._causes[eviction.task.uid] = eviction
         starting = {pod.life.number for bind in decisions.binds if (pod := self._of(bind.task)) is not None}
@@ -195,7 +195,7 @@ class WholeJobs:
         return work.group is not None if work.scheduler else self._grouped
 
     def _prepare(self, work: Work) -> None:
-        """The namespace, queue and class of priority that the job names."""
+        """Create the namespace, queue and priority class that the job names, if they do not exist."""
         find, create = self._store.find, self._store.create
         if find("namespaces", "", work.namespace) is None:
             create("namespaces", {"metadata": {"name": work.namespace}})
@@ -217,7 +217,7 @@ class WholeJobs:
     # -- what becomes of them
 
     def digest(self) -> bool:
-        """Look at what has changed; whether anything has."""
+        """Look at the pods that have changed, and return whether any has."""
         if not self._changed:
             return False
         changed, self._changed = self._changed, {}
@@ -228,7 +228,7 @@ class WholeJobs:
             if pod.run is not None and (there is None or terminating(there)):
                 self._evict(pod, self._cause(there))
             if there is None:
-                if self._store.ledger.get("pods", pod.key) is None:  # else it came back with one that was looked at before
+                if self._store.ledger.get("pods", pod.key) is None:  # else it came back together with a pod that was looked at before
                     self._gone(pod)
             elif _is_over(there) and not pod.over and not pod.leaving:
                 self._reject(pod)
@@ -254,7 +254,7 @@ class WholeJobs:
             self._record.started(life, run.tasks.values(), first=first)
 
     def _end(self, pods: list[JobPod]) -> None:
-        """Their runs are over."""
+        """End the runs of pods that have done their work."""
         by_run: dict[Run[JobPod], list[JobPod]] = {}
         for pod in pods:
             assert pod.run is not None
@@ -278,7 +278,7 @@ class WholeJobs:
                 run.life.runs.remove(run)
 
     def _finish(self, life: Life, state: str) -> None:
-        """The job has ended: what there is of it is cleared away."""
+        """End a job, and delete its pods and its PodGroup."""
         work = life.work
         life.end = self._now()
         del self.lives[life.uid]
@@ -298,7 +298,7 @@ class WholeJobs:
         self._record.evicted(life, victims, cause.action, cause.beneficiary)
 
     def _interrupt(self, pod: JobPod, leaving: Leaving) -> None:
-        """Its work ends here; what was not saved is lost."""
+        """End the run of an evicted pod. Work that was not saved is lost."""
         run, life, now = pod.run, pod.life, self._now()
         assert run is not None
         done, kept = now - run.began, life.kept(run, now)
@@ -315,7 +315,7 @@ class WholeJobs:
             self._store.delete("pods", pod.name, pod.life.work.namespace)
 
     def _gone(self, pod: JobPod) -> None:
-        """It comes back to wait again, as soon as those are gone that left with it."""
+        """Create a pod anew that is gone, as soon as all pods that left with it are gone too."""
         leaving = pod.leaving
         if leaving is None:
             self._make(pod)
@@ -329,7 +329,7 @@ class WholeJobs:
                 self._make(each)
 
     def _reject(self, pod: JobPod) -> None:
-        """Its node did not take it, so that it never ran."""
+        """Delete a pod that its node has rejected, so that it never ran."""
         self._store.delete("pods", pod.name, pod.life.work.namespace, AT_ONCE)
 
 

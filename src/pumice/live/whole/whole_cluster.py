@@ -1,11 +1,11 @@
-"""A whole cluster in virtual time: the control plane, the live scheduler over its store, and the users whose jobs come.
+"""A whole cluster in virtual time: the control plane, the live scheduler over its store, and the users who submit jobs.
 
-At each instant the control plane works until it is quiet, then the users look at what has changed, then the scheduler decides, until
-nobody has anything left to do; only then time passes. Everything is decided by what is in the store, in the same order each time.
+At each instant the control plane works until it is quiet, then the users look at what has changed, then the scheduler decides, until no
+part has anything left to do; only then time passes. Everything is decided by what is in the store, in the same order each time.
 
-`InstantScheduler` is the live scheduler where time stands still while anybody has something to do: a cycle an instant, when all of its news
-are in. Live, a cycle waits a moment for more news, and now and then looks at pods that wait although there are none. Neither means anything
-here. What goes wrong between it and the server is made to: calls are slow or fail, watches tell late or are cut off, a clock is ahead.
+`InstantScheduler` is the live scheduler where time stands still while any part has work: it runs a cycle when all changes of an instant
+have arrived. In real time a cycle waits a moment for more changes, and waiting pods are looked at now and then without any change; neither
+makes sense here. Faults between it and the server are simulated: calls are slow or fail, watches are late or cut off, a clock is ahead.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from pumice.simulate.work import Work, Workload
 
 
 class InstantTimer(CycleTimer):
-    """At once after any news; after those that change only what is reported, if nobody waits, who is looked at again soon anyway."""
+    """Starts a cycle at once after a change. A change that only affects reports waits while pods wait, which are looked at again anyway."""
 
     def __init__(self) -> None:
         super().__init__(PERIOD_S)
-        self.again_at = inf  #: for policies that do not come to rest in a cycle
+        self.again_at = inf  #: when to decide again, for policies that do not come to rest in a cycle
 
     def due_at(self, waiting: bool) -> float:
         if self._news is Urgency.SOON or (self._news is Urgency.LATER and not waiting):
@@ -60,7 +60,7 @@ class InstantTimer(CycleTimer):
 
 
 class InstantScheduler(Scheduler):
-    """`quiet` returns when there is nothing left to do at this instant but to decide."""
+    """A scheduler that decides last at each instant: `quiet` returns when nothing is left to do except to decide."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ T = TypeVar("T")
 
 
 class SkewedClock:
-    """Is ahead of another by so many seconds."""
+    """A clock that is `skew_s` seconds ahead of another clock."""
 
     def __init__(self, clock: AlarmClock, skew_s: float) -> None:
         self._clock, self._skew_s = clock, skew_s
@@ -103,13 +103,13 @@ class SkewedClock:
 
 
 class FaultyTransport:
-    """A Transport in front of another. What goes wrong is drawn in the order of calls, which is the same each time."""
+    """A Transport with faults in front of another one. Faults are drawn in the order of calls, which is the same each time."""
 
     def __init__(self, transport: Transport, faults: Faults, random: Random, clock: AlarmClock) -> None:
         self._transport, self._faults, self._random, self._clock = transport, faults, random, clock
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Slow; a call that fails is not carried out."""
+        """Make a call, slowly or with a failure if the faults say so. A call that fails is not carried out."""
         api = self._faults.api
         if api is not None:
             if api.slow is not None:
@@ -156,11 +156,11 @@ class FaultyTransport:
         await self._call(lambda: self._transport.delete(resource, ref, propagation=propagation, grace_s=grace_s))
 
 
-PATIENCE_S = 600.0  #: after which nothing more is expected where no job runs and none will come
+PATIENCE_S = 600.0  #: without any change of a job; then it is over if no job runs and none will come
 
 
 def play(scenario: Scenario, workload: Workload, record: Record) -> None:
-    """A player for `simulate`. Raises InputError."""
+    """Play a workload in a whole cluster: a player for `simulate`. Raises InputError."""
     if not workload.nodes:
         raise InputError("there are no nodes", where=workload.name)
     faults = workload.faults
@@ -171,7 +171,7 @@ def play(scenario: Scenario, workload: Workload, record: Record) -> None:
         return
     clock = VirtualClock((workload.began or 0.0) + first.submit)
     state = random.getstate()
-    random.seed(f"{scenario.seed or 0}/retries")  # clients vary their pauses with it
+    random.seed(f"{scenario.seed or 0}/retries")  # clients vary their pauses with this generator
     try:
         with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
             runner.run(WholeCluster(scenario, workload, record, clock, first).play())
@@ -189,7 +189,7 @@ class ComparedWholeRun(ComparedRun):
 
 
 class WholeCluster(CycleObserver):
-    """A whole cluster that is simulated."""
+    """The simulation of a whole cluster."""
 
     def __init__(self, scenario: Scenario, workload: Workload, record: Record, clock: VirtualClock, first: Work) -> None:
         self._scenario, self._record, self._clock = scenario, record, clock
@@ -197,7 +197,7 @@ class WholeCluster(CycleObserver):
         self._workload, self._faults = workload, workload.faults
         self._random = random_of(workload.faults, scenario.seed or 0, "calls")
         self._coming = workload.jobs
-        self._next: Work | None = first  #: that will come
+        self._next: Work | None = first  #: the next job that will come
         numbers = count(1)
         server = Server(clock=clock.now, new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012d}", plain=True)
         schedulers = schedulers_of(scenario.policy)
@@ -206,13 +206,13 @@ class WholeCluster(CycleObserver):
         self._expiry = EventExpiry(self._store)
         self._jobs = WholeJobs(self._store, scenario.policy, record, scenario.habits, self._now)
         self._options = Options(schedulers=tuple(schedulers), period_s=0.0)
-        self._waits: asyncio.Future[None] | None = None  #: the scheduler, until there is nothing left to do but to decide
+        self._waits: asyncio.Future[None] | None = None  #: what the scheduler awaits, until nothing is left to do except to decide
         self._over = asyncio.Event()
         self._failure: Exception | None = None
-        self._due: list[Callable[[], None]] = []  #: what goes wrong at this instant, or is well again
-        self._nodes = Cluster(schedulers)  #: with the nodes that there are, and nothing else
-        self._is_up = False  #: the scheduler has read what there is
-        self._moved_at = self._now()  #: when anything happened to a job
+        self._due: list[Callable[[], None]] = []  #: calls that begin or end a fault at this instant
+        self._nodes = Cluster(schedulers)  #: holds the present nodes, and nothing else
+        self._is_up = False  #: whether a scheduler has read the cluster
+        self._moved_at = self._now()  #: when something last happened to a job
         for node in workload.nodes:
             self._nodes.put("Node", node)
         objects = (*workload.objects, *(("Node", node) for node in workload.nodes))
@@ -240,7 +240,7 @@ class WholeCluster(CycleObserver):
     # -- the scheduler
 
     def _begin_to_decide(self) -> None:
-        """A scheduler that knows nothing yet."""
+        """Start a scheduler that knows nothing yet."""
         transport: Transport = self._plane.transport("pumice")
         if self._faults.of_objects:
             transport = FaultyTransport(transport, self._faults, self._random, self._clock)
@@ -256,7 +256,7 @@ class WholeCluster(CycleObserver):
         self._deciding = self._tasks.create_task(scheduler.run())
 
     def _knows(self, cluster: Cluster) -> None:
-        """The scheduler has read what there is."""
+        """Take note that a scheduler has read the cluster. The first time, the record and the accidents begin."""
         if self._is_up:
             self._record.gauges.cluster = cluster
             return
@@ -266,13 +266,13 @@ class WholeCluster(CycleObserver):
         for accidents in accidents_of(self._faults, self._scenario.seed or 0, self._at, nodes, lambda random: self._leave()):
             accidents.begin(self._now(), lambda: self._next is not None or self._jobs.active)
 
-    # -- what goes wrong
+    # -- faults
 
     def _at(self, when: float, call: Callable[[], None]) -> None:
         self._clock.at(self._origin + when, partial(self._due.append, call))
 
     def _leave(self) -> Callable[[], None] | None:
-        """Nothing, if it is away already."""
+        """Stop the scheduler, and return the function that starts one again. None if it is stopped already."""
         if self._deciding.cancelling():
             return None
         self._deciding.cancel()
@@ -293,7 +293,7 @@ class WholeCluster(CycleObserver):
     # -- jobs come
 
     def _arrive(self) -> None:
-        """The next job comes, and with it all that come at the same instant."""
+        """Submit the next job, and all jobs that come at the same instant."""
         self._expiry.sweep()
         now, work = self._now(), self._next
         self._record.move_on(now)
@@ -323,7 +323,7 @@ class WholeCluster(CycleObserver):
         return True
 
     def _has_worked(self) -> bool:
-        """Let everybody have his turn at this instant; whether anybody had something to do."""
+        """Give each part a turn at this instant, and return whether any part had something to do."""
         before = self._store.ledger.version
         self._plane.quiet()
         if self._jobs.digest():
@@ -361,4 +361,4 @@ class WholeCluster(CycleObserver):
 
 
 def _nothing() -> None:
-    """That this instant comes is all that is wanted."""
+    """Do nothing: it is enough that time stops at this instant."""
