@@ -18,7 +18,7 @@ PLUGIN_GROUP = "pumice.plugins"
 ACTION_GROUP = "pumice.actions"
 T = TypeVar("T")
 
-#: Where modules of the first release are now, for those who write `from pumice.framework.plugin import Plugin`.
+#: The present places of modules of the first release, for plugins with `from pumice.framework.plugin import Plugin`.
 _MOVED = {
     "pumice.framework": "pumice.scheduler",
     "pumice.engine": "pumice.scheduler",
@@ -31,7 +31,7 @@ _MOVED = {
 
 
 def plugins(folder: str | None = None) -> Catalogue[Plugin]:
-    """All plugins by name. Later sources replace earlier ones: own, installed, folder."""
+    """All plugins by name. Later sources replace earlier ones: Pumice itself, installed packages, the folder."""
     return Catalogue(volcano, Plugin, installed(Plugin, PLUGIN_GROUP) | (of_folder(folder, Plugin) if folder else {}))
 
 
@@ -41,7 +41,7 @@ def actions(folder: str | None = None) -> Catalogue[Action]:
 
 
 def installed(kind: type[T], group: str) -> dict[str, type[T]]:
-    """Those of installed packages, by their entry points. One that cannot be loaded is an error that names it."""
+    """The classes of this kind in installed packages, by their entry points. Raises InputError, which names an entry point that fails."""
     if not _is_named_somewhere(group):
         return {}
     from importlib.metadata import entry_points
@@ -60,13 +60,13 @@ def installed(kind: type[T], group: str) -> dict[str, type[T]]:
 
 
 def _is_named_somewhere(group: str) -> bool:
-    """Whether any package has such entry points: `importlib.metadata` costs 5 MiB, which a scheduler that has no use for it should save."""
+    """Whether any package has entry points of this group. If not, `importlib.metadata` is not imported, which would cost 5 MiB."""
     files = (file for folder in sys.path for file in Path(folder).glob("*.*-info/entry_points.txt"))
     return any(group in file.read_text(encoding="utf-8") for file in files)
 
 
 def of_folder(folder: str, kind: type[T]) -> dict[str, type[T]]:
-    """Those of the Python files in a folder."""
+    """The classes of this kind in the Python files of a folder. Raises InputError."""
     path = Path(folder)
     if not path.is_dir():
         raise InputError("is not a folder", where=folder)
@@ -84,7 +84,7 @@ def of_folder(folder: str, kind: type[T]) -> dict[str, type[T]]:
 
 
 def _said(error: Exception) -> str:
-    """What went wrong; of a module that has moved, where it is now."""
+    """The error in words. If a module has moved, its present place."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         new = next((new for old, new in _MOVED.items() if (error.name + ".").startswith(old + ".")), None)
         if new:

@@ -1,12 +1,12 @@
-"""What a program here asks of Python: that it looks seldom for cyclic garbage, and that NumPy comes without what only people and checkers
-read.
+"""What Pumice's programs change in Python: they collect cyclic garbage rarely, and import NumPy without the parts that only people and type
+checkers read.
 
-There is little garbage, and most of what a program keeps it keeps for long. Modules that are imported make none that would be worth a look:
-a program looks for none until its command is there.
+There is little garbage, and most of what a program keeps, it keeps for long. Imports make hardly any garbage: a program collects none until
+its command is imported.
 
-The texts of NumPy's documentation and its types for checkers are made when NumPy is imported, and take a quarter of that time. While it is
-imported, modules stand in for them in which every name is a type; afterwards whoever asks for one of them imports the real one. Programs
-alone do so: as a library we leave NumPy as it is. So we leave versions with which this was not tried.
+NumPy makes its documentation texts and its types for checkers when it is imported, which takes a quarter of that time. During the import,
+stand-in modules replace them, in which every name is a type. Afterwards, code that needs one of them imports the real module. Only programs
+do this: as a library, Pumice leaves NumPy as it is. It also leaves NumPy versions with which this was not tried.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from types import ModuleType
 
 
 def collect_nothing() -> None:
-    """Until `imported`."""
+    """Collect no garbage until `imported` is called."""
     gc.disable()
 
 
 def imported() -> None:
-    """Modules are there to stay. Nothing happens where others say when to collect."""
+    """Collect garbage rarely from now on: all modules are imported. If collections are on, others control them: nothing changes."""
     if not gc.isenabled():
         collect_seldom()
 
 
 def reads() -> None:
-    """All that is read of a cluster stays: until `collect_seldom` a look is worth it ten times as seldom."""
+    """Collect ten times more rarely until `collect_seldom` is called: all that is now read of a cluster stays."""
     gc.set_threshold(500_000, 20, 100)
 
 
@@ -41,16 +41,16 @@ def collect_seldom() -> None:
 
 
 def settle() -> None:
-    """For a process that has read what it works on: that stays, so no collection need look at it again."""
+    """Exclude all present objects from collections. For a process that has read its data: they stay, so no collection need examine them."""
     gc.freeze()
 
 
-TRIED = (b'version = "2.3.', b'version = "2.4.')  #: as they stand in version.py
+TRIED = (b'version = "2.3.', b'version = "2.4.')  #: as NumPy's version.py writes them
 UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars", "numpy._typing")
 
 
 def install() -> None:
-    """Before NumPy is imported."""
+    """Prepare the import of NumPy. If it is already imported, nothing happens."""
     if "numpy" not in sys.modules:
         sys.meta_path.insert(0, _Finder())
 

@@ -1,4 +1,4 @@
-"""Plain columns in kubectl's manner, greppable, no lines; and in vcctl's, whose columns have widths of their own."""
+"""Plain columns as kubectl prints them, without lines, easy to grep; and as vcctl prints them, with a least width for each column."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ GAP = "   "
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Head and rows, each column as wide as its widest entry; the last one runs on."""
+    """The header and the rows as text. Each column is as wide as its widest entry; the last column is not padded."""
     cells = [list(head), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[number]) for row in cells) for number in range(len(head) - 1)]
     return "\n".join(GAP.join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in cells)
 
 
 def wide_columns(head: Sequence[tuple[str, int]], rows: Iterable[Sequence[object]]) -> str:
-    """Columns of at least these widths; a wider entry widens its column, and leaves a space after it."""
+    """The header and the rows as text, in columns of at least these widths. A wider entry widens its column, with a space after it."""
     cells = [[title for title, _ in head], *([str(cell) for cell in row] for row in rows)]
     widths = [max(least, *(len(row[number]) + 1 for row in cells)) for number, (_, least) in enumerate(head)]
     return "\n".join("".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)

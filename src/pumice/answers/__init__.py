@@ -1,10 +1,10 @@
-"""Answers to those who wait: why, what would help, when. Each is found by rehearsing cycles on the state, never by guessing.
+"""Answers about waiting jobs: why they wait, what would help, when they start. Each comes from rehearsed cycles, never from guesses.
 
     from pumice.answers import why
     print(why(cluster, policy, now, "job/train").line)
 
-All answers are structs; `text.py` writes them for people, msgspec as JSON. The state is afterwards as it was. When it starts is told by
-`pumice.answers.eta`, which asks the simulator.
+All answers are structs; `text.py` writes them for people, msgspec as JSON. The state is afterwards as it was. When a job starts is
+answered by `pumice.answers.eta`, which uses the simulator.
 """
 
 from pumice.answers.answer import Because, Headline, Link, Near, Why

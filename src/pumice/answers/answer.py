@@ -1,4 +1,4 @@
-"""What an answer is made of: structs that text, JSON and code share. Nothing here is found out.
+"""The parts of an answer: structs that text, JSON and code share. Nothing is computed here.
 
 A `Headline` names the binding constraint: what is needed, what there is, how much is short, and a remedy, which is exactly what is short.
 """
@@ -14,7 +14,7 @@ from pumice.scheduler.framework.past_evictions import PastEviction
 
 
 class Because(StrEnum):
-    """What keeps somebody waiting. Few words, so that a metric may have them for a label."""
+    """What keeps a job or a pod waiting. The values are few, so that a metric can use them as a label."""
 
     OTHER_SCHEDULER = "other-scheduler"
     NO_PODGROUP = "no-podgroup"
@@ -41,8 +41,8 @@ class Because(StrEnum):
     VOLUME = "volume"
     DEVICES = "devices"
     CONFIGURATION = "configuration"
-    RULE = "rule"  #: of another plugin
-    RELEASING = "releasing"  #: room is being made
+    RULE = "rule"  #: a rule of another plugin
+    RELEASING = "releasing"  #: room is being made for it
     OUTRANKED = "outranked"
     UNKNOWN = "unknown"
 
@@ -55,7 +55,7 @@ class Headline(Struct, frozen=True, omit_defaults=True, rename="camel"):
     needed: str | UnsetType = UNSET
     available: str | UnsetType = UNSET
     short: str | UnsetType = UNSET
-    remedy: tuple[Change, ...] = ()  #: makes it start, or another constraint the binding one; empty where none is known
+    remedy: tuple[Change, ...] = ()  #: with it the subject starts, or another constraint becomes the binding one; empty where none is known
 
 
 class Link(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -85,18 +85,18 @@ class Scored(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Why(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How one subject stands, and why."""
+    """The state of one subject, and the reason for it."""
 
     subject: str  #: kind/name, or kind/namespace/name
     state: str  #: "waits", "starts", "runs", "is evicted", ...
-    headline: Headline | None = None  #: of who waits
-    text: str = ""  #: in one line, of who does not
-    never: str = ""  #: of who waits: what keeps it from ever running here, if that is another thing
+    headline: Headline | None = None  #: of a subject that waits
+    text: str = ""  #: in one line, of a subject that does not wait
+    never: str = ""  #: of a subject that waits: what keeps it from ever running here, if that differs from the headline
     chain: tuple[Link, ...] = ()
     nearest: tuple[Near, ...] = ()
-    alternatives: tuple[Scored, ...] = ()  #: of a running pod: where it would go now
-    evictions: tuple[PastEviction, ...] = ()  #: of its pods, the last ones
-    parts: tuple[Why, ...] = ()  #: of a queue: its jobs that wait; of a node: its pods
+    alternatives: tuple[Scored, ...] = ()  #: of a running pod: the best nodes for it now
+    evictions: tuple[PastEviction, ...] = ()  #: the last evictions of its pods
+    parts: tuple[Why, ...] = ()  #: of a queue: the answers for its waiting jobs
 
     @property
     def line(self) -> str:

@@ -1,6 +1,6 @@
-"""The chain of questions about one who waits, asked in a session that has just tried it, by itself, in vain.
+"""The chain of questions about a waiting job or pod, asked in a session that has just failed to place it, mostly alone.
 
-The first link that holds it back is the binding constraint. The links after it are still answered where that says anything.
+The first link that holds the subject back is the binding constraint. The links after it are still answered where they have an answer.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 
 class Found(Struct, frozen=True):
-    """A link, and what to say first if it is the binding one."""
+    """A link of the chain, and a headline if this link holds the subject back."""
 
     link: Link
     headline: Headline | None = None
 
 
 class Blocked:
-    """The chain of questions about one who waits. `links`, `headline` and `nearest` are what it finds."""
+    """The chain of questions about a waiting job or pod. Its results are `links`, `headline` and `nearest`."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -57,17 +57,17 @@ class Blocked:
         for question in (self._served, self._admitted, self._has_pods, self._gates, self._queue, self._quota, self._nodes):
             found = question()
             if found is not None:
-                fine = is_held and found.headline is not None and found.headline.because is Because.UNKNOWN  # it did not get so far
+                fine = is_held and found.headline is not None and found.headline.because is Because.UNKNOWN  # it never got to this question
                 yield _yes(found.link.question, found.link.answer) if fine else found
                 is_held |= found.headline is not None
                 if found.headline is not None and found.headline.because in ENDS:
                     return
 
-    # -- is anybody looking at it?
+    # -- does a scheduler handle it?
 
     @property
     def _by_profile(self) -> bool:
-        """Whether kube-scheduler's loop places it."""
+        """Whether the loop of kube-scheduler's profiles places the subject."""
         profiles, waits = self.policy.profiles, self.waiter.tasks
         if profiles is None or not waits or waits[0].template.scheduler_name not in profiles.by_name:
             return False
@@ -130,7 +130,7 @@ class Blocked:
         return _no(question, _too_few(job, refusal.message))
 
     def _asked_of_others(self, job: Job) -> str:
-        """The scheduler that pods ask for which name its PodGroup, if it is none of those served here."""
+        """The scheduler that pods of the job's PodGroup request, if it is not served here; else empty."""
         asked = (
             task.template.scheduler_name
             for task in self.cluster.tasks.values()
@@ -181,7 +181,7 @@ class Blocked:
 
     @property
     def _in_order(self) -> list[Task]:
-        """Those whom allocate would take, in their order."""
+        """The pending tasks that the action allocate would try, in its order."""
         assert self.job is not None
         return PendingTasks.of(self.session, self.job, self.job.pending.values()).tasks[::-1]
 
@@ -202,7 +202,7 @@ class Blocked:
         return self._for_pod(question) if self._by_profile else self._for_gang(question)
 
     def _no_action(self) -> str:
-        """The action that would place its pods, if it is missing."""
+        """The actions that would place the subject's pods, in words; empty if one of them is configured."""
         if self._by_profile:
             return ""
         placed_by = {"backfill" if task.best_effort else "allocate" for task in self.waiter.tasks}
@@ -223,7 +223,7 @@ class Blocked:
         return self._by_nodes(question, task, nodes, Missing(1, 0, [task]))
 
     def _beyond_rules(self, task: Task) -> Headline:
-        """Nodes fit, and still it got none: an extender said no, or the room is held for pods that have it nominated."""
+        """The headline for a pod that got no node although one fits: an extender refused it, or its room is held for nominated pods."""
         loop = self.look.loop
         assert loop is not None
         others = [
@@ -255,7 +255,7 @@ class Blocked:
         return self._with_those_placed(question, job, task, evaluation)
 
     def _with_those_placed(self, question: str, job: Job, task: Task, evaluation: Evaluation) -> Found:
-        """The nodes as the pod that found none met them: with the places that the others of its gang had found."""
+        """Judge the nodes as the pod that found none met them: with the other pods of its gang on the nodes that they had found."""
         session, tasks = self.session, self._first_of_all(job, task)
         wanted = job.min_member if job.min_member > 1 and job.ready_count < job.min_member else 1
         domain = self._domain(job, evaluation)
@@ -273,7 +273,7 @@ class Blocked:
         return _no(question, room.in_domain(inside, Missing(max(wanted - job.ready_count, 1), 0, tasks), domain.name, limit))
 
     def _place_again(self, statement: Statement, tasks: list[Task]) -> None:
-        """Where they had places until these were given back."""
+        """Place the tasks where they were placed until their statement was discarded."""
         for task in tasks:
             last = self.session.last_try.get(task.uid)
             row = self.session.nodes.rows.get(last.node) if last is not None and not last.evicted else None
@@ -285,7 +285,7 @@ class Blocked:
         return [first, *others]
 
     def _domain(self, job: Job, evaluation: Evaluation) -> HyperNode | None:
-        """The roomiest HyperNode that the whole job may be in, if it may not be everywhere."""
+        """The roomiest HyperNode that may hold the whole job. None if there is none, or if the job may run anywhere."""
         topology = self.session.topology
         if topology.is_plain(job) or topology.limit(job) is None:
             return None
@@ -310,7 +310,7 @@ class Blocked:
         self.nearest = tuple(Near(names[row], nodes.lacks(row)) for row in nodes.nearest())
 
 
-ENDS = frozenset([Because.OTHER_SCHEDULER, Because.NO_PODGROUP, Because.NO_QUEUE])  #: where later questions have no answer
+ENDS = frozenset([Because.OTHER_SCHEDULER, Because.NO_PODGROUP, Because.NO_QUEUE])  #: reasons after which later questions have no answer
 
 
 def _pods(job: Job) -> str:
@@ -327,7 +327,7 @@ def _no(question: str, headline: Headline) -> Found:
 
 
 def _too_few(job: Job, message: str) -> Headline:
-    """Pods of the gang are missing: of a role, or altogether."""
+    """The headline for a gang of which pods are missing: of one role, or in total."""
     like = next(iter(job.pending.values()), None) or next(iter(job.tasks.values()))
     valid = Counter(task.role for task in job.tasks.values() if task.status & status.VALID)
     short = {role: least - valid[role] for role, least in job.role_minimum.items() if least > valid[role]}

@@ -1,7 +1,7 @@
-"""How far forecasts hold: a workload is played, some of its jobs that wait are told when they will start, and it is seen when they do.
+"""How accurate forecasts are: a workload is simulated, the starts of some of its waiting jobs are forecast, and compared to the real ones.
 
-A forecast knows what is known at its instant: who stands where, which jobs have ended and how long they ran, who came of late, what became
-of forecasts before.
+A forecast knows only what is known at its instant: which pods run where, which jobs have ended and how long they ran, which jobs came
+recently, what became of earlier forecasts.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from pumice.simulate.work import Work, Workload
 
 
 class Prediction(Struct, frozen=True, rename="camel"):
-    """One forecast and what came of it, in seconds from then on; inf, in JSON null, for not within the horizon."""
+    """One forecast and the real wait, in seconds from its instant on; inf (null in JSON) if not within the horizon."""
 
     job: str
-    instant: int  #: from 0; those who were told at one instant share much of their fate
+    instant: int  #: its number, from 0; the outcomes of one instant's forecasts have much in common
     p50: float
     p90: float
     waited: float
 
 
 class Calibration(Struct, frozen=True, rename="camel"):
-    """Which share of them started within what they were told."""
+    """The share of jobs that started within their forecasts."""
 
     within_p50: float
     within_p90: float
@@ -45,9 +45,9 @@ class Calibration(Struct, frozen=True, rename="camel"):
 
 
 def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) -> Calibration:
-    """Whenever so many jobs have come that did not start at once, those of them that still wait are told their forecasts.
+    """Simulate a workload. Whenever `every` jobs have come that did not start at once, forecast those of them that still wait.
 
-    `cluster`: as it is before the first job comes.
+    `cluster`: its state before the first job comes.
     """
     origin = workload.began or 0.0
     played = PlayedPast(origin)
@@ -71,7 +71,7 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
 
 
 def _name(cluster: Cluster, life: Life) -> str:
-    """Pods that belong to no job are asked about by themselves."""
+    """The name under which a job is forecast. If it has no PodGroup, that is the name of its pod."""
     return life.uid if life.uid in cluster.jobs else f"{life.uid}-0"
 
 
@@ -83,7 +83,7 @@ def _judged(told: list[Prediction], instants: int) -> Calibration:
 
 
 class PlayedPast(Record):
-    """The past of the simulation that is played."""
+    """The past of the running simulation, as forecasts need it."""
 
     def __init__(self, origin: float) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""What could be changed about a cluster, as values: a remedy is made of them, and so is an answer to "what if".
+"""Changes to a cluster, as values. Remedies consist of changes, and so do answers to "what if".
 
-Each says in words what it does, is a tagged object in JSON, and can be made in a `Sketch`. Who waits is named as `podgroup/NAMESPACE/NAME`
-or `pod/NAMESPACE/NAME`: the pods meant are those of it that wait.
+Each change describes itself in words, is a tagged object in JSON, and can be made in a `Sketch`. A waiting PodGroup or pod is named as
+`podgroup/NAMESPACE/NAME` or `pod/NAMESPACE/NAME`: the change is made to those of its pods that wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Amounts = dict[str, str]
 
 
 class Change(Struct, frozen=True, tag_field="change"):
-    """Base of all."""
+    """Base class of all changes."""
 
     def make(self, sketch: Sketch) -> None:
         raise NotImplementedError
@@ -40,7 +40,7 @@ class Change(Struct, frozen=True, tag_field="change"):
 
 
 def waiting_of(cluster: Cluster, whose: str) -> list[Task]:
-    """The pods that are meant."""
+    """The named pod itself, or the pending pods of the named PodGroup."""
     kind, _, key = whose.partition("/")
     if kind == "pod":
         return [cluster.tasks[key]]
@@ -56,7 +56,7 @@ def _edit(sketch: Sketch, tasks: Iterable[Task], **spec: object) -> None:
 
 
 class MoreRoom(Change, frozen=True, tag="room"):
-    """A node has more to give."""
+    """A node gets more allocatable resources."""
 
     node: str
     amounts: Amounts
@@ -72,14 +72,14 @@ class MoreRoom(Change, frozen=True, tag="room"):
 
 
 def giving(nodes: Nodes, row: int, amounts: Vector) -> Node:
-    """The node of a row, with these amounts to give."""
+    """The node of a row, with these amounts as its allocatable resources."""
     wire, dimensions = nodes.wire[row], nodes.dimensions
     given = quantities(listed(dimensions, amounts))
     return replace(wire, status=replace(wire.status, allocatable={**(wire.status.allocatable or {}), **given}))
 
 
 class MoreNodes(Change, frozen=True, tag="nodes"):
-    """Empty nodes like one that is there."""
+    """The cluster gets more nodes: empty ones, like an existing node."""
 
     like: str
     count: int
@@ -112,7 +112,7 @@ class Uncordon(Change, frozen=True, tag="uncordon"):
 
 
 class MoreQuota(Change, frozen=True, tag="quota"):
-    """A queue's `capability`, `deserved` or `guarantee` becomes so much."""
+    """A queue's `capability`, `deserved` or `guarantee` gets these amounts."""
 
     queue: str
     field: str
@@ -155,11 +155,11 @@ class MakeQueue(Change, frozen=True, tag="make-queue"):
         sketch.put("Queue", Queue(Metadata(name=self.queue), status=QueueStatus(state="Open")))
 
 
-# ---- those who wait
+# ---- waiting pods and PodGroups
 
 
 class MakeGroup(Change, frozen=True, tag="make-podgroup"):
-    """The PodGroup that pods name, or, of a pod that names none, one of its own."""
+    """Create the PodGroup that pods name. A pod that names none gets a PodGroup of its own."""
 
     whose: str
 
@@ -179,7 +179,7 @@ class MakeGroup(Change, frozen=True, tag="make-podgroup"):
 
 
 class AskScheduler(Change, frozen=True, tag="scheduler"):
-    """Pods ask for a scheduler that is there."""
+    """Pods get the schedulerName of a scheduler that runs here."""
 
     whose: str
     scheduler: str
@@ -192,7 +192,7 @@ class AskScheduler(Change, frozen=True, tag="scheduler"):
 
 
 class MorePods(Change, frozen=True, tag="pods"):
-    """Pods of a gang that are not there yet, like one that is."""
+    """The missing pods of a gang are created, like an existing pod of it."""
 
     like: str
     count: int
@@ -211,7 +211,7 @@ class MorePods(Change, frozen=True, tag="pods"):
 
 
 class Ungate(Change, frozen=True, tag="ungate"):
-    """Scheduling gates are taken from pods."""
+    """Scheduling gates are removed from pods."""
 
     whose: str
     gates: tuple[str, ...]
@@ -245,10 +245,10 @@ class Tolerate(Change, frozen=True, tag="tolerate"):
 
 
 class Drop(Change, frozen=True, tag="drop"):
-    """Pods no longer ask for something."""
+    """Pods no longer have one kind of requirement, such as node affinity."""
 
     whose: str
-    field: str  #: one of DROPS
+    field: str  #: a key of DROPS
 
     def __str__(self) -> str:
         return f"no {self.field} for {self.whose}"
@@ -285,7 +285,7 @@ DROPS: dict[str, Callable[[PodSpec], PodSpec]] = {
 
 
 class MakeClaim(Change, frozen=True, tag="claim"):
-    """A PersistentVolumeClaim with a volume that any node reaches."""
+    """A PersistentVolumeClaim is created, bound to a volume that every node can reach."""
 
     claim: str  #: namespace/name
 
@@ -338,7 +338,7 @@ def _in_words(amounts: Amounts) -> str:
 
 
 def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
-    """The same changes, with all that a node gets in one."""
+    """The same changes, with the amounts of all `MoreRoom` changes of a node added up to one change."""
     rooms: dict[str, Vector] = {}
     found: list[Change] = []
     for change in changes:
@@ -350,7 +350,7 @@ def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
 
 
 def listed(dimensions: Dimensions, vector: Vector) -> Amounts:
-    """What is above zero, by name."""
+    """The amounts of a vector that are above zero, by resource name."""
     return {name: dimensions.format(column, vector[column]) for column, name in enumerate(dimensions.names) if vector[column] > 0}
 
 

@@ -1,7 +1,7 @@
-"""Nodes that rules close: which rule is to be named, and what would open one.
+"""Nodes that rules close to a pod: which rule to name, and what would open a node.
 
-A rule is binding if without it a node would do that no other rule closes. Where no rule alone is in the way, the node that nearly fits
-decides.
+A rule is binding if it alone closes a node that would otherwise do. Where no rule alone is in the way, the node that nearly fits decides
+which rule is named.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DROPPED = {
 
 
 class Choice(Struct, frozen=True):
-    """The rule that is binding, and the nodes that it alone keeps closed; of no rule alone: those that lack least."""
+    """The binding rule, and the nodes that it alone keeps closed. If no rule alone closes a node: the node that lacks least."""
 
     closed: Closed
     opens: Mask
@@ -60,7 +60,7 @@ def choose(nodes: NodesFor) -> Choice | None:
     for rule in dict.fromkeys(each.rule for each in nodes.closed):
         opens = nodes.alive & nodes.large & nodes.by(rule) & ~nodes.shut(but=rule)
         if opens.any():
-            is_chosen = BECAUSE.get(rule) is Because.AFFINITY  # by whoever wrote the pod: nodes that it wants are meant before others
+            is_chosen = BECAUSE.get(rule) is Because.AFFINITY  # by the pod's author: nodes that the pod wants come before others
             alone.append((not is_chosen, bool((opens & nodes.roomy).any()), int(opens.sum()), rule, opens))
     if alone:
         *_, rule, opens = max(alone, key=lambda each: each[:3])
@@ -74,7 +74,7 @@ def choose(nodes: NodesFor) -> Choice | None:
 
 
 def _of(nodes: NodesFor, rule: str, opens: Mask) -> Closed:
-    """The rule's word for most of the nodes that it would open."""
+    """The rule with the reason that it gives for most of the nodes that it would open."""
     return max((each for each in nodes.closed if each.rule == rule), key=lambda each: int((each.where & opens).sum()))
 
 
@@ -85,7 +85,7 @@ def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: 
 
 
 def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> Headline:
-    """No node will do, whatever its row says."""
+    """The headline for a pod that a rule keeps from all nodes at once."""
     because = BECAUSE.get(rule, Because.RULE)
     missing = [use.key for use in uses(task) if claim_of(cluster, use) is None] if because is Because.VOLUME else []
     if missing:
@@ -96,7 +96,7 @@ def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> 
 
 
 def awaited_claims(cluster: Cluster, task: Task, evaluation: Evaluation) -> list[str]:
-    """Claims that keep it from every node, and may yet come: they are missing, or not bound."""
+    """The keys of claims that keep a task from every node but may still come: they are missing, or not bound."""
     if BECAUSE.get(evaluation.rejected_by) is not Because.VOLUME:
         return []
     named = [(use.key, claim_of(cluster, use)) for use in uses(task)]
@@ -120,7 +120,7 @@ def _words(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: i
 
 
 def _which(nodes: NodesFor, opens: Mask) -> tuple[str, bool]:
-    """The nodes that are meant, and whether that is a single one."""
+    """The nodes that would be opened, in words, and whether it is a single node."""
     number, of = int(opens.sum()), int(nodes.alive.sum())
     quality = "with room for it" if (opens & nodes.roomy).any() else "large enough"
     if number == 1:
@@ -130,7 +130,7 @@ def _which(nodes: NodesFor, opens: Mask) -> tuple[str, bool]:
 
 
 def untolerated(table: Nodes, task: Task, row: int) -> tuple[str, ...]:
-    """Taints of a node, as kubectl writes them."""
+    """The taints of a node that the task does not tolerate, as kubectl writes them."""
     given = task.template.spec.tolerations or ()
     taints = [taint for taint in table.wire[row].spec.taints or () if taint.effect in HARD and not tolerated(taint, given)]
     return tuple(f"{taint.key}={taint.value or ''}:{taint.effect}" for taint in taints)
@@ -152,7 +152,7 @@ def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: 
 
 
 def _unfriendly(cluster: Cluster, task: Task, row: int) -> list[Task]:
-    """Pods near a node that want nobody like the task near them."""
+    """Pods with anti-affinity near a node, in the domains where such terms refuse the task."""
     near = np.zeros(len(cluster.nodes), bool)
     for held, _ in cluster.index(ExistingTerms).meeting(TermRole.REFUSES, task):
         codes, _ = cluster.nodes.codes(held.term.key)

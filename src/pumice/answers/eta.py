@@ -1,8 +1,8 @@
-"""When does it start? What half of a forecast's rollouts reach, and nine of ten, by what became of forecasts before.
+"""When does a job start? P50 and P90 of a forecast's rollouts, corrected by what became of earlier forecasts.
 
-A `Forecast` rolls the scheduler forward from a state, several times: each time running jobs end, and others come, as the past lets expect.
-Nothing is random: how long a job runs in a rollout follows from its name and the rollout's number, and the jobs that came of late come
-again, each time from another hour on.
+A `Forecast` rolls the scheduler forward from a state, several times. Each time running jobs end, and new jobs come, as the past suggests.
+Nothing is random: how long a job runs in a rollout follows from its name and the rollout's number. The jobs that came recently come
+again, in each rollout from another hour on.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
 from pumice.simulate.work import Role, Work, role
 
-ROLLOUTS = 9  #: a further one comes after all of so many with a chance of one in ten
+ROLLOUTS = 9  #: with a chance of one in ten, a further rollout would come after all of these
 HORIZON_S = 7 * 86_400.0
-ALIKE = 0.5  #: of the jobs of an owner run equally long in a rollout
+ALIKE = 0.5  #: the part of an owner's jobs that run equally long in a rollout
 
 STANDS = status.BINDING | status.BOUND | status.RUNNING
 WAITS = status.PENDING | status.PIPELINED
 
 
 class StandingForecast(NamedTuple):
-    """A job that is there, or a pod that belongs to none: its pods that run, and how long it is expected to run."""
+    """An existing job, or a pod without a job: its pods that hold nodes, and how long it is expected to run."""
 
     name: str
-    seed: str  #: of its run times
+    seed: str  #: its run times in the rollouts follow from it
     batches: list[Batch]
     guess: Guess
-    promised: Work | None  #: where nobody has made its pods yet
+    promised: Work | None  #: the job with the pods that it will have, if none exists yet
 
 
 class Forecast:
-    """The starts of jobs, over several runs of the same state into the future."""
+    """Forecasts when jobs start, by several rollouts of the same state."""
 
     def __init__(self, cluster: Cluster, policy: Policy, now: float, past: Past | None = None) -> None:
         self._cluster, self._policy, self._now = cluster, policy, now
@@ -70,21 +70,21 @@ class Forecast:
 
     @property
     def sources(self) -> Counter[str]:
-        """What run times were guessed from, and of how many jobs."""
+        """The sources from which run times were guessed, each with its number of jobs."""
         return Counter(each.guess.source for each in self.standing)
 
     @property
     def arrivals(self) -> int:
-        """Jobs that come again each day."""
+        """The number of jobs that come again each day."""
         return len(self._recent)
 
     def starts(self, wanted: set[str]) -> dict[str, list[float]]:
-        """By job: in how many seconds pods of it start, in each rollout, in order; inf where they do not before the horizon."""
+        """By job, in how many seconds its first pods start: one value per rollout, in ascending order; inf if not before the horizon."""
         found = [self.rollout(number, wanted) for number in range(ROLLOUTS)]
         return {name: sorted(each.get(name, inf) - self._now for each in found) for name in wanted}
 
     def rollout(self, number: int, wanted: set[str]) -> dict[str, float]:
-        """The instants at which these start in one rollout; those are left out that do not before the horizon."""
+        """The instants at which the wanted jobs start in one rollout. Jobs that do not start before the horizon are left out."""
         runs = {each.name: each.guess.run(_share(each.seed, number)) for each in self.standing}
         batches = (batch for each in self.standing for batch in each.batches)
         promised = [Coming(each.promised, runs[each.name]) for each in self.standing if each.promised is not None]
@@ -92,7 +92,7 @@ class Forecast:
         return rollout.starts(wanted, promised, self._arrivals(number), self._now + HORIZON_S)
 
     def _arrivals(self, number: int) -> Iterator[Coming]:
-        """What came within the window comes again, over and over."""
+        """The jobs that came within the window, which come again in every window up to the horizon."""
         shift = WINDOW_S * number / ROLLOUTS
         turns = sorted(((work.submit - self._now - shift) % WINDOW_S, n) for n, (work, _) in enumerate(self._recent))
         for day in range(int(HORIZON_S // WINDOW_S)):
@@ -108,7 +108,7 @@ class Forecast:
 
 
 def past_of(works: dict[str, Work], cluster: Cluster) -> Past:
-    """What the state itself tells: pods that have ended, and when everybody came."""
+    """The past as far as the state shows it: the jobs whose pods have ended, and when all jobs came."""
     past = Past()
     over: list[tuple[float, float, str]] = []
     for uid, work in works.items():
@@ -125,18 +125,18 @@ def past_of(works: dict[str, Work], cluster: Cluster) -> Past:
 
 
 def _fresh(work: Work) -> Work:
-    """As it was when it came."""
+    """The job as it was when it came."""
     return work if work.group is None else replace(work, group=structs.replace(work.group, status=PodGroupStatus(phase="Pending")))
 
 
 def _seed(work: Work) -> str:
-    """Its name; for some of the jobs that of their owner, whose jobs often run for equally long."""
+    """The seed of a job's run times: its name, or for some jobs their owner, since jobs of one owner often run equally long."""
     name = f"{work.namespace}/{work.name}"
     return owner_of(work) if _hashed(name) < ALIKE else name
 
 
 def _share(seed: str, number: int) -> float:
-    """From 0 to below 1, for each rollout another."""
+    """A number from 0 to below 1, which differs from rollout to rollout."""
     return _hashed(f"{number}/{seed}")
 
 
@@ -145,7 +145,7 @@ def _hashed(text: str) -> float:
 
 
 def _is_plain(cluster: Cluster, task: Task) -> bool:
-    """Whether it is the scheduler's, without being a member of anything."""
+    """Whether the pod belongs to this scheduler and to no job."""
     return task.job is None and task.template.scheduler_name in cluster.schedulers
 
 
@@ -158,7 +158,7 @@ def _is_service(tasks: list[Task]) -> bool:
 
 
 def _batches(tasks: list[Task], now: float) -> list[Batch]:
-    """Those that stand, by when they started."""
+    """The tasks that hold nodes, grouped by their start."""
     since: dict[float, list[Task]] = {}
     for task in tasks:
         if task.status & STANDS:
@@ -167,7 +167,7 @@ def _batches(tasks: list[Task], now: float) -> list[Batch]:
 
 
 def _first(batches: list[Batch]) -> float:
-    """When the first began."""
+    """The instant at which the first batch began."""
     return min(batch.since for batch in batches)
 
 
@@ -177,7 +177,7 @@ def _since(task: Task, now: float) -> float:
 
 
 def _work(job: Job, tasks: list[Task]) -> Work:
-    """Of those whose pods are not made yet, as many as it needs, of what it needs."""
+    """A job with these tasks, as work. If it has no tasks yet: with the pods that its controller will make."""
     assert job.group is not None
     spec = job.group.spec
     alike = groupby(tasks, key=lambda task: id(task.template))
@@ -201,7 +201,7 @@ def _work(job: Job, tasks: list[Task]) -> Work:
 
 
 def _lone_work(task: Task) -> Work:
-    """Of a pod that is a member of nothing."""
+    """A pod without a job, as work."""
     return Work(
         task.name,
         task.created,
@@ -214,14 +214,14 @@ def _lone_work(task: Task) -> Work:
 
 
 def _role(equal: list[Task]) -> Role:
-    """Labels and annotations are those of the first."""
+    """Equal tasks as a role. Labels and annotations are those of the first task."""
     task = equal[0]
     annotations = {key: value for key, value in task.annotations.items() if key != GROUP_NAME}
     return Role(len(equal), structs.replace(task.template.spec, node_name=None), annotations, dict(task.labels))
 
 
 def _promised(job: Job) -> tuple[Role, ...]:
-    """The pods that its controller makes as soon as it is let in, of the roles that its group counts."""
+    """The pods that the job's controller will make when the job is admitted, in the roles that its PodGroup counts."""
     count = max(1, job.min_member)
     spec = job.group.spec if job.group is not None else None
     least = (spec.min_resources if spec is not None else None) or {}
@@ -234,17 +234,17 @@ KINDS = ("job", "podgroup", "pod")
 
 
 class Eta(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Seconds from now on; None for not within the horizon."""
+    """When a subject starts, in seconds from now on; None if not within the horizon."""
 
     subject: str
-    state: str = "waits"  #: "runs" of one that does not wait
+    state: str = "waits"  #: "runs" if the subject does not wait
     p50: float | None = None
     p90: float | None = None
     p50_at: str | None = None
     p90_at: str | None = None
-    run_times: dict[str, int] = {}  #: what they were guessed from, of how many jobs
+    run_times: dict[str, int] = {}  #: the sources from which they were guessed, each with its number of jobs
     arrivals: int = 0  #: jobs that came within the last day, and come again
-    past_forecasts: int = 0  #: by what became of so many P90 was corrected
+    past_forecasts: int = 0  #: the number of earlier forecasts by which P90 was corrected
 
     @property
     def moments(self) -> tuple[tuple[str, float | None, str | None], ...]:
@@ -252,7 +252,7 @@ class Eta(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def eta(cluster: Cluster, policy: Policy, now: float, subject: str, past: Past | None = None) -> Eta:
-    """Of `job/x`, `podgroup/x` or `pod/x`. The cluster is afterwards as it was. Raises InputError."""
+    """When `job/x`, `podgroup/x` or `pod/x` starts. The cluster is afterwards as it was. Raises InputError."""
     asked = find(cluster, subject, kinds=KINDS)
     waits = who_waits(cluster, asked)
     job = waits.job
@@ -263,7 +263,7 @@ def eta(cluster: Cluster, policy: Policy, now: float, subject: str, past: Past |
 
 
 def etas(cluster: Cluster, policy: Policy, now: float, past: Past | None = None) -> dict[str, Eta]:
-    """Of each PodGroup that waits, by "namespace/name"."""
+    """When each waiting PodGroup starts, by "namespace/name"."""
     waiting = {**cluster.waiting, **cluster.not_enqueued}
     return _etas(cluster, policy, now, {uid: f"podgroup/{uid}" for uid, job in waiting.items() if job.group is not None}, past)
 

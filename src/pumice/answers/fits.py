@@ -1,7 +1,7 @@
-"""Can it ever run here? What bounds it even in an empty cluster: the largest node, a quota, the network, its own selectors, a volume.
+"""Can a job ever run here? What bounds it even in an empty cluster: the largest node, a quota, the network, its own selectors, a volume.
 
-Only what does not depend on who else runs is asked: rules over ports, spread and other pods are left out. A claim that is not there, or not
-bound yet, is no bound, as that may come.
+Only rules that do not depend on other running pods are asked: host ports, topology spread and pod affinity are left out. A claim that does
+not exist, or is not bound yet, is no bound, as it may still come.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Whether a job can ever run, and if not, what bounds it and what would fit."""
 
     subject: str
-    bound: Headline | None = None  #: None: it can
-    largest: str = ""  #: the largest of its kind that would fit
-    waits_for: tuple[str, ...] = ()  #: claims that may yet come; what else there is, is not known before
+    bound: Headline | None = None  #: None if it can run
+    largest: str = ""  #: the largest gang that would fit, in words
+    waits_for: tuple[str, ...] = ()  #: claims that may still come; only then other bounds are known
 
     @property
     def line(self) -> str:
@@ -47,14 +47,14 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def words(self) -> str:
-        """What bounds it, and what would fit; empty if it can run."""
+        """What bounds the job, and what would fit; empty if it can run."""
         if self.bound is None:
             return ""
         return f"{self.bound.text}; {self.largest}" if self.largest else self.bound.text
 
 
 def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Fit:
-    """For a job, PodGroup or pod that waits. The cluster is afterwards as it was. Raises InputError."""
+    """Whether a waiting job, PodGroup or pod can ever run. The cluster is afterwards as it was. Raises InputError."""
     found = find(cluster, subject)
     waits = who_waits(cluster, found)
     bounds: list[Fit] = []
@@ -91,14 +91,14 @@ def claims(keys: Sequence[str]) -> str:
 
 
 def _evaluation(seen: Look, task: Task) -> Evaluation | None:
-    """By whoever places it; None if nobody does."""
+    """The evaluation of a task by the loop or the session that places it; None if neither does."""
     if seen.loop is not None and task.template.scheduler_name in seen.loop.searches and (task.job is None or task.job.group is None):
         return seen.loop.searches[task.template.scheduler_name].evaluation(task)
     return seen.session.evaluation(task) if task.job is not None and task.job.group is not None else None
 
 
 def _by_quota(session: Session, job: Job) -> Headline | None:
-    """A queue on its way to the root that may never hold as much as must start together."""
+    """The headline if the job's queue, or an ancestor of it, may never hold what must start together; else None."""
     least = sorted((task.template.request for task in job.tasks.values()), key=lambda request: float(request.sum()))[
         : max(job.min_member, 1)
     ]
@@ -131,7 +131,7 @@ def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluatio
         return closed.rejected(cluster, task, waits.name, evaluation.rejected_by, evaluation.rejected.text), ""
     nodes = NodesFor(evaluation, lasting=True)
     if not nodes.alive.any():
-        return None, ""  # they may come
+        return None, ""  # nodes may come
     if not (nodes.alive & nodes.large).any():
         return room.too_large(nodes), ""
     if not (nodes.open & nodes.large).any():
@@ -145,7 +145,7 @@ def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluatio
 
 
 def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tuple[Headline | None, str]:
-    """Of equal pods: in all open nodes, and in the domain that it must be in."""
+    """The bound of a gang of equal pods: the room in all open nodes, then in the HyperNode that must hold it. And the largest that fits."""
     wanted, most = job.min_member, nodes.copies(nodes.open, empty=True)
     if most < wanted:
         return room.headline_of_gang(Missing(wanted, 0, tasks), most), f"a gang of {most} would fit"
@@ -162,13 +162,13 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     return Headline(Because.TOPOLOGY, text, str(wanted), str(roomiest[0]), str(short)), f"a gang of {roomiest[0]} would fit"
 
 
-# Can what somebody is about to submit ever run? The scheduler's state holds its pods for a moment, and is afterwards as it was.
+# Can objects that a user is about to submit ever run? The scheduler's state holds their pods for a moment, and is afterwards as it was.
 #
-# A claim that is not there is no bound: it may come next.
+# A claim that does not exist is no bound: it may be created next.
 
 
 def newcomers(items: Iterable[tuple[str, Wire]], cluster: Cluster) -> list[tuple[str, Wire]]:
-    """The objects as a cluster's server would complete them, and nothing that is there already."""
+    """These objects as an API server would complete them, and no other objects."""
     classes = [("PriorityClass", each) for each in cluster.of("PriorityClass").values()]
     new = list(items)
     given = {(kind, _metadata(item).name) for kind, item in new}
@@ -176,7 +176,7 @@ def newcomers(items: Iterable[tuple[str, Wire]], cluster: Cluster) -> list[tuple
 
 
 def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> list[Fit]:
-    """Of each PodGroup, and of each pod that is in none, among objects that the cluster already holds."""
+    """The `Fit` of each PodGroup, and of each pod without one, among these objects, which the cluster already holds."""
     subjects = []
     for kind, item in items:
         key = f"{_metadata(item).namespace or 'default'}/{_metadata(item).name}"
@@ -188,7 +188,7 @@ def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, 
 
 
 def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> str:
-    """Why they can never run, in few words. Empty if they can, or if it cannot be told."""
+    """Why these objects can never run, in a few words. Empty if they can, or if it is not known."""
     with Sketch(cluster) as sketch:
         for kind, item in newcomers(items, cluster):
             sketch.put(kind, item)

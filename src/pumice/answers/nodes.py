@@ -1,7 +1,7 @@
-"""Who refuses which nodes: the rules of one kind of pod over all nodes at once, as masks.
+"""Which rules refuse which nodes: the rules for one kind of pod over all nodes at once, as masks.
 
-Room is told apart from the other rules, since a node that is full is another matter than one that is closed. "Large" is a node that could
-take the pod if it were empty.
+Rules about room are kept apart from the other rules, since a full node is another matter than a closed node. A node is "large" if it could
+take the pod when it is empty.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Closed(Struct, frozen=True):
 
 
 class NodesFor:
-    """The nodes as one kind of pod meets them. `among`: no others count. `lasting`: only by rules that hold whoever else runs."""
+    """The nodes as one kind of pod meets them. `among`: only these nodes count. `lasting`: only rules that do not depend on other pods."""
 
     def __init__(self, evaluation: Evaluation, among: Mask | None = None, *, lasting: bool = False) -> None:
         self.evaluation = evaluation
@@ -44,7 +44,7 @@ class NodesFor:
             for refused in rule.refuse(state, view)
             if (refused.where & self.alive).any()
         ]
-        self._is_kubes = any(rule.name == FIT for rule, _ in evaluation.filters)  #: who leaves keeps its room until it is gone
+        self._is_kubes = any(rule.name == FIT for rule, _ in evaluation.filters)  #: a leaving pod keeps its room until it is gone
         self._free = self.table.idle if self._is_kubes else self.table.future_idle
         self._full = np.zeros(len(self.table), bool)
         for rule, state in evaluation.filters:
@@ -56,7 +56,7 @@ class NodesFor:
             self._full |= refused.where
 
     def shut(self, but: str = "") -> Mask:
-        """Nodes that any rule closes, except the one named."""
+        """Nodes that any rule closes, except the rule named `but`."""
         mask = np.zeros(len(self.table), bool)
         for each in self.closed:
             if each.rule != but:
@@ -74,7 +74,7 @@ class NodesFor:
 
     @cached_property
     def large(self) -> Mask:
-        """Nodes that could take it if they were empty."""
+        """Nodes that could take the pod if they were empty."""
         fits = self.alive.copy()
         for column, amount in self.template.needs:
             fits &= self.table.allocatable[column] > amount - EPSILON
@@ -86,17 +86,17 @@ class NodesFor:
 
     @cached_property
     def free(self) -> Table:
-        """[column of `columns`, n]"""
+        """The free room, [column of `columns`, n]."""
         free: Table = self._free[self.columns]
         return free
 
     @cached_property
     def short(self) -> Table:
-        """[column of `columns`, n]: what lacks for one more pod, 0 for nothing."""
+        """The room that is missing for one more pod, [column of `columns`, n]; 0 where none is."""
         short: Table = self._needs - self.free
         short[short < EPSILON] = 0.0
         if self._is_kubes:
-            short[:, ~self._full] = 0.0  # its rule may have been told to overlook resources
+            short[:, ~self._full] = 0.0  # the rule may be configured to ignore some resources
         short[self.columns.index(PODS), self._full & (short <= 0).all(axis=0)] = 1.0
         return short
 
@@ -105,21 +105,21 @@ class NodesFor:
         return self.template.amounts[:, None]
 
     def all_free(self, row: int) -> Vector:
-        """What one node has left, in all dimensions."""
+        """The free room of one node, in all dimensions."""
         free: Vector = self._free[:, row].copy()
         return free
 
     def free_everywhere(self) -> Table:
-        """[r, n]; the caller's own."""
+        """The free room of all nodes, [r, n]; a copy that the caller may change."""
         free: Table = self._free.copy()
         return free
 
     def distance(self, among: Mask) -> Vector:
-        """Per node how much of the request lacks, as a part of it; infinite for the others."""
+        """Per node, the missing parts of the request, summed up over its resources; infinite for nodes not in `among`."""
         return np.where(among, (self.short / self._needs).sum(axis=0), np.inf)
 
     def copies(self, among: Mask, *, empty: bool = False) -> int:
-        """How many pods of this kind find room there together; `empty`: if nothing else ran."""
+        """How many pods of this kind find room together on the nodes `among`; `empty`: if nothing else ran."""
         room = self.table.allocatable if empty else self._free
         most = np.full(len(self.table), np.inf)
         for column, amount in self.template.needs:
@@ -127,7 +127,7 @@ class NodesFor:
         return int(np.maximum(most, 0)[among].sum()) if among.any() else 0
 
     def lacks(self, row: int) -> tuple[str, ...]:
-        """All that one node lacks, in words."""
+        """All that one node lacks for the pod, in words."""
         names, dimensions = self.table.dimensions.names, self.table.dimensions
         closed = [each.text for each in self.closed if each.where[row]]
         short = [
@@ -139,7 +139,7 @@ class NodesFor:
         return (*closed, *short)
 
     def nearest(self, count: int = 3) -> list[int]:
-        """Rows that lack least: the fewest rules in the way, then the smallest part of the request."""
+        """The rows of nodes that lack least: first by the fewest rules in the way, then by the smallest missing part of the request."""
         in_the_way = np.zeros(len(self.table))
         for rule in dict.fromkeys(each.rule for each in self.closed):
             in_the_way += self.by(rule)

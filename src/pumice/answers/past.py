@@ -1,12 +1,12 @@
-"""What the past tells of times to come: how long jobs like this one ran, and which jobs came of late.
+"""What the past suggests for the future: how long jobs like this one ran, and which jobs came recently.
 
-How long a job runs is told, in this order, by jobs of its owner with its name and shape that have ended, by those with its name, by all of
-its owner, by all jobs, by its annotation, by a limit. Users ask for more than they need, so annotations and limits only bound what history
-tells, and tell by themselves only where there is none.
+The run time of a job is guessed, in this order, from the ended jobs of its owner with its name and shape, from those with its name, from
+all of its owner, from all jobs, from its annotation, from its deadline. Users request more time than they need. So annotations and limits
+only bound what history shows, and are used alone only where there is no history.
 
-A `LifeTable` is what actuaries make: of the jobs that ended of late most are short, since short jobs end first. So those that still run
-count too, for as long as they have run; and where only the latest ends are known, everybody counts from the first of them on: Kaplan and
-Meier's estimate, with delayed entry.
+A `LifeTable` is a tool of actuaries. Most jobs that ended recently are short, since short jobs end first. So running jobs count too, for
+as long as they have run. Where only the latest ends are known, all jobs count only from the first of these ends on: the Kaplan-Meier
+estimator, with delayed entry.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from pumice.scheduler.model.resources import NDArray
 from pumice.scheduler.placement.timetable import ENOUGH, LATEST, without_numbers
 from pumice.simulate.work import Work, object_name, total_of
 
-LEAST_S = 600.0  #: a job of which nothing is known has run, or is taken to have run, at least so long
-LONGER = 1.0  #: so many more, who outlive everybody, stand for what has not been seen
+LEAST_S = 600.0  #: seconds that a job is taken to run at least where no longer run is known
+LONGER = 1.0  #: the number of added jobs that outlive all others; they stand for what was not observed
 
-#: a row a job: the ages from which and until which it was watched, whether it ended then, its weight
+#: one row per job: the ages from which and until which it was watched, whether it ended then (1 or 0), its weight
 Watched: TypeAlias = NDArray[np.float64]
 
 
 class LifeTable(NamedTuple):
-    ages: list[float]  #: at which some ended, in order
-    gone: list[float]  #: which part had ended by then
+    ages: list[float]  #: the ages at which jobs ended, in ascending order
+    gone: list[float]  #: the part of all jobs that had ended by each age
 
     @classmethod
     def of(cls, watched: Watched) -> LifeTable:
         since, age, ended, weight = watched[watched[:, 1].argsort(kind="stable")].T
         ages, ends = age[ended > 0], weight[ended > 0]
         there = _sum_below(since, weight, ages) - _sum_below(age, weight, ages)
-        told = np.cumsum(ends) - ends  # of equal ages one goes after the other
+        told = np.cumsum(ends) - ends  # jobs that end at equal ages end one after the other
         there -= told - told[np.searchsorted(ages, ages)]
         left = np.cumprod(1.0 - ends / (np.maximum(there, ends) + LONGER))
         return cls(ages.tolist(), (1.0 - left).tolist())
 
     def draw(self, share: float, elapsed: float) -> float:
-        """What this share of those who have run so long do not exceed. Half of those who outlive everybody live twice as long."""
+        """The age that this share of the jobs of age `elapsed` do not exceed. Beyond the last age, half of the jobs double it."""
         passed = bisect_right(self.ages, elapsed)
         before = self.gone[passed - 1] if passed else 0.0
         goal = 1.0 - (1.0 - before) * (1.0 - share)
@@ -58,14 +58,14 @@ class LifeTable(NamedTuple):
 
 
 def _sum_below(values: NDArray[np.float64], weights: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of the values below each bound."""
+    """The sum of the weights of the values below each bound."""
     order = values.argsort(kind="stable")
     sums: NDArray[np.float64] = np.concatenate(([0.0], np.cumsum(weights[order])))[np.searchsorted(values[order], bounds)]
     return sums
 
 
-WIDER = 5.0  #: so many jobs of a kind those of a wider one stand for
-WINDOW_S = 86_400.0  #: jobs that came within this time come again
+WIDER = 5.0  #: all ended jobs of a wider kind together count as so many jobs of the kind
+WINDOW_S = 86_400.0  #: jobs that came within this time are expected to come again
 
 HISTORY = ("history of its owner, name and shape", "history of its owner and name", "history of its owner", "history of everybody")
 ANNOTATION, LIMIT, NOTHING = "its annotation", "its limit", "nothing"
@@ -76,21 +76,21 @@ class Guess(NamedTuple):
 
     source: str
     table: LifeTable
-    elapsed: float = 0.0  #: it has run so long already
-    most: float = inf  #: it does not run longer, unless it has already
+    elapsed: float = 0.0  #: seconds that it has run already
+    most: float = inf  #: its longest run time in seconds, unless it has already run longer
 
     def run(self, share: float) -> float:
-        """What this share of such jobs do not exceed."""
+        """The run time in seconds that this share of such jobs do not exceed."""
         found = self.table.draw(share, self.elapsed)
         return min(found, self.most) if self.most > self.elapsed else found
 
 
 UNKNOWN = LifeTable([], [])
-SERVICE = Guess("nothing: it is a service", LifeTable([inf], [1.0]))  #: of ReplicaSets and their like: it stays
+SERVICE = Guess("nothing: it is a service", LifeTable([inf], [1.0]))  #: for pods of ReplicaSets and similar controllers, which do not end
 
 
 class Past:
-    """When jobs ran that have ended, by what jobs have in common, and the arrivals of late. It is to be told of both as they happen."""
+    """The runs of ended jobs, by what jobs have in common, and the recent arrivals. Call `came` and `ended` as these events happen."""
 
     def __init__(self) -> None:
         self._came: deque[Work] = deque()
@@ -110,12 +110,12 @@ class Past:
         return list(takewhile(lambda work: work.submit > now - WINDOW_S, reversed(self._came)))[::-1]
 
     def runs(self, kind: Hashable) -> Sequence[tuple[float, float]]:
-        """Start and run time of the latest that have ended."""
+        """The start and the run time of each of the latest ended jobs of a kind."""
         return self._runs.get(kind, ())
 
 
 class RunTimes:
-    """How long jobs run, by what is known at an instant: the past, and since when those run that do."""
+    """Guesses how long jobs run, from what is known at an instant: the past, and the starts of the jobs that run."""
 
     def __init__(self, past: Past, now: float, running: Iterable[tuple[Work, float]] = ()) -> None:
         self._past = past
@@ -139,7 +139,7 @@ class RunTimes:
         return Guess(NOTHING, UNKNOWN, elapsed)
 
     def _table(self, kinds: tuple[Hashable, ...]) -> LifeTable:
-        """Of the narrowest kind that there is; all jobs of each wider one count together as some of it."""
+        """The table of the narrowest kind that has jobs. All jobs of each wider kind together count as a few jobs of it."""
         if kinds[0] not in self._tables:
             narrowest, *wider = (kind for kind in kinds if len(self._watch(kind)))
             parts = [self._watch(narrowest)]
@@ -148,10 +148,10 @@ class RunTimes:
         return self._tables[kinds[0]]
 
     def _watch(self, kind: Hashable) -> Watched:
-        """Those that have ended, and those that run: of many one stands for some."""
+        """The rows of a kind's ended and running jobs. Where many jobs run, one row stands for several of them."""
         if kind not in self._watched:
             ended, running = self._past.runs(kind), sorted(self._running.get(kind, ()))
-            since = sum(ended[0]) if len(ended) == LATEST else -inf  # from here on all ends are known
+            since = sum(ended[0]) if len(ended) == LATEST else -inf  # from this instant on all ends are known
             each = -(-len(running) // LATEST) or 1
             rows = [(max(0.0, since - start), run, 1.0, 1.0) for start, run in ended]
             rows += [(max(0.0, since - start), self._now - start, 0.0, each) for start in running[::each]]
@@ -164,7 +164,7 @@ def owner_of(work: Work) -> str:
 
 
 def kinds_of(work: Work) -> tuple[Hashable, ...]:
-    """What a job has in common with others, from the narrowest to the widest."""
+    """The kinds to which a job belongs, from the narrowest to the widest."""
     owner = owner_of(work)
     name = without_numbers(object_name(work))
     shape = work.pods, *total_of(work.roles)

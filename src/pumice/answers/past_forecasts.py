@@ -1,8 +1,8 @@
-"""What became of forecasts, so that the next ones are told better.
+"""What became of past forecasts, so that the next forecasts are better.
 
-How many times as long as their slowest rollout did jobs wait of late? P90 is what nine of ten of a forecast's own rollouts and of these
-ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have (`LifeTable`): of those asked about of
-late, the first to start are those that wait briefly. The fewer independent ones are known the more than nine of ten are meant, up to all.
+How many times as long as their slowest rollout did jobs really wait? P90 is what nine of ten of a forecast's own rollouts and of these
+ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have waited (`LifeTable`), since of the recent
+forecasts, short waits end first. The fewer independent forecasts are known, the more than nine of ten must not exceed P90, up to all.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import NDArray
 
 T = TypeVar("T")
-MEMORY = "past forecasts"  #: their key in the cluster's memory
+MEMORY = "past forecasts"  #: the key of the past forecasts in the cluster's memory
 KEPT = 500
-TOGETHER = 8  #: of those made at one instant count, as they share much of their fate
-SHORTEST_S = 60.0  #: an expected time that is shorter counts as this against what came
-MOST = 8.0  #: nothing is told more times as late, or as early, as rollouts say
+TOGETHER = 8  #: how many forecasts of one instant count, as their outcomes have much in common
+SHORTEST_S = 60.0  #: a shorter expected time counts as this in the ratio
+MOST = 8.0  #: the greatest factor between P90 and the slowest rollout, either way
 NINE_OF_TEN = 0.9
 
 
 def some_of(items: Sequence[T]) -> Sequence[T]:
-    """No more than count of one instant, from all over."""
+    """At most `TOGETHER` of the items of one instant, evenly chosen."""
     return items[:: -(-len(items) // TOGETHER) or 1]
 
 
 class PastForecast(Struct):
-    """What was expected of a job, and what came. Instants are seconds since 1970."""
+    """The expected wait of a job, and when it started. Instants are seconds since 1970."""
 
     job: str
     at: float
-    latest_s: float  #: from then on, by the slowest rollout
+    latest_s: float  #: seconds from `at` on, by the slowest rollout
     started: float | None = None
 
     def ratio(self, now: float) -> float:
-        """How many times as long as expected it waited, or has waited by now."""
+        """How many times as long as expected the job waited, or has waited by now."""
         return ((now if self.started is None else self.started) - self.at) / max(self.latest_s, SHORTEST_S)
 
 
 class PastForecasts:
-    """The latest, in order; of each job one."""
+    """The latest past forecasts, in order; one for each job."""
 
     def __init__(self) -> None:
         self._by_job: dict[str, PastForecast] = {}
@@ -63,7 +63,7 @@ class PastForecasts:
         return len(self._by_job)
 
     def made(self, at: float, starts: Mapping[str, Sequence[float]]) -> None:
-        """Forecasts of one instant, each its rollouts in order. Some are kept of those whose end is in sight."""
+        """Keep some of the forecasts of one instant: rollouts in ascending order, by job. Those that exceed the horizon are left out."""
         ends = [(job, found[-1]) for job, found in starts.items() if found[-1] < inf]
         for job, latest_s in some_of(ends):
             self.keep(PastForecast(job, at, latest_s))
@@ -78,11 +78,11 @@ class PastForecasts:
             self._by_job[job].started = at
 
     def forget(self, job: str) -> None:
-        """It will not be known what became of it."""
+        """Drop the forecast of a job whose start will never be known."""
         del self._by_job[job]
 
     def quantiles(self, starts: Sequence[float], now: float) -> tuple[float, float]:
-        """P50 and P90, of rollouts in order; in seconds from now on, as those."""
+        """P50 and P90 of rollouts in ascending order; all in seconds from now on."""
         latest_s = starts[-1]
         if latest_s == inf:
             return starts[len(starts) // 2], inf
@@ -97,7 +97,7 @@ class PastForecasts:
 
 
 def independent(instants: NDArray[np.float64], ratios: NDArray[np.float64]) -> float:
-    """As how many independent ones these count: the design effect of what those of one instant share, by an analysis of variance."""
+    """As how many independent forecasts these count, as forecasts of one instant are alike: design effect, by analysis of variance."""
     _, group, sizes = np.unique(instants, return_inverse=True, return_counts=True)
     count, groups = len(instants), len(sizes)
     if groups in (0, 1, count):
@@ -115,13 +115,13 @@ def past_forecasts(cluster: Cluster) -> PastForecasts:
     return known
 
 
-# Past forecasts as events tell them, for those who read the state of a scheduler from a file.
+# Past forecasts as events, for programs that read the state of a scheduler from a file.
 
 _WORDS = re.compile(r"expected within (?P<latest>\d+) s(?:, started after (?P<waited>\d+) s)?")
 
 
 def forecast_events(cluster: Cluster) -> Iterator[Event]:
-    """What is remembered, as others can take it in."""
+    """The past forecasts as events, which `take_in_forecasts` reads."""
     for number, each in enumerate(past_forecasts(cluster)):
         namespace, _, name = each.job.partition("/")
         came = f", started after {each.started - each.at:.0f} s" if each.started is not None else ""
@@ -131,7 +131,7 @@ def forecast_events(cluster: Cluster) -> Iterator[Event]:
 
 
 def take_in_forecasts(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> None:
-    """Take in what these objects tell."""
+    """Keep the past forecasts that the events among these objects hold."""
     known = past_forecasts(cluster)
     for _, item in items:
         if isinstance(item, Event) and item.reason == FORECAST and (match := _WORDS.fullmatch(item.message)):

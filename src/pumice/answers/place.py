@@ -1,4 +1,4 @@
-"""Those who have a place: why here, what the alternatives scored, who makes them leave; and those who were evicted of late."""
+"""Pods that have a node: why this node, how the alternatives score, what evicts the pods. Also pods that were evicted recently."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
-BEST = 5  #: so many nodes are shown
-LATEST = 10  #: so many evictions are
+BEST = 5  #: how many nodes are shown
+LATEST = 10  #: how many evictions are shown
 
 
 def running(cluster: Cluster, policy: Policy, now: float, world: World, name: str, tasks: list[Task]) -> Why:
-    """Nobody of the subject waits."""
+    """The answer for a subject none of whose pods waits."""
     placed = [task for task in tasks if task.node >= 0 and not task.status & (status.RELEASING | status.FINISHED)]
     if not placed:
         return _ended(cluster, name, tasks)
@@ -50,7 +50,7 @@ def _ended(cluster: Cluster, name: str, tasks: list[Task]) -> Why:
 
 
 def _evicted(eviction: Evict, *, alone: bool) -> str:
-    """By whom, for whom, by which rule."""
+    """An eviction in words: by which action, for which job or pod, and which plugins permit it."""
     names = eviction.permitted_by
     who = "it" if alone else eviction.task.key
     rule = f", as {', '.join(names)} permit{'s' if len(names) == 1 else ''}" if names else ""
@@ -75,7 +75,7 @@ def _best(table: ScoreTable) -> list[Scored]:
 
 
 def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
-    """How its node compares with the others, were it placed now."""
+    """How the pod's node compares with other nodes if the pod were placed now, in words."""
     if not best:
         return "where no node would take it now"
     if table.feasible == [node]:
@@ -88,17 +88,17 @@ def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
     return f"which was chosen when it was placed; now {best[0].node} would be better (score {best[0].total:g} against {total:g})"
 
 
-# Who was evicted of late, and why.
+# Pods that were evicted recently, and why.
 
 
 def of_pods(cluster: Cluster, tasks: Iterable[Task], job: str = "") -> tuple[PastEviction, ...]:
-    """Of these pods, those that had their names before them, and others of the job; the last ones."""
+    """The last evictions of these pods, of earlier pods with the same names, and of other pods of the job."""
     keys = {task.key for task in tasks}
     return tuple(each for each in past_evictions(cluster) if each.pod in keys or (job and each.job == job))[-LATEST:]
 
 
 def gone_pod(cluster: Cluster, subject: str) -> Why | None:
-    """The answer for a pod that is no longer there because it was evicted."""
+    """The answer for a pod that no longer exists because it was evicted; None for other subjects."""
     kind, _, name = subject.partition("/")
     key = name if "/" in name else f"default/{name}"
     evictions = tuple(each for each in past_evictions(cluster) if each.pod == key)[-LATEST:]

@@ -1,4 +1,4 @@
-"""What a queue, and those above it, may give: the numbers of a refusal, and what would lift the limit."""
+"""What a queue and its ancestors may still give: the numbers of a refusal, and what would lift the limit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import PODS, Vector, in_bytes, is_scalar
 
-DEVICE = 1000.0  #: nobody has parts of one to give
+DEVICE = 1000.0  #: one device, in thousandths; there are no parts of devices to give
 
 
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
-    """`promised`: the job was not let in, since what is promised to others counts as well."""
+    """The headline about these shortages. `promised`: the job was not admitted, as what is promised to other jobs counts as well."""
     if not promised:
         shortages = [replace(each, asked=max(each.asked, _asked_at_once(job, each.column))) for each in shortages]
     worst = max(shortages, key=lambda each: each.short / max(each.asked, 1.0))
@@ -42,7 +42,7 @@ def _left(session: Session, shortage: Shortage) -> str:
 
 
 def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """On the first node, as many as make the cluster's multiple suffice."""
+    """More room on the first node: enough for the cluster, times the factor of plugin overcommit, to suffice."""
     dimensions, plugin = session.cluster.dimensions, session.plugin("overcommit")
     row = next(iter(session.nodes), None)
     if row is None:
@@ -56,7 +56,7 @@ def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change,
 
 
 def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """The bounds that bind: capabilities of the queue and of those above it; where none does, what the queue is guaranteed."""
+    """Higher limits: the capabilities of the queue and its ancestors that are too low; if none is, the guarantee of the queue."""
     dimensions, queues = session.cluster.dimensions, session.cluster.queues
     queue = queues[shortages[0].queue]
     needed = {each.column: each.held + each.asked for each in shortages}
@@ -72,14 +72,14 @@ def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change
 
 
 def _asked_at_once(job: Job, column: int) -> float:
-    """What the pods that must start together ask for."""
+    """What the pods that must start together request of one resource."""
     count = max(job.min_member - job.ready_count, 1)
     asked = sorted((float(task.template.request[column]) for task in job.pending.values()), reverse=True)
     return sum(asked[:count])
 
 
 def in_words(session: Session, queue: Queue, columns: Sequence[int]) -> str:
-    """How the queue, and those above it, stand, in what is asked for."""
+    """What the queue and its ancestors hold of their limits, in the requested resources, in words."""
     dimensions = session.cluster.dimensions
     parts = []
     for name, held, limit in _levels(session, queue):
@@ -109,7 +109,7 @@ def _levels(session: Session, queue: Queue) -> Iterator[tuple[str, Vector, Vecto
 
 
 def _held(session: Session, queue: Queue) -> Vector:
-    """What it and all queues below it hold."""
+    """What the queue and all queues below it hold."""
     held = queue.held
     for each in session.cluster.queues.values():
         if queue in _above(session, each):
@@ -118,7 +118,7 @@ def _held(session: Session, queue: Queue) -> Vector:
 
 
 def _above(session: Session, queue: Queue) -> list[Queue]:
-    """Its ancestors, the parent first; of a circle each once."""
+    """The ancestors of a queue, its parent first. In a circle, each is listed once."""
     found: list[Queue] = []
     level = session.cluster.queues.get(queue.parent)
     while level is not None and level is not queue and level not in found:

@@ -1,4 +1,4 @@
-"""Who goes first, and by which rule: of two jobs the first order that tells them apart decides."""
+"""Which jobs go first, and by which rule: the first order that distinguishes two jobs decides."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
 
-SHOWN = 3  #: so many of those who go first are named
+SHOWN = 3  #: how many of the jobs and pods that go first are named
 
 
 def headline(look: Look, decisions: Decisions) -> Headline | None:
-    """By itself it would start; in a cycle with all others it does not. None if nobody took anything."""
+    """The headline for a subject that would start alone, but not in a cycle with all others. None if no other job or pod got anything."""
     jobs, tasks = _takers(look, decisions)
     names = (*(f"podgroup/{job.uid}" for job in jobs), *(f"pod/{task.key}" for task in tasks))
     if not names:
@@ -34,7 +34,7 @@ def headline(look: Look, decisions: Decisions) -> Headline | None:
 
 
 def _takers(look: Look, decisions: Decisions) -> tuple[list[Job], list[Task]]:
-    """Jobs, and pods of none, that got a place, were promised one, or were let in in this cycle."""
+    """Other jobs, and pods without a job, that got a node, were promised one, or were admitted in this cycle."""
     own = look.waiter
     moved = [*(bind.task for bind in decisions.binds), *(place.task for place in decisions.pipelined)]
     moved += [task for task, node in decisions.nominations.items() if node]
@@ -46,7 +46,7 @@ def _takers(look: Look, decisions: Decisions) -> tuple[list[Job], list[Task]]:
 
 
 def _before(session: Session, first: Job, second: Job) -> str:
-    """By which order one job comes before another."""
+    """The order by which one job comes before another, in words; empty if none is known."""
     if first.queue is not None and second.queue is not None and first.queue is not second.queue:
         orders = (*session.plugins.flat["compare_queues"], *session.plugins.flat["queue_order"])
         past = next(filter(None, (_past(method, first.queue, second.queue) for method in orders)), "")
@@ -65,7 +65,7 @@ def _before(session: Session, first: Job, second: Job) -> str:
 
 
 def _past(order: Any, first: Job | Queue, second: Job | Queue) -> str:
-    """What was used before, where that decides."""
+    """The past use by which a plugin orders the two, in words; empty if it does not order by past use."""
     plugin = order.__self__
     text = plugin.why_before(first, second) if hasattr(plugin, "why_before") else ""
     return f": {text}" if text else ""

@@ -1,4 +1,4 @@
-"""Changes to what is asked for, and to who serves it: what a user or an administrator could do about a job that waits."""
+"""Changes to what jobs request, and to the queues and nodes that serve them: what users and administrators could do about waiting jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pumice.scheduler.model.resources import Dimensions, Vector
 
 
 class FewerPods(Change, frozen=True, tag="fewer-pods"):
-    """A gang of so many pods; those beyond are not asked for."""
+    """A gang gets this many pods; its other waiting pods are removed."""
 
     group: str
     count: int
@@ -42,7 +42,7 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
 
 
 class SmallerPods(Change, frozen=True, tag="smaller-pods"):
-    """Each pod that waits asks for no more than so much, in its first container; and their PodGroup for so much less."""
+    """The first container of each waiting pod requests these amounts; the minResources of their PodGroup change by the difference."""
 
     whose: str
     amounts: Amounts
@@ -66,7 +66,7 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
 
 
 def _asked_together(job: Job | None, dimensions: Dimensions) -> Vector:
-    """By the pods that wait and must start together."""
+    """The total requests of the waiting pods that must start together."""
     waiting = list(job.pending.values())[: max(job.min_member - job.ready_count, 0)] if job is not None else []
     return sum((task.template.request for task in waiting), start=dimensions.zeros())
 
@@ -85,7 +85,7 @@ class OtherQueue(Change, frozen=True, tag="other-queue"):
 
 
 class OtherPriority(Change, frozen=True, tag="other-priority"):
-    """Pods, and their PodGroup, of another priority class."""
+    """Pods and their PodGroup get another priority class."""
 
     whose: str
     priority_class: str
@@ -106,7 +106,7 @@ class OtherPriority(Change, frozen=True, tag="other-priority"):
 
 
 class Drain(Change, frozen=True, tag="drain"):
-    """A node takes no more pods, and those on it wait for another."""
+    """A node accepts no more pods, and its pods wait for another node."""
 
     node: str
 
@@ -125,7 +125,7 @@ class Drain(Change, frozen=True, tag="drain"):
 
 
 class MoreObjects(Change, frozen=True, tag="objects"):
-    """Objects that are not there yet, or others in their place."""
+    """Objects are created, or replace existing objects of the same name."""
 
     items: tuple[tuple[str, Any], ...]  #: kind and wire struct
 
@@ -142,7 +142,7 @@ LISTS = ("capability", "deserved")
 
 
 class QueueField(Change, frozen=True, tag="queue-field"):
-    """A field of a queue: `weight`, `priority`, `capability.cpu`, `deserved.cpu`."""
+    """A field of a queue gets another value: `weight`, `priority`, `capability.cpu`, `deserved.cpu`."""
 
     queue: str
     field: str
@@ -153,7 +153,7 @@ class QueueField(Change, frozen=True, tag="queue-field"):
 
     @classmethod
     def read(cls, text: str) -> QueueField:
-        """`QUEUE.FIELD=VALUE`. Raises InputError."""
+        """The change that is written as `QUEUE.FIELD=VALUE`. Raises InputError."""
         path, equals, value = text.partition("=")
         queue, dot, field = path.partition(".")
         if not (equals and dot and (field in WHOLE or (field.partition(".")[0] in LISTS and "." in field))):

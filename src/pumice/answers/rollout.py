@@ -1,7 +1,7 @@
-"""One way in which a state may go on: running pods end, jobs come, the scheduler decides; on the kept state itself, and taken back.
+"""One possible future of a state: running pods end, jobs come, the scheduler decides. The state itself is changed, and then restored.
 
-It costs what happens until those who are asked about have started, however many pods stand. The scheduler decides when something has
-happened, but not before a twentieth of the time until the last decision has passed after it: what comes late is known that roughly anyway.
+The cost follows the events until the wanted jobs have started, not the number of running pods. The scheduler decides when something has
+happened, but after a decision it waits a twentieth of the time that the rollout had taken by then: late events are only known roughly.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pumice.scheduler.model.job import COMPLETED
 from pumice.scheduler.model.task import Task
 from pumice.simulate.work import Work, group_of, instant_text, pods_of, queue
 
-PACE = 1 / 20  #: of the time that has passed, between two decisions
-PERIOD_S = 1.0  #: from one decision to the next of a scheduler that has not come to rest, and until an evicted pod is gone
+PACE = 1 / 20  #: the least time between two decisions, as a part of the time since the rollout began
+PERIOD_S = 1.0  #: from one decision to the next while the scheduler has more to do, and from an eviction until the pod is gone
 
 RUNS = status.BINDING | status.BOUND | status.RUNNING
 ACTIVE = RUNS | status.PENDING | status.PIPELINED
@@ -37,23 +37,23 @@ class Batch(NamedTuple):
 
 
 class Coming(NamedTuple):
-    """A job that will come, and how long it will run."""
+    """A job that will come, and how many seconds it will run."""
 
     work: Work
     run: float
 
 
 class Rollout:
-    """One rollout. `runs`: how long each job that is there runs from its start on, by name; so do pods that belong to none."""
+    """One rollout. `runs`: how long each existing job, or pod without a job, runs from its start on, by name, in seconds."""
 
     def __init__(self, cluster: Cluster, policy: Policy, now: float, runs: dict[str, float], batches: Iterable[Batch]) -> None:
         self._cluster, self._policy = cluster, policy
         self._began = self._now = self._not_before = now
         self._runs = dict(runs)
         self._starts: dict[str, float] = {}
-        self._since: dict[Task, float] = {}  #: of pods that were started here; inf of those that were evicted
+        self._since: dict[Task, float] = {}  #: the starts of pods that started in this rollout; inf for evicted pods
         self._settles = all(action.settles for action in policy.actions)
-        self._is_put_off = False  #: something has happened that no decision has seen
+        self._is_put_off = False  #: something has happened that waits for the next decision
         ends = ((max(now, batch.since + runs[name_of(batch.tasks[0])]), batch) for batch in batches)
         self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = [
             (end, serial, self._end, batch) for serial, (end, batch) in enumerate(ends) if end < inf
@@ -62,9 +62,9 @@ class Rollout:
         heapify(self._heap)
 
     def starts(self, wanted: set[str], promised: Iterable[Coming], coming: Iterator[Coming], until: float) -> dict[str, float]:
-        """When pods of these start; those are left out that do not until then. To be asked once.
+        """When the wanted jobs start. Jobs that do not start before `until` are left out. Call this once.
 
-        `promised`: jobs that are there, whose pods are still to be made.
+        `promised`: existing jobs whose pods are still to be created.
         """
         with Rehearsal(self._cluster, self._policy) as self._rehearsal, Sketch(self._cluster) as self._sketch:
             for work, run in promised:
@@ -80,11 +80,11 @@ class Rollout:
         heappush(self._heap, (when, self._serial, call, subject))
 
     def _look(self, when: float) -> None:
-        """There may be something to decide at this instant."""
+        """Let the scheduler look at this instant whether there is something to decide."""
         self._at(when, _nothing, None)
 
     def _step(self) -> None:
-        """All that happens at the next instant, and what is decided then."""
+        """Carry out all that happens at the next instant, and let the scheduler decide if it is time."""
         self._now = now = self._heap[0][0]
         while self._heap and self._heap[0][0] == now:
             _, _, call, subject = heappop(self._heap)
@@ -100,7 +100,7 @@ class Rollout:
     # -- jobs come, and end
 
     def _expect(self, coming: Iterator[Coming]) -> None:
-        """The next that comes, and after it the others."""
+        """Plan the arrival of the next job. When it comes, the one after it is planned."""
         if (found := next(coming, None)) is not None:
             self._at(found.work.submit, self._come, (found, coming))
 
@@ -161,7 +161,7 @@ class Rollout:
             self._at(self._now + self._runs[name], self._end, Batch(tasks, self._now))
 
     def _evict(self, victims: list[Task]) -> None:
-        """The pods of a gang go together. What they did is lost."""
+        """Evict the victims, with their gangs where these cannot go on without them. The work that the pods have done is lost."""
         for task in dict.fromkeys(each for victim in victims for each in _with_gang(victim)):
             self._since[task] = inf
             if task.status != status.RELEASING:
@@ -169,13 +169,13 @@ class Rollout:
             self._at(self._now + PERIOD_S, self._come_back, task)
 
     def _come_back(self, task: Task) -> None:
-        """An evicted pod is gone, and waits anew."""
+        """Let an evicted pod wait again: it has left its node."""
         self._sketch.move(task, status.PENDING, -1)
         self._sketch.set(task, disrupted=False, started=None, placed_at=None)
 
 
 def _nothing(subject: Any) -> None:
-    """The cycle that follows is all that is wanted."""
+    """Do nothing: only the cycle that follows is wanted."""
 
 
 def _with_gang(victim: Task) -> list[Task]:
@@ -186,5 +186,5 @@ def _with_gang(victim: Task) -> list[Task]:
 
 
 def name_of(task: Task) -> str:
-    """Of the job, or of the pod that belongs to none."""
+    """The name of a task's job, or of the pod itself if it has no job."""
     return task.key if task.job is None else task.job.uid

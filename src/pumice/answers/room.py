@@ -1,6 +1,6 @@
-"""Room that is short: on one node, for a whole gang, or in one domain of the network, with the numbers.
+"""Headlines about missing room: on one node, for a whole gang, or in one HyperNode, with the numbers.
 
-A remedy gives exactly what lacks, on the node that lacks least.
+A remedy adds exactly what is missing, on the node that lacks least.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pumice.scheduler.model.task import Task
 
 
 class Missing:
-    """What a gang lacks beyond what it found: `found` of the `wanted` pods have places, and these tasks must find one."""
+    """What a gang still lacks: `found` of the `wanted` pods have places, and these tasks must still find theirs."""
 
     def __init__(self, wanted: int, found: int, tasks: list[Task]) -> None:
         self.wanted, self.found, self.tasks = wanted, found, tasks
@@ -31,7 +31,7 @@ class Missing:
 
 
 def headline(nodes: NodesFor, missing: Missing) -> Headline:
-    """No open node has room for one more pod of this kind."""
+    """The headline if no open node has room for one more pod of this kind."""
     among = nodes.open & nodes.large
     if not among.any():
         return too_large(nodes)
@@ -69,18 +69,18 @@ def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[Change, 
 
 
 def headline_of_gang(missing: Missing, most: int, remedy: tuple[Change, ...] = ()) -> Headline:
-    """Even an empty cluster would hold no more than `most`."""
+    """The headline if even an empty cluster would hold no more than `most` pods of the gang."""
     wanted = missing.wanted
     text = f"its {wanted} pods start together, and even empty nodes would hold only {most} ({wanted - most} short)"
     return Headline(Because.GANG_TOO_LARGE, text, str(wanted), str(most), str(wanted - most), remedy)
 
 
 def too_large(nodes: NodesFor) -> Headline:
-    """No node could take it if it were empty."""
+    """The headline if no node could take the pod, even if the node were empty."""
     lacking: Vector = nodes.template.amounts[:, None] - nodes.table.allocatable[nodes.columns]
     lacking[lacking < EPSILON] = 0.0
     parts = np.where(nodes.alive, (lacking / nodes.template.amounts[:, None]).sum(axis=0), np.inf)
-    best = np.where(nodes.open, parts, parts + nodes.template.amounts.size)  # an open one if there is any
+    best = np.where(nodes.open, parts, parts + nodes.template.amounts.size)  # an open node if there is any
     row = int(best.argmin())
     place = int((lacking[:, row] / nodes.template.amounts).argmax())
     column, name = nodes.columns[place], _name(nodes, place)
@@ -93,7 +93,7 @@ def too_large(nodes: NodesFor) -> Headline:
 
 
 def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Headline:
-    """The roomiest HyperNode that a job may be in is too small for it. `nodes` are those in it."""
+    """The headline if the roomiest HyperNode that may hold a job is too small for it. `nodes` are the nodes in it."""
     tasks = missing.tasks[: missing.wanted]
     left, free = _first_fit(nodes, tasks)
     wanted, short = len(tasks), max(len(left), 1)
@@ -109,7 +109,7 @@ def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Head
 
 
 def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:
-    """Who finds no room if each takes the first open node that has it, and what is then free."""
+    """The tasks that find no room if each takes the first open node with room, and what is free then."""
     free, left = nodes.free_everywhere(), []
     for task in tasks:
         fits = nodes.open.copy()
@@ -123,7 +123,7 @@ def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:
 
 
 def _room(nodes: NodesFor, row: int, missing: Missing) -> MoreRoom:
-    """What all missing pods together lack on a node."""
+    """The room that all missing pods together lack on a node."""
     kind = sorted(missing.tasks, key=lambda task: task.template is not nodes.template)[: max(1, missing.short)]
     need: Vector = np.sum([task.template.request for task in kind], axis=0)
     short = np.maximum(need - np.maximum(nodes.all_free(row), 0.0), 0.0)
@@ -136,7 +136,7 @@ def _more(nodes: NodesFor, row: int, short: Vector) -> MoreRoom:
 
 
 def _worst(nodes: NodesFor, row: int) -> int:
-    """The place among the columns of what lacks most there."""
+    """The index in `columns` of the resource that the node lacks most."""
     return int((nodes.short[:, row] / nodes.template.amounts).argmax())
 
 

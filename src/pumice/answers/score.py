@@ -1,6 +1,6 @@
-"""Why a pod would go where: per node each filter's word, each scorer's raw and normalized score, weight and total.
+"""Why a pod would go to which node: per node the filters' reasons, each scorer's raw and normalized score and its weight, and the total.
 
-The cycle is run up to the pod's turn, so that the table is what the scheduler sees at that moment, by whatever actions come to it.
+The table is made during a cycle, at the pod's turn, so that it shows what the scheduler sees then, whichever action tries the pod.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ScoreTable:
     raw: dict[str, dict[str, float]] = field(default_factory=dict)
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
-    note: str = ""  #: what is odd about the table, for a person
-    failures: list[Failure] = field(default_factory=list)  #: of plugins
+    note: str = ""  #: what is unusual about the table, in words
+    failures: list[Failure] = field(default_factory=list)  #: failures of plugins in the cycle
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -51,7 +51,7 @@ class ScoreTable:
 
 
 class Watcher(RehearsalObserver):
-    """Makes the table when the task's turn has come, or at the end of the cycle."""
+    """Makes the table at the task's turn, or at the end of the cycle if the task has no turn."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -83,7 +83,7 @@ class Watcher(RehearsalObserver):
 
 
 def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
-    """The table at the task's turn; if it has none, at the end of the cycle, which is carried out in the cluster."""
+    """The table at the task's turn, or at the end of the cycle if it has none. The cycle's decisions are carried out in the cluster."""
     watcher = Watcher(task)
     decisions = cycle(cluster, policy, now, world, observer=watcher)
     watcher.table.failures = list(decisions.failures)
@@ -91,7 +91,7 @@ def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World
 
 
 def _without_turn(session: Session, loop: ScheduleLoop | None, task: Task) -> ScoreTable:
-    """No action came to it: the table at the end of the cycle, with the reason as far as it is known."""
+    """The table of a task that no action tried, at the end of the cycle; with the reason as far as it is known."""
     if loop is not None and task.template.scheduler_name in loop.searches:
         table = _by_profile(loop, task)
     else:
@@ -171,7 +171,7 @@ def _reject(table: ScoreTable, evaluation: Evaluation, words: NodeStatuses) -> N
 
 
 def _shortage(evaluation: Evaluation, row: int, room: Scores) -> str:
-    """`Insufficient cpu (needs 2, free 500m)`, for every resource that is short."""
+    """All resources that are short on a node, in words such as `Insufficient cpu (needs 2, free 500m)`."""
     template, dimensions = evaluation.template, evaluation.table.dimensions
     parts = []
     for column, amount in zip(template.columns.tolist(), template.amounts.tolist(), strict=True):
@@ -192,7 +192,7 @@ def _fill(table: ScoreTable, evaluation: Evaluation, feasible: Mask) -> None:
 
 
 def _name(table: ScoreTable, rule: Scorer) -> str:
-    """Two scorers of one plugin are told apart by their class."""
+    """The scorer's name in the table. A second scorer of one plugin also shows its class."""
     return rule.name if rule.name not in table.scores else f"{rule.name}/{type(rule).__name__}"
 
 
@@ -206,7 +206,7 @@ def _enter(table: ScoreTable, name: str, raw: Scores, scores: Scores, weight: fl
 
 
 def _number(value: float) -> float:
-    """Integers without a point; what is no number as 0."""
+    """The value as an int if it is whole; 0 if it is NaN."""
     if value != value:
         return 0
     return int(value) if value == int(value) else value

@@ -1,9 +1,9 @@
-"""A cluster to try things on: what is put and removed through a Sketch is undone when it ends, in reverse order.
+"""A cluster to try changes on: whatever is changed through a Sketch is undone when it ends, in reverse order.
 
-The kept state itself is changed, not a copy of it: a cluster of 150,000 pods is not copied for a thought.
+The scheduler's state itself is changed, not a copy of it: a cluster of 150,000 pods is too large to be copied for a trial.
 
-`Look` sees a cycle from where one subject stands: a rehearsal, stopped at the moments when more is to be seen than in its decisions.
-`alone`: nobody else who waits is served. What keeps the subject waiting then is no matter of order.
+`Look` watches a rehearsed cycle for one subject, and looks at the session when it shows more than the decisions do.
+`alone`: no other waiting job or pod is served. What keeps the subject waiting then is not the order of jobs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Undo = Callable[[], None]
 
 
 class Sketch:
-    """Changes of a cluster that are undone at the end. Use it as a context manager."""
+    """Changes to a cluster that are undone at the end. Use it as a context manager."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -70,17 +70,17 @@ class Sketch:
         self._undo.append(lambda: self.cluster.set_phase(job, before))
 
     def set(self, task: Task, **fields: Any) -> None:
-        """Fields of a task that nothing else follows from."""
+        """Set fields of a task on which nothing else in the cluster depends."""
         before = {name: getattr(task, name) for name in fields}
         _assign(task, fields)
         self._undo.append(lambda: _assign(task, before))
 
     def takes_back(self, undo: Undo) -> None:
-        """Something else that has been done to the cluster."""
+        """Keep the function that undoes another change, which was made to the cluster by other means."""
         self._undo.append(undo)
 
     def _restoring(self, kind: str, key: str) -> Undo:
-        """What puts an object back as it is now, or takes it away again."""
+        """The function that puts an object back as it is now, or removes it if it does not exist now."""
         cluster = self.cluster
         match kind:
             case "Pod":
@@ -106,7 +106,7 @@ def _assign(task: Task, fields: dict[str, Any]) -> None:
 
 
 def _putting_back(cluster: Cluster, task: Task) -> Undo:
-    """A pod may be put in place of another of its name, so the task is laid aside first, as it is."""
+    """The function that puts a task back as it is now. The task is copied first, as another pod of its name may take its place."""
     before = Task.__new__(Task)
     for slot in Task.__slots__:
         setattr(before, slot, getattr(task, slot))
@@ -143,7 +143,7 @@ def _key(item: Wire) -> str:
 
 
 def pod_of(task: Task, **spec: Any) -> Pod:
-    """The pod that a task was read from, as far as scheduling reads it, with other fields in its spec."""
+    """The pod of a task, as far as scheduling reads it, with these fields of its spec replaced."""
     return Pod(metadata_of(task), replace(task.template.spec, **spec), PodStatus(nominated_node_name=task.nominated or None))
 
 
@@ -151,7 +151,7 @@ Capture = Callable[["Look"], None]
 
 
 class Look(RehearsalObserver):
-    """Calls `capture` when the subject has been tried in vain, or at the end if it had no turn."""
+    """Calls `capture` when the subject was tried without success, or at the end of the session if it was not tried and got no node."""
 
     def __init__(self, waiter: Waiter, capture: Capture) -> None:
         self.waiter = waiter
@@ -184,7 +184,7 @@ class Look(RehearsalObserver):
 def look(
     cluster: Cluster, policy: Policy, now: float, waiter: Waiter, capture: Capture, *, alone: bool, world: World = NOWHERE
 ) -> Decisions:
-    """Rehearse a cycle and look at it."""
+    """Rehearse a cycle, and let a `Look` watch it."""
     observer = Look(waiter, capture)
     if not alone:
         return rehearse(cluster, policy, now, world, observer=observer)
@@ -192,14 +192,14 @@ def look(
 
 
 def rehearse_alone(cluster: Cluster, policy: Policy, now: float, waiter: Waiter, world: World, observer: RehearsalObserver) -> Decisions:
-    """With nobody else who waits."""
+    """Rehearse a cycle in which no other job and no other pod of a profile waits."""
     with _by_itself(cluster, waiter):
         return rehearse(cluster, policy, now, world, Only(waiter.tasks), observer)
 
 
 @contextmanager
 def _by_itself(cluster: Cluster, waiter: Waiter) -> Iterator[None]:
-    """Nobody but the subject waits for its pods, or to be let in."""
+    """Let no job except the subject's wait for nodes or for admission. If the subject has no job, all jobs still wait."""
     waiting, not_enqueued = cluster.waiting, cluster.not_enqueued
     job = waiter.job
     if job is not None:

@@ -24,28 +24,28 @@ SHORT = {
     "queues": "queue",
 }
 SHORT |= {"q": "queue", "nodes": "node", "no": "node"}
-NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name")  #: labels and annotations that tell a pod's job
+NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name")  #: labels and annotations that name a pod's job
 
 
 class Subject(Struct, frozen=True):
     kind: str
     key: str  #: as the cluster knows it: a name, or namespace/name
-    asked: str = ""  #: the same, as users know it; empty if that is its key
+    asked: str = ""  #: the name that users know; empty if it is the key
 
     def __str__(self) -> str:
         return f"{self.kind}/{(self.asked or self.key).removeprefix('default/')}"
 
 
 class Waiter(Struct, frozen=True):
-    """Those of a subject who wait: a job, or some pods."""
+    """The waiting part of a subject: of a job, or of some pods."""
 
     job: Job | None
-    tasks: list[Task]  #: that wait
-    members: frozenset[Task]  #: the same, to look up
+    tasks: list[Task]  #: the pods that wait
+    members: frozenset[Task]  #: the same pods, for lookups
 
     @property
     def name(self) -> str:
-        """As changes name it."""
+        """The name that changes use: `podgroup/NAMESPACE/NAME` or `pod/NAMESPACE/NAME`."""
         if self.job is not None and (self.job.tasks or self.job.group is not None):
             return f"podgroup/{self.job.uid}"
         return f"pod/{self.tasks[0].key}"
@@ -57,7 +57,7 @@ def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
 
 
 def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[str, ...] = KINDS) -> Subject:
-    """What `text` names. Raises InputError."""
+    """The subject that `text` names. Raises InputError."""
     kind, slash, name = text.partition("/")
     kind = SHORT.get(kind.lower(), kind.lower())
     if not slash or not name or kind not in kinds:
@@ -78,7 +78,7 @@ def _known(subject: Subject, known: Mapping[str, object]) -> Subject:
 
 
 def _job_key(cluster: Cluster, key: str) -> str:
-    """A PodGroup of this name, or that of a job of this name, or the pods of such a job."""
+    """The key under which a job is known: its own if a PodGroup or pods have it, else that of the PodGroup it owns. Raises InputError."""
     if key in cluster.jobs or tasks_of_job(cluster, key):
         return key
     namespace, _, name = key.partition("/")
@@ -91,7 +91,7 @@ def _job_key(cluster: Cluster, key: str) -> str:
 
 
 def tasks_of_job(cluster: Cluster, key: str) -> list[Task]:
-    """The pods that name a job, but no PodGroup, and those of the PodGroup that they name."""
+    """The pods that name a job in their labels or annotations."""
     namespace, _, name = key.partition("/")
     return [task for task in cluster.tasks.values() if task.namespace == namespace and _job_of(task) == name]
 
@@ -101,7 +101,7 @@ def _job_of(task: Task) -> str:
 
 
 def who_waits(cluster: Cluster, subject: Subject) -> Waiter:
-    """Of a job, a PodGroup or a pod."""
+    """The waiting pods of a job, a PodGroup or a pod."""
     if subject.kind == "pod":
         task = cluster.tasks[subject.key]
         return waiter(task.job, [task])

@@ -1,4 +1,4 @@
-"""Answers for people: first the one line that matters, then the chain, then what nearly fits."""
+"""Answers as text for people: first the one line that matters, then the chain of questions, then the nodes that nearly fit."""
 
 from __future__ import annotations
 

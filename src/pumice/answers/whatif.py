@@ -1,8 +1,8 @@
-"""What would help, and what a change would do: each answer is a cycle that was really rehearsed on the changed state.
+"""What would help, and what a change would do: each answer comes from a cycle that was really rehearsed on the changed state.
 
-Of each kind of change the smallest that helps is looked for by halving: one step smaller does not help.
+For each kind of change, the smallest change that helps is searched by halving: one step smaller does not help.
 
-`difference` is what a change makes of the next cycle: who starts, who is evicted, who waits, in its place.
+`difference` compares the next cycle with a change to the one without: which pods start, are evicted or wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Counts = dict[str, int]
 
 
 class CycleOutcome(Struct, frozen=True):
-    """Pods by owner: of a job its PodGroup, of others the pod itself."""
+    """Numbers of pods by owner. The owner of a pod is its PodGroup, or the pod itself if it has none."""
 
     starts: Counts
     evicted: Counts
@@ -41,7 +41,7 @@ class CycleOutcome(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Pods by owner, of whom the outcome with the change differs from that without."""
+    """Numbers of pods by owner, for those owners whose outcome with the change differs from the one without."""
 
     starts: Counts = {}
     starts_no_more: Counts = {}
@@ -55,12 +55,12 @@ class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def parts(self) -> tuple[tuple[str, Counts], ...]:
-        """What is said of whom."""
+        """Each verb, with the numbers of pods for which it holds."""
         verbs = ("starts", "no longer starts", "is evicted", "is no longer evicted", "waits")
         return tuple(zip(verbs, (self.starts, self.starts_no_more, self.evicted, self.evicted_no_more, self.waits), strict=True))
 
     def without(self, owner: str) -> Difference:
-        """The side effects: for others."""
+        """The side effects: the differences for all owners except this one."""
         return Difference(*({name: n for name, n in counts.items() if name != owner} for _, counts in self.parts))
 
 
@@ -74,7 +74,7 @@ def owner_of(task: Task) -> str:
 
 
 def outcome(cluster: Cluster, decisions: Decisions) -> CycleOutcome:
-    """To be made while the cluster is still the one that the decisions are about."""
+    """The outcome of a cycle's decisions. Call this while the cluster is still in the state for which they were made."""
     starts = Counter(owner_of(bind.task) for bind in decisions.binds)
     evicted = Counter(owner_of(eviction.task) for eviction in decisions.evictions)
     tasks = [*(task for job in cluster.waiting.values() for task in job.pending.values()), *cluster.without_job.values()]
@@ -96,32 +96,32 @@ def _more(of: Counts, than: Counts) -> Counts:
     return {owner: count - than.get(owner, 0) for owner, count in sorted(of.items()) if count > than.get(owner, 0)}
 
 
-MOST_ENDING = 20  #: so many running jobs are tried, the smallest first
+MOST_ENDING = 20  #: how many running jobs are tried, the smallest first
 MOST_NODES = 64
 MOST_REMEDIES = 6
-ROOM = (Because.NO_ROOM, Because.FRAGMENTED, Because.TOO_LARGE, Because.GANG, Because.GANG_TOO_LARGE)  #: nobody makes a node larger
-STEP_MILLI, STEP_BYTES = 100.0, 64.0 * 2**20  #: by which pods are made smaller: 100m, 64Mi; else one device
+ROOM = (Because.NO_ROOM, Because.FRAGMENTED, Because.TOO_LARGE, Because.GANG, Because.GANG_TOO_LARGE)  #: more room is no option
+STEP_MILLI, STEP_BYTES = 100.0, 64.0 * 2**20  #: steps by which pods are made smaller: 100m CPU, 64Mi; else one device
 
 
 class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A change under which it starts now."""
+    """A change with which the subject starts now."""
 
     change: str
     changes: tuple[Change, ...]
-    places: dict[str, str]  #: pod to node
-    room_is_made: bool = False  #: it starts when those who are evicted for it have left
-    others: Difference = Difference()  #: what it does to everybody else
+    places: dict[str, str]  #: the node of each pod
+    room_is_made: bool = False  #: the subject starts when the pods that are evicted for it have left
+    others: Difference = Difference()  #: what the change does to all other owners
 
 
 class WhatIf(Struct, frozen=True, omit_defaults=True, rename="camel"):
     subject: str
-    line: str  #: how it stands now
+    line: str  #: the subject's state now
     options: tuple[Option, ...] = ()  #: the cheapest first
-    whole: bool = True  #: everything was tried; not, if the search was ended
+    whole: bool = True  #: whether everything was tried; False if the search was ended early
 
 
 class TrialCycle(Struct, frozen=True):
-    """A cycle on the changed state."""
+    """The result of a cycle on the changed state."""
 
     places: dict[str, str]
     waits_on: dict[str, str]
@@ -131,15 +131,15 @@ class TrialCycle(Struct, frozen=True):
 def whatif(
     cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE, goes_on: Callable[[], bool] = lambda: True
 ) -> WhatIf:
-    """The smallest changes under which a job or a pod starts now, the cheapest first; what was found when the search no longer `goes_on`.
-    Raises InputError."""
+    """The smallest changes with which a job or a pod starts now, the cheapest first. The search ends early, with what it has found, when
+    `goes_on` returns False. Raises InputError."""
     return _Search(cluster, policy, now, world, find(cluster, subject), goes_on).run()
 
 
 def compare(
     cluster: Cluster, policy: Policy, now: float, changes: Iterable[Change], other: Policy | None = None, world: World = NOWHERE
 ) -> Difference:
-    """What changes, or another policy, make of the next cycle. Raises InputError."""
+    """What changes, or another policy, alter in the next cycle. Raises InputError."""
     before = outcome(cluster, rehearse(cluster, policy, now, world))
     with Sketch(cluster) as sketch:
         make_all(sketch, changes)
@@ -147,7 +147,7 @@ def compare(
 
 
 class _Ended(Exception):
-    """The search is not to go on."""
+    """Raised when the search is to end early."""
 
 
 class _Search:
@@ -169,7 +169,7 @@ class _Search:
         return WhatIf(str(self._subject), told.line, tuple(found))
 
     def _looks(self, told: Why, headline: Headline) -> Iterator[Option | None]:
-        """From what costs the user least to what costs most."""
+        """Try all kinds of changes, from the one that costs the user least to the one that costs most."""
         yield from self._other_queues()
         yield self._fewer_pods()
         yield self._smaller_pods()
@@ -210,7 +210,7 @@ class _Search:
         return Option("; ".join(map(str, changes)), changes, trial.places or trial.waits_on, not trial.places, others)
 
     def _smallest(self, most: int, change: Callable[[int], Change]) -> Option | None:
-        """The smallest of the numbers from 1 to `most` that helps; None if the greatest does not."""
+        """The change with the smallest number from 1 to `most` that helps; None if `most` itself does not help."""
         if most < 1 or not self._helps(change(most)):
             return None
         least = 0  # does not help
@@ -220,7 +220,7 @@ class _Search:
         return self._option((change(most),))
 
     def _all_that_lacks(self) -> Option | None:
-        """Where several things lack: one remedy after another, without those that the others make needless."""
+        """All remedies where several are needed, without those that the others make needless. None if they do not help."""
         given: list[Change] = []
         with Sketch(self._cluster) as sketch:
             for _ in range(MOST_REMEDIES):
@@ -261,7 +261,7 @@ class _Search:
         return self._smallest(job.min_member - 1, lambda fewer: FewerPods(job.uid, job.min_member - fewer))
 
     def _smaller_pods(self) -> Option | None:
-        """In the resource of which it asks for the greatest part of the largest node."""
+        """Pods with a smaller request of one resource: the one of which they request the greatest part of the largest node."""
         task = self._waits.tasks[0]
         dimensions, most = self._cluster.dimensions, self._cluster.nodes.allocatable
         asked = [(column, amount) for column, amount in task.template.needs if column != PODS]
@@ -276,7 +276,7 @@ class _Search:
         )
 
     def _somebody_ends(self) -> Option | None:
-        """The smallest running job, or pod of none, whose end would do."""
+        """The end of the smallest running job, or running pod without a job, that helps."""
         cluster = self._cluster
         total = cluster.nodes.total()
         running = [
@@ -295,7 +295,7 @@ class _Search:
         return [task for task in self._cluster.tasks.values() if task.status == status.RUNNING]
 
     def _higher_priority(self) -> Option | None:
-        """The lowest class above its own that lets it start, or makes room for it."""
+        """The lowest priority class above the subject's own with which it starts, or room is made for it."""
         own = max(task.pod_priority for task in self._waits.tasks)
         classes = sorted(self._cluster.of("PriorityClass").values(), key=lambda each: (each.value, each.metadata.name))
         for each in classes:
@@ -306,7 +306,7 @@ class _Search:
         return None
 
     def _more_nodes(self, nearest: tuple[Near, ...]) -> Option | None:
-        """As few as do, like the node that lacks least."""
+        """The smallest number of additional nodes that helps. They are like the node that lacks least."""
         if not nearest:
             return None
         return self._smallest(min(len(self._waits.tasks), MOST_NODES), lambda count: MoreNodes(nearest[0].node, count))

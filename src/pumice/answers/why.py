@@ -1,7 +1,7 @@
-"""Why does it wait, or run where it runs? One question, answered from a rehearsal of the next cycle.
+"""Why does a subject wait, or run where it runs? The answer comes from rehearsals of the next cycle.
 
-It is rehearsed with the subject as the only one who waits: what holds it back then is named by the chain of questions (`blocked.py`). If it
-starts, all are served: if it does not start among them, it is outranked (`rank.py`).
+In the first rehearsal no other job or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it
+starts, a second one serves all jobs and pods: a subject that does not start among them is outranked (`rank.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
 
 
 def _never(fit: Fit, headline: Headline) -> str:
-    """What will hold it back for ever, behind what holds it back now. A claim that is missing may come."""
+    """What will keep the subject from ever running, if that is not what holds it back now; else empty. A missing claim may still come."""
     bound = fit.bound
     if bound is None or bound.because in (headline.because, Because.VOLUME):
         return ""
@@ -62,10 +62,10 @@ class _Asked:
             return self._waits(subject, self._whole_gang(waits))
         return self._placed(subject)
 
-    # -- who waits
+    # -- subjects that wait
 
     def _whole_gang(self, waits: Waiter) -> Waiter:
-        """A pod of a gang that has not started waits for all of it."""
+        """The whole gang of a pod whose gang has not started, since the pod waits for all of it; else the subject itself."""
         job = waits.job
         if job is None or job.group is None or job.is_ready or not self._policy.has_action("allocate"):
             return waits
@@ -101,7 +101,7 @@ class _Asked:
     def _rehearse_all(self, waits: Waiter, seen: list[Look]) -> Decisions:
         return look(self._cluster, self._policy, self._now, waits, seen.append, alone=False, world=self._world)
 
-    # -- who does not
+    # -- subjects that do not wait
 
     def _placed(self, subject: Subject) -> Why:
         tasks = _tasks(self._cluster, subject)
@@ -132,7 +132,7 @@ class _Asked:
         return Why(str(subject), "cordoned" if nodes.cordoned[row] else "serves", text="; ".join(words))
 
 
-MOST_JOBS = 10  #: of a queue, the oldest that wait
+MOST_JOBS = 10  #: how many waiting jobs of a queue are shown, the oldest first
 
 
 def _oldest(jobs: list[Job]) -> list[Job]:
@@ -149,7 +149,7 @@ def _tasks(cluster: Cluster, subject: Subject) -> list[Task]:
 
 
 def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, waits: Waiter) -> Headline | None:
-    """Room that the next cycle makes for it, or that leaving pods give back."""
+    """The headline if the next cycle makes room for the subject, or pods that are leaving free it; else None."""
     nodes = {place.node for place in decisions.pipelined if place.task in waits.members}
     profiles = policy.profiles.by_name if policy.profiles is not None else {}
     nominated = {task: node for task, node in decisions.nominations.items() if task.template.scheduler_name in profiles}
@@ -169,7 +169,7 @@ def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, wait
 
 
 def starts(decisions: Decisions, waits: Waiter) -> bool:
-    """Whether any of its pods gets a node; of a PodGroup that has none, whether it is let in."""
+    """Whether any pod of the subject gets a node; for a PodGroup without pods, whether it is admitted."""
     if waits.tasks:
         return any(bind.task in waits.members for bind in decisions.binds)
     job = waits.job

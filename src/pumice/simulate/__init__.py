@@ -1,7 +1,7 @@
-"""Workloads in files, decided by the scheduler that runs in production, on a simulated clock.
+"""Simulations of workloads from files: the scheduler that runs in production decides, on a simulated clock.
 
-`simulated_cluster.py` is the heap of events; one file reads one format (`formats/`); `record.py` writes down what happens,
-`measures.py` counts what came out, `outputs.py` writes it. `simulate` and `compare` are the words of the command line, for notebooks.
+`simulated_cluster.py` has the heap of events; each module of `formats/` reads one format; `record.py` records what happens, `measures.py`
+computes the measures, `outputs.py` writes the results. `simulate` and `compare` do what the commands of these names do, for notebooks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Simulation", "compare", "simulate"]
 
 
 class Simulation(NamedTuple):
-    """What came out."""
+    """The results of a simulation."""
 
     summary: Summary
     jobs: Frame  #: see columns.JOBS
@@ -33,7 +33,7 @@ class Simulation(NamedTuple):
 def simulate(
     workload: str, *, cluster: str | None = None, nodes: str | None = None, policy: str = "volcano", seed: int = 0, out: str | None = None
 ) -> Simulation:
-    """`workload` and `cluster` are FORMAT:FILE, `nodes` is such as 300x8gpu. Raises InputError."""
+    """Simulate a workload. `workload` and `cluster` are FORMAT:FILE, `nodes` is a text such as 300x8gpu. Raises InputError."""
     rows: list[tuple[Any, ...]] = []
     summary = ComparedRun(workload, cluster, nodes, policy, seed).play(out, rows)
     return Simulation(summary, frame_of(columns.JOBS, rows))
@@ -48,6 +48,6 @@ def compare(
     seeds: int = 1,
     processes: int | None = None,
 ) -> list[dict[str, Any]]:
-    """A row a measure and policy, as `pumice compare -o json` has them."""
+    """One row per measure and policy, as `pumice compare -o json` prints them."""
     works = [ComparedRun(workload, cluster, nodes, policy, seed) for policy in policies for seed in range(seeds)]
     return table(play_all(works, processes=processes))

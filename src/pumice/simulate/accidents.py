@@ -1,4 +1,4 @@
-"""What goes wrong happens: jobs are disturbed as they come, nodes and the scheduler are lost and come back."""
+"""Carries out faults: jobs are disturbed as they come, nodes and the scheduler are lost and come back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ At = Callable[[float, Callable[[], None]], None]  #: call something at an instan
 
 
 def random_of(faults: Faults, seed: int, what: str) -> Random:
-    """For one of the switches."""
+    """The random generator for one kind of faults."""
     return Random(f"{seed if faults.seed is None else faults.seed}/faults/{what}")
 
 
@@ -33,10 +33,10 @@ def disturbed(jobs: Iterator[Work], faults: Faults, seed: int) -> Iterator[Work]
 
 
 class Accidents:
-    """Something is lost and comes back, again and again while `goes_on`. At whole seconds, as objects tell the time."""
+    """Something is lost and comes back, again and again while `goes_on` is true. It happens at whole seconds, as objects have these."""
 
     def __init__(self, losses: Losses, random: Random, at: At, lose: Callable[[Random], Callable[[], None] | None]) -> None:
-        """`lose` gives what brings it back, or nothing if there is nothing to lose."""
+        """`lose` returns the function that brings back what was lost, or None if there is nothing to lose."""
         self._losses, self._random, self._at, self._lose = losses, random, at, lose
 
     def begin(self, now: float, goes_on: Callable[[], bool]) -> None:
@@ -57,7 +57,7 @@ class Accidents:
 
 
 class NodeLosses:
-    """One node after the other fails, and joins again."""
+    """Nodes fail, one after the other, and join again."""
 
     def __init__(self, nodes: list[Node], fail: Callable[[str], None], join: Callable[[Node], None]) -> None:
         self._up = {node.metadata.name: node for node in nodes}
@@ -79,7 +79,7 @@ class NodeLosses:
 def accidents_of(
     faults: Faults, seed: int, at: At, nodes: NodeLosses, leave: Callable[[Random], Callable[[], None] | None]
 ) -> Iterator[Accidents]:
-    """Of nodes and of the scheduler, where the faults have them."""
+    """The accidents of nodes and of the scheduler, where the faults have them."""
     if faults.nodes is not None:
         yield Accidents(faults.nodes, random_of(faults, seed, "nodes"), at, nodes.lose)
     if faults.scheduler is not None:

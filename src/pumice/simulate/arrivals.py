@@ -1,8 +1,8 @@
-"""Pods that only come, until the GPUs they ask for are so much of what there is: the experiment of FGD's authors.
+"""Pods that only arrive, until they request a given part of the cluster's GPUs: the experiment of FGD's authors.
 
-The list of pods is shuffled, then cut, or filled up with draws from itself. Each pod is tried once, in turn; what finds no node is not
-tried again. Ties go to the smallest name of a node, and the authors name nodes by chance in each run: here too, the seed shuffles them.
-Nothing ends, so no time passes, and one cycle decides them all: a pod is a job of its own, and a cycle tries each job once.
+The list of pods is shuffled, then cut, or filled up with draws from itself. Each pod is tried once, in turn; a pod that finds no node is
+not tried again. Ties go to the node with the smallest name, and the authors name nodes at random in each run: here the seed shuffles them.
+No pod ends, so no time passes, and one cycle decides for all: each pod is a job of its own, and a cycle tries each job once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Curve = dict[str, float]
 
 
 def play(scenario: Scenario, load: float) -> dict[str, Any]:
-    """`curve` and `fragmentation`, in per cent of the GPUs there are, by per cent of them that were asked for; `measures` of the end, and
-    each pod as a job. Raises InputError."""
+    """The results: `curve` and `fragmentation`, in per cent of all GPUs, by the per cent of them that were requested; `measures` of the
+    end; and `jobs`, one for each pod. Raises InputError."""
     seed = scenario.seed or 0
     workload = scenario.workload.read(scenario.cluster, seed)
     trace = list(workload.jobs)
@@ -55,7 +55,7 @@ def gpu_milli(work: Work) -> float:
 
 
 def sequence(trace: list[Work], wanted: float, random: Random) -> list[Work]:
-    """Pods in the order in which they come, until they ask for so many thousandths of GPUs."""
+    """Pods in the order in which they arrive, until they request `wanted` thousandths of GPUs. Raises InputError."""
     if not any(map(gpu_milli, trace)):
         raise InputError("no pod asks for a GPU, so that no load can be reached")
     drawn = trace.copy()
@@ -69,7 +69,7 @@ def sequence(trace: list[Work], wanted: float, random: Random) -> list[Work]:
 
 
 def informed(policy: Policy, kinds: Counter[PodShape], seed: int) -> Policy:
-    """The policy, where FGD knows the trace's typical pods and chance has the seed."""
+    """The policy, in which FGD knows the trace's typical pods, and packing plugins have the seed."""
 
     def told(choice: PluginOption) -> PluginOption:
         if not issubclass(choice.plugin, Packing):
@@ -89,13 +89,13 @@ def _changed(args: Any, more: dict[str, Any]) -> Any:
 
 
 class Unasked(Observer):
-    """Nobody reads why pods found no node."""
+    """Observer of a cycle in which nobody reads why pods found no node."""
 
     watches = asks_why = False
 
 
 def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """By job: the node, and the cards there."""
+    """By job, its node and its cards on it. Jobs that found no node are left out."""
     for work in pods:
         created = instant_text(work.submit)
         cluster.put("PodGroup", group_of(work, created))
@@ -112,7 +112,7 @@ def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tupl
 def _curves(
     cluster: Cluster, pods: list[Work], placed: dict[str, tuple[str, tuple[int, ...]]], typical: TypicalPods, capacity: float, load: float
 ) -> dict[str, Any]:
-    """What stood where, pod by pod once more, read at each whole per cent of load."""
+    """The results, read at each whole per cent of load while the pods are put on their nodes once more, one by one."""
     nodes = cluster.nodes
     count = nodes.allocatable[cluster.dimensions.columns[GPU_MILLI_NAME]] // (1000 * WHOLE)
     left = np.where(np.arange(int(count.max())) < count[:, None], WHOLE, 0.0)

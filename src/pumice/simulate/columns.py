@@ -1,14 +1,14 @@
-"""The names of what a simulation writes: columns of its CSV files, and the measures in summary.json.
+"""The names in a simulation's outputs: columns of its CSV files, and the measures in summary.json.
 
-All times are seconds on the workload's own axis; `summary.json` tells under `began` which instant its 0 is, if the workload knows it.
-Amounts are whole CPUs, bytes, and whole GPUs (0.25 is a quarter of a card). What is unknown is an empty cell.
+All times are seconds on the workload's own time axis. The key `began` of summary.json is the instant of its 0, if the workload knows it.
+Amounts are whole CPUs, bytes, and whole GPUs (0.25 is a quarter of a card). Unknown values are empty cells.
 """
 
 from __future__ import annotations
 
-#: jobs.csv: one row a job, in the order of arrival
+#: jobs.csv: one row per job, in the order of arrival
 JOBS = (
-    "job",  #: its name in the workload
+    "job",  #: the job's name in the workload
     "queue",
     "user",
     "submit",
@@ -17,8 +17,8 @@ JOBS = (
     "wait",  #: start less submit; of a job that never started, what it had waited when the simulation ended
     "turnaround",
     "slowdown",  #: bounded: max(1, turnaround / max(run, 10))
-    "run",  #: seconds of work asked for
-    "estimate",  #: seconds that the scheduler was told
+    "run",  #: seconds of work of each pod
+    "estimate",  #: the run time in seconds that the scheduler expected
     "pods",
     "cpu",  #: of all its pods together
     "memory",
@@ -27,21 +27,21 @@ JOBS = (
     "evictions",  #: of its pods
     "lost",  #: pod-seconds of work that had to be done again
     "state",  #: done, killed, running, waiting
-    "reason",  #: why it waited, as the last cycle that refused it said
+    "reason",  #: why it waited, by the last cycle that refused it
 )
 
-#: events.csv: one row an event, in order of time
+#: events.csv: one row per event, in order of time
 EVENTS = (
     "time",
-    "event",  #: submit, start, end, evict, kill, node-join, node-leave, node-fail
+    "event",  #: submit, start, end, evict, kill, node-join, node-fail
     "job",
     "queue",
     "node",
     "pods",  #: how many pods of the job on this node
-    "detail",  #: of an eviction: in whose favour, and by which action
+    "detail",  #: of an eviction: the action, and the job or pod for which it was made
 )
 
-#: series.csv: one row a value that holds from `time` on, until the next row of the same series, resource and queue
+#: series.csv: one row per value. It holds from `time` on, until the next row of the same series, resource and queue
 SERIES = (
     "time",
     "series",  #: one of SERIES_NAMES
@@ -52,7 +52,7 @@ SERIES = (
 SERIES_NAMES = (
     "capacity",  #: by resource
     "held",  #: by resource, for the cluster and by queue
-    "asked",  #: by resource and queue: what its waiting and running jobs ask for
+    "asked",  #: by resource and queue: what the queue's waiting and running jobs request
     "deserved",  #: by resource and queue
     "waiting",  #: jobs, for the cluster and by queue
     "running",  #: jobs, for the cluster and by queue
@@ -65,8 +65,8 @@ SUMMARY = ("measures", "queues", "longest", "left_out", "began", "workload", "cl
 
 #: `measures` has the names below; a distribution is {"mean", "p50", "p90", "p95", "p99", "max"}
 DISTRIBUTIONS = ("wait", "turnaround", "bounded_slowdown")
-#: the same over time. fairness: Jain's index of what the queues that ask for anything hold above the smaller of what they deserve and
-#: ask for, 1 if all are equally far from it; for a queue that difference itself, below 0 where it gets too little. fragmentation: GPUs
+#: distributions over time. fairness, for a queue: what it holds less the smaller of what it deserves and requests, below 0 if it gets too
+#: little; for the cluster: Jain's index of this difference over all queues that request anything, 1 if it is equal. fragmentation: GPUs
 OVER_TIME = ("fairness", "fragmentation")
 #: {"cpu": ..., "memory": ..., "gpu": ...}; utilisation 0..1, work in resource-seconds
 BY_RESOURCE = ("utilisation", "goodput", "lost_work")

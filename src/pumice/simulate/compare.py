@@ -1,11 +1,11 @@
-"""Several policies over the same work, with several seeds: what each comes to, and how sure their differences are.
+"""Several policies for the same workload, with several seeds: the results of each policy, and how certain their differences are.
 
-Every pair of policy and seed is a simulation of its own, in a process of its own; its summary is kept in OUT, so that what was interrupted
-goes on where it was. Results do not depend on the number of processes.
+Every pair of policy and seed is a simulation of its own, in a process of its own. Its summary is kept in OUT, so that an interrupted
+comparison continues where it was. Results do not depend on the number of processes.
 
-An `Assertion` is what it must come to: `p95(wait, queue=team-a) < 30m`, `utilisation.gpu > 70%`, `evictions <= 10`. On the left a measure
-by its path, as in summary.json, or a statistic of a distribution: mean, p50, p90, p95, p99, max. `queue=NAME` asks of one queue. On the
-right a number, per cent, or a duration.
+An `Assertion` is a condition for the results: `p95(wait, queue=team-a) < 30m`, `utilisation.gpu > 70%`, `evictions <= 10`. On the left is
+a measure by its path, as in summary.json, or a statistic of a distribution: mean, p50, p90, p95, p99, max. `queue=NAME` selects one queue.
+On the right is a number, a percentage, or a duration.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _FORM = re.compile(r"\s*(?:(\w+)\(\s*(\w+)\s*(?:,\s*queue\s*=\s*([^\s()]+)\s*)?\
 
 class Assertion(NamedTuple):
     text: str
-    path: tuple[str, ...]  #: in the measures
+    path: tuple[str, ...]  #: of the value in the measures
     queue: str
     holds: Callable[[float, float], bool]
     bound: float
 
     def of(self, summary: Mapping[str, Any]) -> float | None:
-        """The value that is asked about, if there is one."""
+        """The value that the assertion is about; None if the summary has none."""
         value: Any = summary["queues"].get(self.queue) if self.queue else summary["measures"]
         for step in self.path:
             value = value.get(step) if isinstance(value, Mapping) else None
@@ -57,7 +57,7 @@ class Assertion(NamedTuple):
 
 
 def assertion_of(text: str) -> Assertion:
-    """The assertion that is written. Raises InputError, which names the column."""
+    """The assertion that `text` describes. Raises InputError, which names the column."""
     match = _FORM.match(text)
     if match is None:
         raise _wrong(text, _first_fault(text), "write such as 'p95(wait, queue=team-a) < 30m' or 'utilisation.gpu > 70%'")
@@ -77,7 +77,7 @@ def assertion_of(text: str) -> Assertion:
 
 
 def _first_fault(text: str) -> int:
-    """Where the comparison is missing, or what follows it."""
+    """The index at which the comparison is missing, or its right side; 0 if it is another fault."""
     found = re.search(r"<=|>=|<|>", text)
     return len(text) if found is None else found.end() if not text[found.end() :].strip() else 0
 
@@ -95,7 +95,7 @@ def _wrong(text: str, column: int, message: str) -> InputError:
     return InputError(f"{text!r}, column {column + 1}: {message}", where="--assert")
 
 
-#: of Student's distribution, 95 %, two sides, by degrees of freedom; 1.96 beyond
+#: quantiles of Student's t-distribution: 95 %, two-sided, by degrees of freedom from 1 on; 1.96 beyond
 STUDENT = (
     *(
         12.706,
@@ -120,7 +120,7 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One simulation, in words, so that any process can play it."""
+    """One simulation, described by plain values, so that any process can run it."""
 
     workload: str
     cluster: str | None
@@ -132,7 +132,7 @@ class ComparedRun:
 
     @property
     def name(self) -> str:
-        """Of its file: another one as soon as anything differs."""
+        """The name of the summary's file. Any different setting makes it a different name."""
         return f"{Path(self.policy).stem}-{self.seed}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.json"
 
     @property
@@ -155,8 +155,8 @@ def compare(
     done: Callable[[ComparedRun], None] = lambda work: None,
     dask: str | None = None,
 ) -> list[Summary]:
-    """The summaries, in the order of the works. `done` is told of each as soon as there is one; `dask` is the address of a cluster to play
-    them in, instead of processes here. Raises InputError."""
+    """The summaries of all simulations, in the order of `works`. `done` is called with each simulation that has finished. `dask` is the
+    address of a Dask cluster that runs them, instead of processes here. Raises InputError."""
     listed = list(works)
     found = {work: kept for work in listed if (kept := _kept(out, work)) is not None}
     left = [work for work in listed if work not in found]
@@ -168,11 +168,11 @@ def compare(
 
 
 def _played(works: list[ComparedRun], processes: int | None) -> Iterator[tuple[ComparedRun, Summary]]:
-    """As they are done."""
+    """Run the simulations, and yield each with its summary as soon as it has finished."""
     if processes == 1 or len(works) < 2:
         yield from ((work, work.play()) for work in works)
         return
-    import multiprocessing  # nothing of it is for a single simulation
+    import multiprocessing  # not needed for a single simulation
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
@@ -187,7 +187,7 @@ def _kept(out: str | None, work: ComparedRun) -> Summary | None:
 
 
 def _keep(out: str | None, work: ComparedRun, summary: Summary) -> None:
-    """Whole or not at all, whenever this ends."""
+    """Write a summary completely or not at all, even if the process ends meanwhile."""
     if out:
         Path(out).mkdir(parents=True, exist_ok=True)
         unfinished = Path(out, work.name + ".part")
@@ -196,7 +196,7 @@ def _keep(out: str | None, work: ComparedRun, summary: Summary) -> None:
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """Mean, and half of its 95 % interval; nan for one value, of which nothing can be said."""
+    """The mean, and half of its 95 % confidence interval; nan for a single value."""
     if len(values) < 2:
         return fmean(values), float("nan")
     freedom = len(values) - 1
@@ -205,7 +205,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 
 def table(summaries: list[Summary]) -> list[dict[str, Any]]:
-    """A row a measure and policy: mean and interval, and the same of the differences from the first policy, seed by seed."""
+    """One row per measure and policy: mean and interval, and both of the differences from the first policy, seed by seed."""
     by_policy: dict[str, dict[int, Summary]] = {}
     for summary in summaries:
         by_policy.setdefault(summary["policy"], {})[summary["seed"]] = summary
@@ -234,11 +234,11 @@ def _at(summary: Summary, path: tuple[str, ...]) -> float | None:
 
 # Simulations on a Dask cluster, where the package distributed is installed.
 
-PATIENCE_S = 10  #: for the scheduler to answer
+PATIENCE_S = 10  #: for Dask's scheduler to answer
 
 
 class Playable(Protocol):
-    """A simulation in words."""
+    """A simulation that is described by plain values."""
 
     def play(self) -> dict[str, Any]: ...
 
@@ -247,7 +247,7 @@ P = TypeVar("P", bound=Playable)
 
 
 def played_on_dask(works: Sequence[P], address: str) -> Iterator[tuple[P, dict[str, Any]]]:
-    """As they are done. Raises InputError."""
+    """Run the simulations on a Dask cluster, and yield each with its summary as soon as it has finished. Raises InputError."""
     try:
         distributed = import_module("distributed")
     except ImportError:

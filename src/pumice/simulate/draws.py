@@ -1,4 +1,4 @@
-"""Numbers and instants as a workload's page describes them: one value, a distribution, arrivals; drawn with a seeded generator.
+"""Numbers and instants as a workload file describes them: one value, a distribution, arrivals; drawn with a seeded generator.
 
 `30m`, `{exponential: 1h}`, `{lognormal: 1h, sigma: 1.5}` (the median), `{uniform: [1m, 1h]}`, `{choice: {1: 5, 8: 1}}` (values and their
 weights).
@@ -20,7 +20,7 @@ KINDS = ("exponential", "lognormal", "uniform", "choice")
 
 
 def draw_of(value: Any, read: Callable[[Any], T]) -> Callable[[Random], T]:
-    """`read` makes a number of what is written. Raises ValueError."""
+    """A function that draws values as `value` describes them. `read` converts each written value. Raises ValueError."""
     if not isinstance(value, Mapping):
         constant = read(value)
         return lambda random: constant
@@ -60,10 +60,10 @@ _KINDS: dict[str, Callable[[Mapping[str, Any], Callable[[Any], Any]], Draw]] = {
 }
 
 
-# When the jobs of a workload's page come.
+# When the jobs of a workload file come.
 #
-# `{poisson: 20/h}`; `{every: 10m}`; `{at: [0s, 1m]}`; `{diurnal: 20/h, peak: 3}`, Poisson whose rate swings over the day, at noon `peak`
-# times what it is at midnight; `{bursts: 2/d, size: 50}`, so many at once, now and then.
+# `{poisson: 20/h}`; `{every: 10m}`; `{at: [0s, 1m]}`; `{diurnal: 20/h, peak: 3}`, a Poisson process whose rate swings over the day: at noon
+# it is `peak` times the rate at midnight; `{bursts: 2/d, size: 50}`, that many jobs at once, at random instants.
 
 DAY_S = 86_400.0
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}
@@ -85,7 +85,7 @@ def seconds(value: Any) -> float:
 
 
 def rate(value: Any) -> float:
-    """How often in a second: 20/h. Raises ValueError."""
+    """A rate such as 20/h, as a number per second. Raises ValueError."""
     count, slash, unit = str(value).partition("/")
     try:
         if not slash or float(count) <= 0:
@@ -96,7 +96,7 @@ def rate(value: Any) -> float:
 
 
 def instants_of(value: Any) -> Instants:
-    """When jobs come, by what is written. Raises ValueError."""
+    """A function that yields the instants of arrivals as `value` describes them. Raises ValueError."""
     given = dict(value) if isinstance(value, Mapping) else {}
     for name, (more, make) in _MAKERS.items():
         if name in given and set(given) <= {name, *more}:
@@ -142,7 +142,7 @@ def _diurnal(given: Mapping[str, Any]) -> Instants:
     swing = (peak - 1) / (peak + 1)
 
     def instants(random: Random) -> Iterator[float]:
-        """Thinned: of a process at the highest rate those are kept whose turn it is."""
+        """Thinning: the process has the highest rate, and an arrival is kept by the ratio of the present rate to it."""
         now = 0.0
         while True:
             now += random.expovariate(mean * (1 + swing))

@@ -1,6 +1,6 @@
 """What goes wrong in a simulation, drawn with one seed: nodes are lost, pods are slow, estimates are wrong, the scheduler is away.
 
-The workload's page says it under `faults:`. Calls to the API server and watches of it go wrong only where there are any: with `--whole`.
+The workload file describes faults under `faults:`. API calls and watches go wrong only where there are any: with `--whole`.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-Draw = Callable[[Any], float]  #: of a seeded generator
+Draw = Callable[[Any], float]  #: draws a number from a seeded generator
 
 
 class Losses(NamedTuple):
-    """Something is lost so many times a second, and back after so long."""
+    """Something is lost `rate` times a second, and comes back after `back` seconds."""
 
     rate: float
     back: Draw
 
 
 class Stragglers(NamedTuple):
-    """This share of the pods needs so many times as long."""
+    """This share of the pods runs `factor` times as long."""
 
     share: float
     factor: float
 
 
 class Breaks(NamedTuple):
-    """Shares of what watches tell: told late, by so long; or after the watch was cut off, and all is read anew."""
+    """Shares of what watches deliver: `late` comes `late_s` seconds late; at `lost` the watch is cut off, and all is listed again."""
 
     late: float
     late_s: float
@@ -35,7 +35,7 @@ class Breaks(NamedTuple):
 
 
 class Api(NamedTuple):
-    """How long a call takes, and the share of calls that fail."""
+    """How many seconds an API call takes, and the share of calls that fail."""
 
     slow: Draw | None
     errors: float
@@ -43,20 +43,20 @@ class Api(NamedTuple):
 
 @dataclass(frozen=True)
 class Faults:
-    """All switches."""
+    """All faults of a simulation; by default there are none."""
 
-    seed: int | None = None  #: instead of the simulation's
+    seed: int | None = None  #: used instead of the simulation's seed
     nodes: Losses | None = None
     stragglers: Stragglers | None = None
-    estimates: Draw | None = None  #: what the scheduler is told is so many times what it would be
+    estimates: Draw | None = None  #: the factor by which the estimate that the scheduler sees is wrong
     scheduler: Losses | None = None
-    skew_s: float = 0.0  #: that the scheduler's clock is ahead
+    skew_s: float = 0.0  #: how many seconds the scheduler's clock is ahead
     events: Breaks | None = None
     api: Api | None = None
 
     @property
     def of_objects(self) -> str:
-        """The first that needs objects and calls; empty if none does."""
+        """The first fault that needs API objects and calls; empty if none does."""
         return next((name for name in ("events", "api") if getattr(self, name) is not None), "")
 
 

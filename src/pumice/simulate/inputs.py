@@ -1,5 +1,5 @@
-"""Which file is read how: `FORMAT:FILE`, as the command line names workloads and clusters; nodes in shorthand; and policies by name, as the
-configurations that they are, though any file of either kind will do as well.
+"""The inputs of simulations: workloads and clusters as `FORMAT:FILE`, as on the command line; nodes in shorthand; and policies, by name or
+from a file. The named policies are configurations too, in one of the two forms that a file may have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 from pumice.simulate.work import Workload
 
-MANY = "100000"  #: pods of a node of which nothing is said: workloads count processors, not pods
+MANY = "100000"  #: pods that a node may hold if its shorthand does not say it: workloads count processors, not pods
 FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes", "recording")
 
 
@@ -30,7 +30,7 @@ class Source(NamedTuple):
         return importlib.import_module(f"pumice.simulate.formats.{self.format}")
 
     def read(self, cluster: list[Node] | None, seed: int = 0) -> Workload:
-        """The jobs of the file, on the cluster given, else on the one that the file itself tells. Raises InputError."""
+        """The workload of the file, on the given cluster, else on the one that the file itself describes. Raises InputError."""
         workload: Workload = self._module().workload(self.path, cluster, seed)
         return workload
 
@@ -56,7 +56,7 @@ def source(text: str, option: str) -> Source:
 
 
 def nodes_from(cluster: str | None, nodes: str | None) -> list[Node] | None:
-    """Those of the options --cluster and --nodes, if there are any. Raises InputError."""
+    """The nodes that the option --cluster or --nodes describes; None if neither is given. Raises InputError."""
     if cluster and nodes:
         raise InputError("give --cluster or --nodes, not both", where="--nodes")
     if cluster:
@@ -66,7 +66,7 @@ def nodes_from(cluster: str | None, nodes: str | None) -> list[Node] | None:
 
 def nodes_of_pools(text: str) -> list[Node]:
     """Nodes in shorthand, as `pumice up --nodes` reads it: `300x8gpu`, `4x1cpu,2x8gpu:64cpu`. Raises InputError."""
-    from pumice.cluster.nodes.node_agent import nodes_of, pools_of  # comes with a whole control plane, which few simulations need
+    from pumice.cluster.nodes.node_agent import nodes_of, pools_of  # imports a whole control plane, which few simulations need
 
     pools = pools_of(text)
     if "pods" not in text:
@@ -106,7 +106,7 @@ NAMED = {
 
 
 def read_policy(name: str, plugins_dir: str | None = None) -> tuple[Policy, list[str]]:
-    """By name, whatever its case, else from a file; and warnings. Raises InputError."""
+    """The policy of this name, in upper or lower case, else the one in this file; and warnings. Raises InputError."""
     known = {each.lower(): text for each, text in NAMED.items()}
     text = known.get(name.lower())
     if text is None:

@@ -1,4 +1,4 @@
-"""A job in a simulation: what of it runs since when, how much is left, what was lost, and why it waits."""
+"""A job in a simulation: which of its pods run since when, how much work is left, how much was lost, and why the job waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Run(Generic[P]):
 
     def __init__(self, life: Life, tasks: dict[str, P], began: float, length: float) -> None:
         self.life = life
-        self.tasks = tasks  #: by uid; those that were evicted are taken out
+        self.tasks = tasks  #: by uid; evicted pods are removed
         self.began = began
         self.length = length
 
@@ -50,12 +50,12 @@ class Life:
         self.uid = f"{work.namespace}/{object_name(work)}"
         self.total = total_of(work.roles)
         self.pods = self.unfinished = work.pods
-        self.left: dict[str, float] = {}  #: by pod uid: seconds of work, where it is not all of it
+        self.left: dict[str, float] = {}  #: by pod uid: seconds of work left, for pods that were evicted
         self.runs: list[Run[Any]] = []
         self.start: float | None = None
         self.end: float | None = None
         self.evictions = 0
-        self.lost = 0.0  #: pod-seconds
+        self.lost = 0.0  #: pod-seconds of work that evictions undid
         self.state = "waiting"
         self.reason = ""
 
@@ -69,7 +69,7 @@ class Life:
         return left
 
     def amount(self, index: int) -> Amounts:
-        """What its pod of this number holds."""
+        """The resources that the job's pod of this number holds."""
         for role in self.work.roles:
             if index < role.count:
                 return amounts_of(role)
@@ -77,25 +77,25 @@ class Life:
         raise IndexError(index)
 
     def kept(self, run: Run[Any], now: float) -> float:
-        """Seconds of the run that an eviction now does not undo."""
+        """Seconds of the run's work that an eviction now does not undo."""
         every = self.work.checkpoint
         return (now - run.began) // every * every if every else 0.0
 
 
-# Why jobs wait, as the last cycle that had something to say of them said.
+# Why jobs wait, by the last cycle that gave a reason for them.
 #
-# Jobs that wait alike are told of together, and what is said of one of them is looked up when he starts.
+# Cycles give one reason for all jobs that wait alike. The reason of a single job is looked up when the job starts.
 
 
 class Reasons:
-    """Why jobs waited. `lives` are those of the pods that there are, by uid."""
+    """The reasons why jobs waited. `lives` holds the life of each existing pod's job, by pod uid."""
 
     def __init__(self, lives: Mapping[str, Life]) -> None:
         self._lives = lives
         self._last: Conclusion | None = None
 
     def take(self, decisions: Decisions) -> None:
-        """What a cycle says."""
+        """Take in the reasons that a cycle gives."""
         assert decisions.conclusion is not None
         before, self._last = self._last, decisions.conclusion
         if self._last is before:
@@ -112,7 +112,7 @@ class Reasons:
             self._write(waiting)
 
     def settle(self, job: Job | None) -> None:
-        """The job waits no more, or nobody will look at it again."""
+        """Keep the reason of a job that no longer waits, or whose simulation ends."""
         if job is not None:
             self._keep(job, self._last)
 

@@ -16,7 +16,7 @@ Measures = dict[str, Any]
 
 
 def distribution(values: Sequence[float], weights: Sequence[float] | None = None) -> dict[str, float | None]:
-    """Mean, percentiles (the smallest value that so many do not exceed) and the greatest; None of nothing."""
+    """The mean, percentiles (the smallest value that this per cent does not exceed) and the maximum; each None if there are no values."""
     names = ["mean", *(f"p{percent}" for percent in PERCENTILES), "max"]
     if not len(values):
         return dict.fromkeys(names)
@@ -27,7 +27,7 @@ def distribution(values: Sequence[float], weights: Sequence[float] | None = None
 
 
 def spread(parts: Iterable[Values]) -> dict[str, float | None]:
-    """The distribution of all of them together, in a memory that does not grow with them."""
+    """The distribution of all parts together, in a memory that does not grow with them."""
     values = Joined(list(parts))
     if not values.count:
         return distribution(())
@@ -36,7 +36,7 @@ def spread(parts: Iterable[Values]) -> dict[str, float | None]:
 
 
 def measures(record: Record, queue: str = "") -> Measures:
-    """Of one queue, or of all."""
+    """The measures of one queue, or of all queues together."""
     queues = [queue] if queue else record.queues
     states = {state: sum(record.states[name, state] for name in queues) for state in ("done", "killed", "running", "waiting")}
     made = record.ended_last - (record.submitted_first or 0.0)
@@ -61,7 +61,7 @@ def _summed(by_queue: dict[str, list[float]], queues: Iterable[str]) -> dict[str
 
 
 def _utilisation(record: Record, queue: str) -> dict[str, float]:
-    """Held over capacity, of what the cluster has."""
+    """Held over capacity, for each resource that the cluster has."""
     signals, now = record.series.signals, record.now
     found = {}
     for resource in RESOURCES:
@@ -72,7 +72,7 @@ def _utilisation(record: Record, queue: str) -> dict[str, float]:
 
 
 def _over_time(record: Record, queue: str) -> Measures:
-    """Each series of `columns.OVER_TIME` over time, as a distribution."""
+    """The distribution over time of each series of `columns.OVER_TIME`."""
     found = [key for key in record.series.signals if key.series in OVER_TIME and key.queue == queue]
     return {key.series: distribution(*record.series.means(key, record.now)) for key in found}
 

@@ -1,6 +1,6 @@
 """The files that a simulation writes: rows as they come, the summary at the end. The same simulation writes the same bytes.
 
-The tables are read back as columns, and are made Parquet where that is asked for.
+The tables are read back as columns, and are converted to Parquet on request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pumice.simulate.spill import AT_ONCE
 
 TEXTS = frozenset(["job", "queue", "user", "state", "reason", "event", "node", "detail", "series", "resource"])
 
-MOST_TEXTS = 4096  #: of a column that are remembered; names of jobs all differ
+MOST_TEXTS = 4096  #: how many texts of a column are remembered; in some columns, such as names of jobs, all texts differ
 
 
 class Frame(dict[str, NDArray[Any]]):
@@ -42,7 +42,7 @@ class Frame(dict[str, NDArray[Any]]):
 
 
 def frame_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Frame:
-    """None, and the empty text of a CSV file, are unknown. Of a column's first texts, equal ones are one object."""
+    """The rows as columns. None, and empty text in a CSV file, are unknown. Of a column's first texts, equal ones are one object."""
     texts: list[dict[Any, Any] | None] = [{} if name in TEXTS else None for name in names]
     columns: list[Any] = [array("d") if known is None else [] for known in texts]
     for row in rows:
@@ -56,12 +56,12 @@ def frame_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Frame:
 
 
 def read_frame(path: Path) -> Frame:
-    """A CSV file that a simulation has written."""
+    """The columns of a CSV file that a simulation has written."""
     return next(read_frames(path))
 
 
 def read_frames(path: Path, names: Collection[str] = (), rows: int | None = None) -> Iterator[Frame]:
-    """The same, or these columns of it, so many rows at a time; of an empty file one frame without rows."""
+    """The columns of a CSV file, all or those in `names`, in frames of `rows` rows. An empty file gives one frame without rows."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         head = next(reader)
@@ -75,7 +75,7 @@ def read_frames(path: Path, names: Collection[str] = (), rows: int | None = None
 
 
 class Table:
-    """A CSV file with a head. Numbers are written as briefly as they can be read back; what is unknown is empty."""
+    """A CSV file with a header line. Numbers are written briefly; unknown values are empty cells."""
 
     def __init__(self, path: Path, head: Iterable[str]) -> None:
         self._file: IO[str] = path.open("w", newline="", encoding="utf-8")
@@ -90,14 +90,14 @@ class Table:
 
 
 def _brief(value: Any) -> Any:
-    """7.0 as 7; fractions to the millionth."""
+    """The value as it is written: 7.0 as 7, fractions rounded to the millionth."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else round(value, 6)
     return value
 
 
 class Folder:
-    """OUT: jobs.csv, events.csv, series.csv, summary.json, report.html."""
+    """The output folder OUT: jobs.csv, events.csv, series.csv, summary.json, report.html."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
@@ -136,7 +136,7 @@ def pyarrow(part: str) -> Any:
 
 
 def as_parquet(folder: Path) -> None:
-    """In place of the CSV files. What is unknown is null."""
+    """Replace the CSV files of a folder by Parquet files. Unknown values are null."""
     csv, parquet, types = pyarrow("csv"), pyarrow("parquet"), pyarrow("types")
     kinds = dict.fromkeys(TEXTS, types.lib.string())
     options = csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)

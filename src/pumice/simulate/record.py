@@ -1,4 +1,4 @@
-"""What is written down while a simulation goes on: a row for each job, events, values over time."""
+"""The record of a simulation while it goes on: a row for each job, events, values over time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pumice.simulate.spill import Row, RowsInOrder, Spill, Values
 from pumice.simulate.work import Amounts, amounts_of
 
 RESOURCES = Amounts._fields
-SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown
-LONGEST = 10  #: waits that are told
+SHORTEST_S = 10.0  #: shorter jobs count as this long in the bounded slowdown
+LONGEST = 10  #: how many of the longest waits are kept
 STATES = ("waiting", "running")
 
 Sink = Callable[[Row], None]
@@ -31,11 +31,11 @@ class Placed(Protocol):
 
 
 def _ignore(row: Row) -> None:
-    """Nobody wants it."""
+    """Drop a row that is not wanted."""
 
 
 class Longest:
-    """Of all jobs that it is told of, the ten that waited longest; of equal ones those that came first."""
+    """Of all jobs that were added, the ten that waited longest; of jobs with equal waits, those that came first."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Life]] = []
@@ -65,15 +65,15 @@ class Record:
         self.slowdowns: dict[str, Values] = {}
         self.states: Counter[tuple[str, str]] = Counter()  #: by queue and state at the end
         self.evictions: Counter[str] = Counter()  #: by queue
-        self.goodput: dict[str, list[float]] = {}  #: by queue: resource-seconds that were kept
-        self.lost: dict[str, list[float]] = {}  #: by queue: those that were not
+        self.goodput: dict[str, list[float]] = {}  #: by queue: resource-seconds of work that was kept
+        self.lost: dict[str, list[float]] = {}  #: by queue: resource-seconds of work that was lost
         self.submitted_first: float | None = None
         self.ended_last = 0.0
         self.now = 0.0
         self._event = event
         self._rows = RowsInOrder(job)
         self._spill = Spill()
-        self._signals: dict[tuple[str, str, str], tuple[Signal, Signal]] = {}  #: of a queue, and of the cluster
+        self._signals: dict[tuple[str, str, str], tuple[Signal, Signal]] = {}  #: the signals of a queue, and of the cluster
 
     @property
     def queues(self) -> list[str]:
@@ -82,7 +82,7 @@ class Record:
     # -- time
 
     def begin(self, now: float, cluster: Cluster) -> None:
-        """The first job is about to come."""
+        """Begin the record, when the first job is about to come."""
         self.now = now
         self.series.begin(now)
         self.gauges = Gauges(cluster, self.series, now)
@@ -93,12 +93,12 @@ class Record:
         self.move_on(now)
 
     def look(self, until: float) -> None:
-        """Read off the cluster what has been since the last event, if a step of the series is over by then."""
+        """Read the gauges, which hold since the last event, if a step of the series is over by `until`."""
         if until >= self.series.next_step:
             self.gauges.read(self.now)
 
     def move_on(self, now: float) -> None:
-        """Something happens now."""
+        """Go on to `now`, when something happens."""
         self.now = now
         self.series.advance(now)
 
@@ -114,7 +114,7 @@ class Record:
             signal.set(self.now, signal.value + more)
 
     def _count(self, life: Life, state: str) -> None:
-        """The job has another state."""
+        """Give the job another state, and count the jobs in each state."""
         queue = life.work.queue
         if life.state in STATES:
             self._add(life.state, "", queue, -1)
@@ -127,7 +127,7 @@ class Record:
             self.series.signal(SeriesKey("capacity", name), self.now).set(self.now, value)
 
     def node(self, event: str, name: str, cluster: Cluster) -> None:
-        """`cluster` has these nodes now."""
+        """Record that a node has joined or failed. `cluster` already has the new nodes."""
         self._event((self.now, event, "", "", name, 0, ""))
         self.capacity(cluster)
 
@@ -159,7 +159,7 @@ class Record:
         self._on_nodes("start", life, tasks)
 
     def stopped(self, life: Life, tasks: Collection[Placed], done: float, *, kept: float) -> None:
-        """Pods that ran for so long hold nothing more; `kept` of the time was not for nothing."""
+        """Record that pods which ran for `done` seconds hold nothing more; the work of `kept` seconds is not lost."""
         amounts = self._hold(life, tasks, -1)
         good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
         for index, amount in enumerate(amounts):
@@ -167,7 +167,7 @@ class Record:
             lost[index] += amount * (done - kept)
 
     def _hold(self, life: Life, tasks: Collection[Placed], sign: int) -> list[float]:
-        """What these pods hold together is held from now on, or no more."""
+        """Record that these pods hold their resources from now on (`sign` 1), or no longer (-1). Return the amounts of all together."""
         if len(life.work.roles) == 1:
             held = [amount * len(tasks) for amount in amounts_of(life.work.roles[0])]
         else:
@@ -182,13 +182,13 @@ class Record:
         self._on_nodes("evict", life, tasks, detail)
 
     def _on_nodes(self, event: str, life: Life, tasks: Iterable[Placed], detail: str = "") -> None:
-        """An event on each node that the pods are on."""
+        """Record an event for each node on which the pods are."""
         if self._event is not _ignore:
             for node, count in Counter(task.node_name for task in tasks).items():
                 self._event((self.now, event, life.work.name, life.work.queue, node, count, detail))
 
     def returned(self, life: Life) -> None:
-        """Evicted pods of it wait anew."""
+        """Record that evicted pods of the job wait again."""
         if not life.runs:
             self._count(life, "waiting")
 
@@ -205,7 +205,7 @@ class Record:
         self._finish(life)
 
     def close(self, left: Iterable[Life]) -> None:
-        """No more will happen; these jobs have not ended."""
+        """End the record: nothing more will happen. The jobs `left` have not ended."""
         self.gauges.read(self.now)
         for life in left:
             if life.start is None:
@@ -222,7 +222,7 @@ def slowdown(turnaround: float, run: float) -> float:
 
 
 def row(life: Life, now: float) -> Row:
-    """Of jobs.csv: see columns.JOBS."""
+    """The job's row of jobs.csv: see columns.JOBS."""
     work = life.work
     wait = (now if life.start is None else life.start) - work.submit
     turnaround = None if life.end is None else life.end - work.submit

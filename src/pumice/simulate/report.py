@@ -1,7 +1,7 @@
-"""One self-contained HTML file of a run, which opens offline: what was measured, who waited longest and why, and charts.
+"""One self-contained HTML file about a run, which opens offline: the measures, the jobs that waited longest and why, and charts.
 
-It holds the page's chart module and columns of few points (`report_charts`), so that its size does not follow the number of jobs. Its
-measures are those of the run's JSON: each is a `data` element with the exact number beside the one that people read.
+It contains the page's chart module and columns of few points (`report_charts`), so that its size does not grow with the number of jobs. Its
+measures are those of the run's JSON: each is a `data` element with the exact number, beside the rounded number that people read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ for (const data of JSON.parse(document.getElementById("charts").textContent)) {
 
 
 def report(summary: Mapping[str, Any], jobs: Iterable[Columns], series: Columns) -> str:
-    """The file's text; `summary`, `jobs` and `series` are as `columns.py` says, columns as arrays, jobs in parts one after the other."""
+    """The text of the file. `columns.py` describes `summary`, `jobs` and `series`; columns are arrays, and jobs come part by part."""
     script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
     drawn = msgspec.json.encode(charts(jobs, series)).decode().replace("<", "\\u003c")
     measured = list(flat(summary["measures"]))
@@ -94,7 +94,7 @@ def _text(name: str, value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """The two largest units, as the charts show it."""
+    """A duration in its two largest units, as the charts show it."""
     if seconds < 10:
         return f"{seconds:.3g} s"
     left, parts = round(seconds), []

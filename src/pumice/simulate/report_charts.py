@@ -1,6 +1,6 @@
-"""What the report's charts show, as plain columns for charts.js: few points, however many jobs there were.
+"""The data of the report's charts, as plain columns for charts.js: few points, however many jobs there were.
 
-A run comes as the columns of `columns.py`, as arrays; NaN is what never happened.
+A run is read from the columns of `columns.py`, as arrays; NaN means that something never happened.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pumice.simulate.report_data import (
 from pumice.simulate.spill import Joined, Spill, Values
 
 Chart = dict[str, Any]
-MOST_ROWS = 16  #: queues that have a row of their own; the smallest of more are shown together
+MOST_ROWS = 16  #: queues that have a row of their own; if there are more, the smallest are shown together
 MOST_LINES = 8  #: queues that have a line of their own
-FEW = 1024  #: numbers of one queue and size that are in memory
+FEW = 1024  #: how many numbers of one queue and size are kept in memory
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
 
 
 class Shown:
-    """The run as charts of so many queues see it."""
+    """A run as charts with at most `most_queues` queues show it."""
 
     def __init__(self, jobs: ReportJobs, series: ReportSeries, most_queues: int) -> None:
         self.jobs = jobs
@@ -47,7 +47,7 @@ class Shown:
         self.time = rounded(self.edges[:-1])
 
     def of_queues(self, amount: Callable[[Part, Column], Any], points: int = POINTS) -> list[Column]:
-        """For each queue so many numbers: what `amount` says of its jobs in a part, summed up over all parts."""
+        """For each queue `points` numbers: what `amount` returns for its jobs in a part, summed up over all parts."""
         rows = [np.zeros(points) for _ in self.queues]
         for part in self.parts:
             for queue, row in enumerate(rows):
@@ -56,7 +56,7 @@ class Shown:
 
 
 def charts(parts: Iterable[Columns], series: Columns) -> list[Chart]:
-    """None of no jobs."""
+    """The charts of a run; an empty list if it has no jobs."""
     jobs, told = ReportJobs(parts), ReportSeries(series)
     if not jobs.count:
         return []
@@ -144,7 +144,7 @@ def _waits_by_size(shown: Shown) -> Chart:
 
 
 def _waits(by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
-    """Rows of how many waited at most so long; the last point is that of all."""
+    """A chart of waits. Each row has, for each point, how many jobs waited at most so long; the last point counts all jobs."""
     return {
         "kind": "lines",
         "title": f"Wait by {by}",
@@ -254,5 +254,5 @@ def _size_label(index: int) -> str:
 
 
 def rounded(values: Column | None) -> list[Any]:
-    """With as many digits as a chart shows; None for NaN."""
+    """The values, rounded to as many digits as a chart shows; None for NaN."""
     return [None if value != value else value for value in np.round(np.asarray(values, float), 4).tolist()]

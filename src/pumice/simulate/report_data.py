@@ -1,4 +1,4 @@
-"""What the report's charts are made of: jobs, grouped part by part, for a million are never in memory together; and values over time."""
+"""The input of the report's charts: jobs, read part by part, since a million jobs are never in memory together; and values over time."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pumice.simulate.spill import Spill
 
 Column = NDArray[Any]
 Columns = Mapping[str, Column]
-DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold
+DRAWN_ONE_BY_ONE = 240  #: up to this number of jobs, each has a bar; with more, the chart shows what queues hold
 NUMBERS = ("submit", "start", "end", "wait", "slowdown", "cpu", "gpu", "evictions", "lost")
 REST = "other queues"
 
 
 def columns_for(jobs: int) -> tuple[str, ...]:
-    """Those of jobs.csv that the charts of so many jobs are made of."""
+    """The columns of jobs.csv that the charts need for this number of jobs."""
     return ("queue", *NUMBERS, *(("job",) if jobs <= DRAWN_ONE_BY_ONE else ()))
 
 
 class ReportJobs:
-    """Read once, and looked at as often as there are charts."""
+    """The jobs of a run. They are read once, and used for every chart."""
 
     def __init__(self, parts: Iterable[Columns]) -> None:
-        self.names: list[str] = []  #: of the first, as many as are drawn one by one
+        self.names: list[str] = []  #: of the first jobs, as many as are drawn one by one
         self.count = 0
         self.has_gpus = self.has_evictions = False
         self.first_s = self.longest_wait_s = 0.0
         self.end_s = 1.0  #: the last instant of which anything is known
         self.queues: Counter[str] = Counter()
-        self._numbers: dict[str, int] = {}  #: of queues, as they came
+        self._numbers: dict[str, int] = {}  #: of queues, in the order in which they came
         self._spill, self._parts = Spill(), list[tuple[int, int]]()
         for part in parts:
             if len(part["submit"]):
@@ -55,7 +55,7 @@ class ReportJobs:
         self._parts.append((self._spill.add(columns), count))
 
     def __iter__(self) -> Iterator[tuple[Column, Columns]]:
-        """Parts: the number of each job's queue, in the order of `known_queues`, and the other columns."""
+        """The jobs part by part: the index of each job's queue in `known_queues`, and the other columns."""
         for begin, count in self._parts:
             data = self._spill.read(begin, 8 * count * (1 + len(NUMBERS)))
             queue, *columns = np.frombuffer(data).reshape(-1, count)
@@ -63,7 +63,7 @@ class ReportJobs:
 
     @property
     def resource(self) -> str:
-        """In which jobs are measured."""
+        """The resource by which the sizes of jobs are measured."""
         return "gpu" if self.has_gpus else "cpu"
 
     @property
@@ -82,13 +82,13 @@ class Part:
         self.ended: Column = np.where(np.isnan(columns["end"]), end_s, columns["end"])
 
     def of(self, queue: int) -> Column:
-        """Which of them are of the queue."""
+        """The indices of the jobs of a queue."""
         found: Column = np.flatnonzero(self.queue_of == queue)
         return found
 
 
 class Grouped:
-    """All jobs in so many queues: the smallest of more are one."""
+    """All jobs, in at most `most_queues` queues: if there are more, the smallest count as one."""
 
     def __init__(self, jobs: ReportJobs, most_queues: int) -> None:
         self._jobs = jobs
@@ -104,18 +104,18 @@ class Grouped:
             yield Part(columns, self._place[queue], columns[self._jobs.resource], self._jobs.end_s)
 
 
-# Values over time on few points, as a report shows them: step functions, and the rows of series.csv by what they tell.
+# Values over time at few points, as a report shows them: step functions, and the rows of series.csv by their keys.
 
 POINTS = 240
 
 
 def bins(begin_s: float, end_s: float, points: int = POINTS) -> Column:
-    """Edges of equal intervals."""
+    """The edges of `points` equal intervals."""
     return np.linspace(begin_s, max(end_s, begin_s + 1e-9), points + 1)
 
 
 def means(time_s: Column, values: Column, edges: Column) -> Column:
-    """What a step function, which has each value from its time on, is on average in each interval; 0 before its first time."""
+    """The means of a step function in each interval. It has each value from its time on, and is 0 before the first time."""
     if not len(time_s):
         return np.zeros(len(edges) - 1)
     until = max(float(edges[-1]), float(time_s[-1]))
@@ -129,7 +129,7 @@ def means(time_s: Column, values: Column, edges: Column) -> Column:
 
 
 def between(begin_s: Column, end_s: Column, amounts: Column, edges: Column) -> Column:
-    """What things of the given amounts come to in each interval on average, each from its begin to its end; NaN is never."""
+    """The mean total of the amounts in each interval. Each amount counts from its begin to its end; NaN means never."""
     came, gone = ~np.isnan(begin_s), ~np.isnan(end_s) & ~np.isnan(begin_s)
     times = np.concatenate((begin_s[came], end_s[gone]))
     jumps = np.concatenate((amounts[came], -amounts[gone]))
@@ -144,7 +144,7 @@ def up_to(values: Column, points: Column) -> Column:
 
 
 def bent_points(most: float, points: int = 120) -> Column:
-    """From 0 to `most`, close together where small."""
+    """Points from 0 to `most`, close together where they are small."""
     spread: Column = np.expm1(np.linspace(0, np.log1p(max(most, 1.0)), points))
     spread[-1] = max(most, 1.0)
     return spread
@@ -170,6 +170,6 @@ class ReportSeries:
         return [key for key in self._of if key[0] == name and bool(key[2]) == of_queues]
 
     def means(self, name: str, resource: str, queue: str, edges: Column) -> Column | None:
-        """On average in each interval; None if it is not told."""
+        """The means of a series in each interval; None if there is no such series."""
         found = self._of.get((name, resource, queue))
         return None if found is None else means(*found, edges)

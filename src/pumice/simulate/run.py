@@ -42,7 +42,7 @@ Player = Callable[[Scenario, Workload, Record], None]
 
 
 def play_fast(scenario: Scenario, workload: Workload, record: Record) -> None:
-    """What happens is told to the kept state at once, as the wire structs that the scheduler reads."""
+    """Play a workload without an API server: events change the scheduler's state directly, with wire structs. Raises InputError."""
     faults, seed = workload.faults, scenario.seed or 0
     if faults.of_objects:
         raise InputError(f"faults.{faults.of_objects}: nothing is sent to anybody here; say --whole, or leave it out", where=workload.name)
@@ -65,7 +65,7 @@ def play_fast(scenario: Scenario, workload: Workload, record: Record) -> None:
 def simulate(
     scenario: Scenario, out: str | None = None, *, jobs: list[tuple[Any, ...]] | None = None, player: Player = play_fast
 ) -> Summary:
-    """Play it to its end. `out`: the folder to write; `jobs`: is given the rows of jobs.csv. Raises InputError."""
+    """Play a scenario to its end. `out`: the folder to write; `jobs`: a list that gets the rows of jobs.csv. Raises InputError."""
     workload = scenario.workload.read(scenario.cluster, scenario.seed or 0)
     folder = Folder(out) if out else None
     sinks = [table.write for table in ([folder.jobs] if folder else [])] + ([jobs.append] if jobs is not None else [])
@@ -83,7 +83,7 @@ def simulate(
 
 
 def cluster_of(policy: Policy, workload: Workload) -> Cluster:
-    """The kept state before the first job comes."""
+    """The scheduler's state before the first job comes. Raises InputError."""
     if not workload.nodes:
         raise InputError("there are no nodes", where=workload.name)
     cluster = Cluster(schedulers_of(policy))
@@ -95,7 +95,7 @@ def cluster_of(policy: Policy, workload: Workload) -> Cluster:
 
 
 def summarize(scenario: Scenario, workload: Workload, record: Record) -> Summary:
-    """What is written to summary.json: the keys of `columns.SUMMARY`."""
+    """The content of summary.json, with the keys of `columns.SUMMARY`."""
     values = {
         "measures": measures.measures(record),
         "queues": {name: measures.measures(record, name) for name in record.queues},

@@ -1,11 +1,11 @@
-"""Values over time, in a memory that does not grow with it.
+"""Values over time, in a memory that does not grow with the time.
 
-A `Signal` holds a value and its integral. The integrals are noted at equal steps; when there are too many, every other note is dropped and
-steps are twice as long. Between two notes stands the mean.
+A `Signal` holds a value and its integral. The integrals are noted at equal steps. When there are too many notes, every other note is
+dropped, and steps become twice as long. Between two notes, the mean is known.
 
-`Gauges` are read off the cluster at each step: fragments of its GPUs, and how far its queues are from what they deserve. Both hold from the
-last event before the step. Typical pods are the most frequent kinds among the jobs that have come so far. A queue deserves what its
-`deserved` says; where no queue says anything, its part by weight of what the cluster has, and what others do not ask for.
+`Gauges` are read from the cluster at each step: fragments of its GPUs, and how far its queues are from what they deserve. Both hold from
+the last event before the step. Typical pods are the most frequent kinds among the jobs that have come so far. A queue deserves its
+`deserved`; where no queue has one, its part of the cluster's capacity by weight, and what other queues do not request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Signal:
         self.peak = 0.0
         self._since = now
         self._integral = 0.0
-        self.notes: list[float] = []  #: the integral at each step, the last ones
+        self.notes: list[float] = []  #: the integral at each step
 
     def add(self, now: float, more: float) -> None:
         self.set(now, self.value + more)
@@ -63,11 +63,11 @@ class Series:
         self.signals: dict[SeriesKey, Signal] = {}
         self._start = 0.0
         self._step = 1.0
-        self._steps = 0  #: that are behind
+        self._steps = 0  #: how many steps are over
         self.next_step = 1.0
 
     def begin(self, now: float) -> None:
-        """Nothing has been before."""
+        """Begin at `now`: there were no values before."""
         self._start = now
         self._went_on()
 
@@ -82,12 +82,12 @@ class Series:
         return signal
 
     def value(self, key: SeriesKey) -> float:
-        """What it is now; 0 of what nobody has told."""
+        """The present value of a signal; 0 if there is no such signal."""
         signal = self.signals.get(key)
         return 0.0 if signal is None else signal.value
 
     def advance(self, now: float) -> bool:
-        """Note what has been before `now`; whether there was a step."""
+        """Note the integrals at all steps up to `now`. Return whether there was a step."""
         if now < self.next_step:
             return False
         while now >= (when := self.next_step):
@@ -108,7 +108,7 @@ class Series:
         self._went_on()
 
     def rows(self, end: float) -> Iterator[tuple[float, SeriesKey, float]]:
-        """The mean over each step, in order of time; what does not change is not said again."""
+        """The mean of each signal over each step, in order of time. A mean that does not change is not repeated."""
         said: dict[SeriesKey, float] = {}
         for step, (begins, length) in enumerate(self._lengths(end)):
             for key, signal in self.signals.items():
@@ -121,12 +121,12 @@ class Series:
                 yield end, key, 0.0
 
     def means(self, key: SeriesKey, end: float) -> tuple[list[float], list[float]]:
-        """The means over the steps, and how long these are."""
+        """The means of a signal over the steps, and the lengths of the steps."""
         lengths = [length for _, length in self._lengths(end)]
         return [self._gain(self.signals[key], step, end) / length for step, length in enumerate(lengths)], lengths
 
     def _lengths(self, end: float) -> Iterator[tuple[float, float]]:
-        """When each step begins, and how long it is; the last one is cut at the end."""
+        """The begin and the length of each step. The last step is cut at `end`."""
         for step in range(self._steps + 1):
             begins = self._start + step * self._step
             if end > begins:
@@ -144,18 +144,18 @@ class Gauges:
         self.cluster, self._series = cluster, series
         self._kinds: Counter[PodShape] = Counter()
         self._typical: TypicalPods | None = None
-        self._queues: dict[str, None] = {}  #: of the jobs that have come
+        self._queues: dict[str, None] = {}  #: the queues of the jobs that have come
         series.signal(SeriesKey("fairness"), now).set(now, 1.0)
         series.signal(SeriesKey("fragmentation", "gpu"), now)
 
     def came(self, queue: str, roles: Iterable[Role]) -> None:
-        """A job came to the queue, with these pods."""
+        """Take in that a job with these pods came to the queue."""
         self._queues[queue] = self._typical = None
         for role in roles:
             self._kinds[kind_of(role)] += role.count
 
     def read(self, now: float) -> None:
-        """How it has been since `now`."""
+        """Set the values that hold since `now`."""
         self._read_fragments(now)
         self._read_queues(now)
 
@@ -170,7 +170,7 @@ class Gauges:
             self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, 0.0)
 
     def _read_queues(self, now: float) -> None:
-        """Of GPUs if there are any, else of CPUs."""
+        """Set how far queues are from what they deserve, in GPUs if the cluster has any, else in CPUs."""
         value = self._series.value
         resource = "gpu" if value(SeriesKey("capacity", "gpu")) else "cpu"
         names = list(self._queues)
@@ -192,7 +192,7 @@ class Gauges:
 
 @lru_cache(maxsize=4096)
 def kind_of(role: Role) -> PodShape:
-    """What tells its pods apart where fragments are counted."""
+    """The shape of a role's pods, by which fragments are counted."""
     amounts = amounts_of(role)
     milli = round(amounts.gpu * WHOLE)
     ask = Ask() if not milli else Ask(1, float(milli)) if milli < WHOLE else Ask(int(milli // WHOLE), WHOLE)
@@ -200,7 +200,7 @@ def kind_of(role: Role) -> PodShape:
 
 
 def left_on_cards(cluster: Cluster) -> Lefts:
-    """Thousandths left [n, card]: of cards in parts where the cluster has such, else of whole ones."""
+    """Thousandths that are free on each card, [n, card]: of shared cards if the cluster has any, else of whole cards."""
     if GPU_MILLI_NAME in cluster.dimensions.columns:
         return cluster.index(Cards).left
     whole = [cluster.nodes.idle[column] / 1000 for name, column in cluster.dimensions.columns.items() if name.endswith("/gpu")]
@@ -209,7 +209,7 @@ def left_on_cards(cluster: Cluster) -> Lefts:
 
 
 def counted(cluster: Cluster, amounts: Vector) -> Amounts:
-    """Whole CPUs, bytes and whole GPUs of a vector."""
+    """The amounts of a vector as whole CPUs, bytes and whole GPUs."""
     columns = cluster.dimensions.columns
     gpus = sum(float(amounts[column]) for name, column in columns.items() if name.endswith("/gpu"))
     gpus += float(amounts[columns[GPU_MILLI_NAME]]) / 1000 if GPU_MILLI_NAME in columns else 0.0
@@ -217,7 +217,7 @@ def counted(cluster: Cluster, amounts: Vector) -> Amounts:
 
 
 def by_weight(capacity: float, asked: Column, weights: list[int]) -> Column:
-    """The part of each by weight, none more than it asks for: what one does not want is for the others."""
+    """The part of each queue by weight, at most what it requests. What a queue does not request goes to the others."""
     shares, left, weight = np.zeros(len(asked)), capacity, sum(weights)
     for index in sorted(range(len(asked)), key=lambda index: asked[index] / max(weights[index], 1)):
         shares[index] = min(asked[index], left * weights[index] / max(weight, 1))
@@ -226,6 +226,6 @@ def by_weight(capacity: float, asked: Column, weights: list[int]) -> Column:
 
 
 def jains_index(values: Column) -> float:
-    """1 if all are equal, 1/n if only one of n is not 0."""
+    """Jain's fairness index: 1 if all values are equal, 1/n if only one of n values is not 0."""
     squares = float((values**2).sum())
     return float(values.sum()) ** 2 / (len(values) * squares) if squares else 1.0

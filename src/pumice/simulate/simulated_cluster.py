@@ -1,8 +1,8 @@
-"""A simulated cluster: one heap of what will happen, the kept state of a cluster, and the scheduler that decides whenever something has
-changed.
+"""A simulated cluster: one heap of future events, the scheduler's state of a cluster, and the scheduler, which decides whenever something
+has changed.
 
-What happens at one instant happens in a fixed order: runs end, evicted pods are gone, nodes come and go, jobs arrive; then the scheduler
-decides, once. The cost follows what happens, not the time that passes. Nothing here is random: what is, was drawn before.
+The events of one instant happen in a fixed order: runs end, evicted pods are gone, nodes come and go, jobs arrive; then the scheduler
+decides, once. The cost follows the number of events, not the simulated time. Nothing here is random: random values were drawn before.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pumice.simulate.life import Life, Reasons, Run
 from pumice.simulate.record import Record
 from pumice.simulate.work import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
 
-PERIOD_S = 1.0  #: between two cycles of a scheduler that has not come to rest
+PERIOD_S = 1.0  #: between two cycles of a scheduler that has more to do
 
 
 class Rank(IntEnum):
-    """In which order things happen at one instant."""
+    """The order in which the events of one instant happen."""
 
     END = 0
     GONE = 1
@@ -43,11 +43,11 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class Habits:
-    """How the cluster behaves where workloads do not tell."""
+    """How the cluster behaves where the workload does not say it."""
 
-    grace_s: float = 1.0  #: from an eviction until the pod is gone
-    kill_at_estimate: bool = False  #: a job that outlives its estimate is killed
-    until: float = inf  #: when the simulation ends, whatever still runs
+    grace_s: float = 1.0  #: seconds from an eviction until the pod is gone
+    kill_at_estimate: bool = False  #: whether a job that runs longer than its estimate is killed
+    until: float = inf  #: when the simulation ends, even if jobs still run
 
 
 class SimulatedCluster:
@@ -70,9 +70,9 @@ class SimulatedCluster:
         self._lives: dict[str, Life] = {}  #: by pod uid, of jobs that have not ended
         self._running: dict[str, Run[Task]] = {}  #: by pod uid
         self._reasons = Reasons(self._lives)
-        self.skew_s = 0.0  #: that the scheduler's clock is ahead
-        self._away = False  #: the scheduler
-        self._news = False  #: since the last cycle
+        self.skew_s = 0.0  #: how many seconds the scheduler's clock is ahead
+        self._away = False  #: whether the scheduler is away
+        self._news = False  #: whether something has changed since the last cycle
         self._settles = all(action.settles for action in policy.actions)
         self._scheduler = schedulers_of(policy)[0]
         self._grouped = policy.profiles is None or policy.has_action("allocate")
@@ -86,7 +86,7 @@ class SimulatedCluster:
         heappush(self._heap, (when, rank, self._serial, call, subject))
 
     def play(self) -> None:
-        """Until nothing more can happen, or the habits say that it is enough."""
+        """Carry out events until no more can happen, or until the habits end the simulation."""
         while self.step():
             pass
         if self.now == -inf:
@@ -97,7 +97,7 @@ class SimulatedCluster:
         self.record.close([left[number] for number in sorted(left)])
 
     def step(self) -> bool:
-        """The next instant at which anything happens; whether there was one."""
+        """Carry out all events of the next instant. Return whether there was one."""
         heap = self._heap
         if not heap or heap[0][0] > self.habits.until or (heap[0][1] is Rank.NODE and self._all_over):
             return False
@@ -152,13 +152,13 @@ class SimulatedCluster:
         return life
 
     def resume(self, work: Work, places: Mapping[int, tuple[str, float]]) -> None:
-        """A job that is there when the simulation begins. By number: where its pods run, and since when."""
+        """Add a job that exists when the simulation begins. `places`: by pod number, the node where the pod runs, and since when."""
         life = self._submit(work)
         tasks = self.cluster.tasks
         self._run([(tasks[f"{life.uid}-{index}"], self.cluster.nodes.rows[node], since) for index, (node, since) in places.items()])
 
     def look(self, when: float) -> None:
-        """The scheduler decides at this instant, whatever happens."""
+        """Let the scheduler decide at this instant, even if nothing else happens then."""
         self.at(when, Rank.AGAIN, _nothing, None)
 
     def _is_grouped(self, work: Work) -> bool:
@@ -178,7 +178,7 @@ class SimulatedCluster:
             self._evict(eviction)
         self._start(decisions.binds)
         self._reasons.take(decisions)
-        if not self._settles and not self._anybody_waits:  # no cycle comes before the next event that would say so
+        if not self._settles and not self._anybody_waits:  # no cycle before the next event would set the phase
             for job in {bind.task.job: None for bind in decisions.binds if bind.task.job is not None}:
                 self.cluster.set_phase(job, phase_of(job, unschedulable=False))
         for task, node in decisions.nominations.items():
@@ -195,7 +195,7 @@ class SimulatedCluster:
         self._run([(bind.task, bind.task.node, self.now) for bind in binds])
 
     def _run(self, starting: Iterable[tuple[Task, int, float]]) -> None:
-        """These pods run on these rows, since these instants."""
+        """Let pods run: each entry has the pod, the row of its node, and the instant since when it runs."""
         together: dict[tuple[int, float, float], Run[Task]] = {}
         for task, row, since in starting:
             self.cluster.move(task, status.RUNNING, row)
@@ -224,7 +224,7 @@ class SimulatedCluster:
     # -- runs end
 
     def _end(self, run: Run[Task]) -> None:
-        """Nothing, if all of its pods were evicted."""
+        """End a run. Nothing happens if all of its pods were evicted."""
         life = run.life
         if not run.tasks:
             return
@@ -255,10 +255,10 @@ class SimulatedCluster:
     # -- evictions
 
     def _evict(self, eviction: Evict, gone: frozenset[str] = frozenset()) -> None:
-        """`gone` are the uids of pods that need no time to end."""
+        """Evict a pod, or its whole job if that cannot go on without it. `gone` are the uids of pods that need no time to end."""
         run = self._running.get(eviction.task.uid)
         if run is None:
-            return  # with another pod of its job
+            return  # it was evicted with another pod of its job
         life = run.life
         victims = [task for each in life.runs for task in each.tasks.values()] if life.work.restarts_whole else [eviction.task]
         for task in victims:
@@ -268,7 +268,7 @@ class SimulatedCluster:
         self.at(self.now + leaves_s, Rank.GONE, self._gone, (life, victims))
 
     def _interrupt(self, task: Task) -> None:
-        """Its work ends here; what was not saved is lost."""
+        """End the work of a pod now. Its work since the last checkpoint is lost."""
         run = self._running.pop(task.uid)
         life, done = run.life, self.now - run.began
         del run.tasks[task.uid]
@@ -283,7 +283,7 @@ class SimulatedCluster:
             self.cluster.move(task, status.RELEASING, task.node)
 
     def _gone(self, gone: tuple[Life, list[Task]]) -> None:
-        """The pods have left, and come back to wait again."""
+        """Remove evicted pods, and create them again, to wait."""
         life, victims = gone
         for task in victims:
             self.cluster.remove("Pod", task.key)
@@ -294,11 +294,11 @@ class SimulatedCluster:
 
     @property
     def goes_on(self) -> bool:
-        """Whether anything happens beside what goes wrong."""
+        """Whether anything still happens apart from faults."""
         return bool(self._running) or any(rank in (Rank.GONE, Rank.ARRIVAL) for _, rank, *_ in self._heap)
 
     def leave(self) -> Callable[[], None] | None:
-        """The scheduler decides nothing; call what this gives when it is back. Nothing, if it is away already."""
+        """Let the scheduler decide nothing until the returned function is called. None if it is away already."""
         if self._away:
             return None
         self._away = True
@@ -312,7 +312,7 @@ class SimulatedCluster:
         self.record.node("node-join", node.metadata.name, self.cluster)
 
     def fail(self, name: str) -> None:
-        """Its pods are lost with it, at once."""
+        """Remove a node. Its pods are lost with it, at once."""
         row = self.cluster.nodes.rows.get(name)
         if row is None:
             return
@@ -337,4 +337,4 @@ def has_more_to_do(policy: Policy, decisions: Decisions) -> bool:
 
 
 def _nothing(subject: Any) -> None:
-    """The cycle that follows is all that is wanted."""
+    """Do nothing: only the cycle that follows is wanted."""

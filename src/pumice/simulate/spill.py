@@ -1,4 +1,4 @@
-"""What is written to disk until it is read again, in a file without a name that goes with its process: memory does not grow with it."""
+"""Data that is on disk until it is read again, so that it takes no memory. Its file has no name, and is gone when its process ends."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pumice.scheduler.model.resources import NDArray
 
 Column = NDArray[Any]
 Row = tuple[Any, ...]
-BLOCK = 8192  #: numbers that are written together
-AT_ONCE = 1 << 16  #: numbers that are worked on together
-DIGIT = 16  #: bits
+BLOCK = 8192  #: how many numbers are written together
+AT_ONCE = 1 << 16  #: how many numbers are processed together
+DIGIT = 16  #: bits of one digit
 
 
 class Spill:
@@ -34,7 +34,7 @@ class Spill:
         return _closed_with(self, TemporaryFile())
 
     def add(self, data: Any) -> int:
-        """Where these bytes now are."""
+        """Append bytes, and return their position."""
         begin = self._end
         self.put(begin, data)
         self._end += memoryview(data).nbytes
@@ -45,7 +45,7 @@ class Spill:
         self._file.write(data)
 
     def read(self, begin: int, count: int) -> bytes:
-        """Fewer, or none, where nothing was written."""
+        """The bytes from a position on; fewer, or none, where nothing was written."""
         self._file.seek(begin)
         return self._file.read(count)
 
@@ -56,14 +56,14 @@ def _closed_with(owner: Spill, file: IO[bytes]) -> IO[bytes]:
 
 
 class Values:
-    """Numbers, none below 0, and what is asked about them: exactly what NumPy says of all of them together."""
+    """Numbers, none below 0, of which most are on disk. Statistics of them (`Joined`) are exactly what NumPy would compute."""
 
     __slots__ = ("_block", "_last", "_spill", "_written")
 
     def __init__(self, spill: Spill, block: int = BLOCK) -> None:
         self._spill, self._block = spill, block
         self._last = array("d")
-        self._written: list[int] = []  #: where each block is
+        self._written: list[int] = []  #: the position of each block
 
     def append(self, value: float) -> None:
         self._last.append(value)
@@ -79,14 +79,14 @@ class Values:
         return len(self._written) * self._block + len(self._last)
 
     def __iter__(self) -> Iterator[Column]:
-        """Blocks of them."""
+        """The numbers, in blocks."""
         for begin in self._written:
             yield np.frombuffer(self._spill.read(begin, 8 * self._block))
         yield np.array(self._last)
 
 
 class Joined:
-    """Several as one, one after the other."""
+    """Several `Values` as one, one after the other."""
 
     def __init__(self, parts: list[Values]) -> None:
         self._parts = parts
@@ -101,7 +101,7 @@ class Joined:
 
     @property
     def mean(self) -> float:
-        """Summed up in the order of numpy.mean, which halves what it sums, so that the last digit is the same."""
+        """The mean, summed up in the order of numpy.mean, which sums halves of its input: so even the last digit is the same."""
         blocks, rest = iter(self), np.zeros(0)
 
         def following(count: int) -> float:
@@ -117,7 +117,7 @@ class Joined:
         return following(self.count) / self.count
 
     def ranked(self, rank: int) -> float:
-        """The value of this rank; the smallest has 0. As bits these numbers have the order that they have: a digit is found at a time."""
+        """The value of this rank; the smallest has rank 0. The bits of these numbers sort as they do: one digit is found at a time."""
         shift, prefix, left = 64, 0, self.count
         while left > AT_ONCE and shift:
             shift -= DIGIT
@@ -136,33 +136,33 @@ class Joined:
         return float(np.partition(np.concatenate(alike), rank)[rank])
 
     def reached(self, percent: float) -> float:
-        """The smallest value that so many do not exceed."""
+        """The smallest value that `percent` of the values do not exceed."""
         return self.ranked(ceil(percent * self.count / 100) - 1)
 
     def percentile(self, percent: float) -> float:
-        """Between two values, as numpy.percentile has it."""
+        """The percentile, interpolated between two values as numpy.percentile does it."""
         place = percent / 100 * (self.count - 1)
         below = floor(place)
         low, high = self.ranked(below), self.ranked(min(below + 1, self.count - 1))
         return float(np.percentile((low, high), 100 * (place - below)))
 
 
-# Rows that come in any order, and go in that of their numbers, from 0 on.
+# Rows that come in any order, and are passed on in the order of their numbers, from 0 on.
 #
-# Those that are early wait, a few in memory, the others on disk: one job that runs for a month holds up no more than the file.
+# Early rows wait, a few in memory, the others on disk: a single job that runs for a month delays the file, but fills no memory.
 
 MOST_KEPT = 4096
-_PLACE = struct.Struct("<QQ")  #: where a row is, and how long; nothing is written at 0
+_PLACE = struct.Struct("<QQ")  #: position and length of a row; the length is 0 where no row was written
 
 
 class RowsInOrder:
-    """`sink` is given each row as soon as all before it have gone."""
+    """Passes each row to `sink` as soon as all rows before it have been passed on."""
 
     def __init__(self, sink: Callable[[Row], None]) -> None:
         self._sink = sink
         self._next = 0
         self._kept: dict[int, Row] = {}
-        self._written = 0  #: how many wait on disk
+        self._written = 0  #: how many rows wait on disk
         self._rows, self._places = Spill(), Spill()
 
     def add(self, number: int, row: Row) -> None:
@@ -182,7 +182,7 @@ class RowsInOrder:
         self._next += 1
 
     def _take(self, number: int) -> Row | None:
-        """The row of this number, if it waits."""
+        """Take out the waiting row of this number; None if there is none."""
         row = self._kept.pop(number, None)
         if row is None and self._written:
             begin, length = _PLACE.unpack(self._places.read(_PLACE.size * number, _PLACE.size).ljust(_PLACE.size, b"\0"))

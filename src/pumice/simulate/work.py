@@ -1,9 +1,8 @@
-"""What a workload is made of: jobs with the pods they consist of, and what the file told beside them.
+"""The parts of a workload: jobs with their pods, and what else the workload's file contains.
 
-Readers (`formats/`) give these, in the order of submission; the simulated cluster makes Kubernetes objects of them when their time has
-come.
+Readers (`formats/`) yield jobs in the order of submission. The simulated cluster makes Kubernetes objects of a job when its time has come.
 
-`group_of` and `pods_of` make of a job the Kubernetes objects that a scheduler sees: a PodGroup and its pods.
+`group_of` and `pods_of` make the Kubernetes objects of a job that a scheduler sees: a PodGroup and its pods.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Role:
-    """Equal pods of a job. Readers give one and the same to jobs that are alike, so that what follows from it is found once."""
+    """Equal pods of a job. Readers give the same object to all jobs that are alike, so that what follows from it is computed once."""
 
     count: int
     spec: PodSpec
@@ -50,13 +49,13 @@ class Work:
     queue: str = DEFAULT_QUEUE
     user: str = ""
     priority: int = 0
-    estimate: float | None = None  #: what the scheduler is told of `run`; None for nothing
+    estimate: float | None = None  #: the run time that the scheduler expects; None if it knows none
     minimum: int | None = None  #: pods without which it does not start; None for all
-    checkpoint: float = 0.0  #: every so many seconds of work are safe; 0 for never
+    checkpoint: float = 0.0  #: seconds of work between two checkpoints; 0 for no checkpoints
     namespace: str = "default"
-    group: PodGroup | None = None  #: its own, where it is known; else one is made
-    scheduler: str = ""  #: whose it is; empty for that of the policy
-    slow: Mapping[int, float] | None = None  #: pods by number that run so many times as long
+    group: PodGroup | None = None  #: the job's PodGroup, where it is known; else one is made
+    scheduler: str = ""  #: the schedulerName of its pods; empty for that of the policy
+    slow: Mapping[int, float] | None = None  #: by number of the pod, how many times as long it runs
 
     @property
     def pods(self) -> int:
@@ -68,7 +67,7 @@ class Work:
 
     @property
     def restarts_whole(self) -> bool:
-        """Whether it cannot go on without one of its pods, so that all begin again."""
+        """Whether the job cannot go on without one of its pods, so that all of them begin again."""
         return self.minimum is None
 
 
@@ -78,11 +77,11 @@ class Workload:
 
     name: str
     jobs: Iterator[Work]
-    nodes: list[Node] = field(default_factory=list)  #: the cluster that it ran on, if it tells
-    objects: list[tuple[str, Wire]] = field(default_factory=list)  #: queues, priority classes and their like
-    began: float | None = None  #: seconds since 1970 at its 0
-    left_out: Counter[str] = field(default_factory=Counter)  #: why jobs cannot run, and how many
-    faults: Faults = NO_FAULTS  #: what goes wrong besides
+    nodes: list[Node] = field(default_factory=list)  #: the nodes that it ran on, if they are known
+    objects: list[tuple[str, Wire]] = field(default_factory=list)  #: queues, priority classes and similar objects
+    began: float | None = None  #: seconds since 1970 at the workload's time 0
+    left_out: Counter[str] = field(default_factory=Counter)  #: reasons why jobs cannot run, each with its number of jobs
+    faults: Faults = NO_FAULTS  #: what goes wrong in the simulation
 
 
 @lru_cache(maxsize=4096)
@@ -97,7 +96,7 @@ def _role(count: int, requests: tuple[tuple[str, str], ...]) -> Role:
 
 
 def role(count: int, requests: Mapping[str, str | int]) -> Role:
-    """Equal pods that ask for this; equal ones are one object."""
+    """A role of `count` pods with these requests. Equal roles are one object."""
     return _role(count, tuple((name, str(amount)) for name, amount in requests.items()))
 
 
@@ -107,7 +106,7 @@ def node(name: str, allocatable: Mapping[str, str | int], labels: Mapping[str, s
 
 
 def in_order(jobs: Iterable[Work]) -> Iterator[Work]:
-    """By submission; equal ones as they stand in the file."""
+    """The jobs by submission. Jobs of the same instant keep the order of the file."""
     return iter(sorted(jobs, key=lambda work: work.submit))
 
 
@@ -115,7 +114,7 @@ WAITING = PodStatus(phase="Pending")
 
 
 class Amounts(NamedTuple):
-    """What is counted of each job: whole CPUs, bytes, whole GPUs."""
+    """The resources that are counted for each job: whole CPUs, bytes, whole GPUs."""
 
     cpu: float = 0.0
     memory: float = 0.0
@@ -123,12 +122,12 @@ class Amounts(NamedTuple):
 
 
 def instant_text(seconds: float) -> str:
-    """An instant as a creationTimestamp, finer than a server writes it, so that jobs keep the order in which they came."""
+    """An instant as a creationTimestamp, more exact than an API server writes it, so that jobs keep the order in which they came."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def object_name(work: Work) -> str:
-    """Numbers with zeros before them, so that their order as names is their order as numbers."""
+    """The name of a job's objects. Numbers get leading zeros, so that they sort by name as they do by number."""
     return f"job-{work.name:0>9}" if work.name.isdigit() else work.name
 
 
@@ -152,13 +151,13 @@ def group_of(work: Work, created: str) -> PodGroup:
 
 
 def class_name(priority: int) -> str:
-    """The PriorityClass of a number."""
+    """The name of the PriorityClass for a priority."""
     return f"priority-{priority}"
 
 
 @lru_cache(maxsize=4096)
 def _least(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
-    """What a gang asks for, as the job controller sums it up: the first pods of its roles."""
+    """The minResources of a gang, as the job controller computes them: the requests of the first pods of its roles."""
     left, total = gang, dict[str, int]()
     for role in roles:
         count = min(left, role.count)
@@ -169,7 +168,7 @@ def _least(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
 
 
 def pods_of(work: Work, created: str, scheduler: str, *, grouped: bool) -> list[Pod]:
-    """Its pods, none of them placed."""
+    """The pods of a job, none of them on a node."""
     name, pods = object_name(work), list[Pod]()
     for role in work.roles:
         spec = _spec_of(role, scheduler, work.priority)
@@ -197,16 +196,16 @@ def priority_class(priority: int) -> PriorityClass:
 
 @lru_cache(maxsize=4096)
 def total_of(roles: tuple[Role, ...]) -> Amounts:
-    """Of all pods."""
+    """The amounts that all pods of the roles request together."""
     return Amounts(*(sum(amounts_of(role)[index] * role.count for role in roles) for index in range(len(Amounts._fields))))
 
 
 @lru_cache(maxsize=4096)
 def amounts_of(role: Role) -> Amounts:
-    """Of one pod."""
+    """The amounts that one pod of a role requests."""
     asked = requested_by_containers(role.spec)
     gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu")) + asked.get(GPU_MILLI, 0) / 1000
     return Amounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000, gpus / 1000)
 
 
-GPU_MILLI = "alibabacloud.com/gpu-milli"  #: thousandths of cards, of which a pod may take less than one
+GPU_MILLI = "alibabacloud.com/gpu-milli"  #: thousandths of GPU cards: a pod may request less than a whole card

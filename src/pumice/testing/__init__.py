@@ -1,4 +1,4 @@
-"""For those who test their own plugins: builders of objects, and a cluster to schedule them in.
+"""Helpers to test your own plugins: builders of objects, and a cluster to schedule them in.
 
 from pumice.testing import cluster, node, pod, podgroup, schedule
 

@@ -1,6 +1,6 @@
-"""Builders of wire objects, each call a new one: `pod("p").cpu(2).gpu(1).gang("train").on("n1")`.
+"""Builders of Kubernetes objects; every call returns a new builder: `pod("p").cpu(2).gpu(1).gang("train").on("n1")`.
 
-Amounts are quantities as users write them. `build()` gives (kind, object); `cluster()` calls it.
+Amounts are quantities as users write them. `build()` returns (kind, object); `cluster()` calls it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STRUCTS = {kind.kind: struct for kind, struct in STRUCTS.items()}
 
 
 class Builder:
-    """A document that grows: every call returns a changed copy."""
+    """An object under construction: every call returns a changed copy."""
 
     kind = ""
     struct: type[Wire]
@@ -50,7 +50,7 @@ class Builder:
         return self.having("metadata", "annotations", value=self.document["metadata"].get("annotations", {}) | dict(notes))
 
     def created(self: B, instant: str | float) -> B:
-        """When: as it is written, or in seconds since 1970 (`NOW - 60`; 1 is before 2)."""
+        """Set the creation timestamp: as text, or in seconds since 1970 (`NOW - 60`; 1 is before 2)."""
         return self.having("metadata", "creationTimestamp", value=_instant(instant))
 
     def build(self) -> tuple[str, Wire]:
@@ -62,7 +62,7 @@ def _instant(instant: str | float) -> str:
 
 
 def _amounts(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
-    """With the full name of `gpu`."""
+    """The amounts, with the full resource name in place of `gpu`."""
     return {GPU if name == "gpu" else name: amount for name, amount in amounts.items()}
 
 
@@ -102,12 +102,12 @@ class NodeBuilder(Builder):
         return self.resource("pods", amount)
 
     def has(self, **amounts: Amount) -> NodeBuilder:
-        """Several resources: has(cpu=8, memory="16Gi", gpu=2)."""
+        """Set several resources: has(cpu=8, memory="16Gi", gpu=2)."""
         total = self.document["status"]["allocatable"] | _amounts(amounts)
         return self.having("status", "allocatable", value=total).having("status", "capacity", value=total)
 
     def volcano(self, **amounts: Amount) -> NodeBuilder:
-        """Resources of volcano.sh: volcano(gpu_number=2, gpu_memory=16384)."""
+        """Set resources of volcano.sh: volcano(gpu_number=2, gpu_memory=16384)."""
         return self.has(**_of_volcano(amounts))
 
     def taint(self, key: str, value: str = "", effect: str = "NoSchedule") -> NodeBuilder:
@@ -134,15 +134,15 @@ class PodBuilder(Builder):
         return self.request(GPU, amount)
 
     def asks(self, **amounts: Amount) -> PodBuilder:
-        """Several requests: asks(cpu=1, memory="1Gi", gpu=2)."""
+        """Set several requests: asks(cpu=1, memory="1Gi", gpu=2)."""
         return self._resources("requests", _amounts(amounts))
 
     def limits(self, **amounts: Amount) -> PodBuilder:
-        """Limits, which are requests as well."""
+        """Set limits, which are requests as well."""
         return self.asks(**amounts)._resources("limits", _amounts(amounts))
 
     def volcano(self, **amounts: Amount) -> PodBuilder:
-        """Limits of volcano.sh: volcano(gpu_memory=1024), volcano(vgpu_number=1, vgpu_cores=30)."""
+        """Set limits of volcano.sh: volcano(gpu_memory=1024), volcano(vgpu_number=1, vgpu_cores=30)."""
         return self.limits(**_of_volcano(amounts))
 
     def _resources(self, which: str, amounts: Mapping[str, Amount]) -> PodBuilder:
@@ -152,7 +152,7 @@ class PodBuilder(Builder):
         return made
 
     def containers(self, *containers: dict[str, Any]) -> PodBuilder:
-        """As they are written in the spec."""
+        """Set the containers, as they are written in a pod's spec."""
         return self.having("spec", "containers", value=list(containers))
 
     def gang(self, group: str) -> PodBuilder:
@@ -178,7 +178,7 @@ class PodBuilder(Builder):
         return self.having("spec", "schedulerName", value=name)
 
     def on(self, node_name: str) -> PodBuilder:
-        """Running there; pending if the name is empty."""
+        """Let the pod run on this node; it stays pending if the name is empty."""
         return self.having("spec", "nodeName", value=node_name).phase("Running") if node_name else self
 
     def phase(self, name: str) -> PodBuilder:
@@ -191,7 +191,7 @@ class PodBuilder(Builder):
         return self.having("metadata", "deletionTimestamp", value="2026-01-01T00:00:00Z")
 
     def times(self, count: int) -> list[PodBuilder]:
-        """Equal pods, their names numbered."""
+        """Several equal pods with numbered names."""
         name = self.document["metadata"]["name"]
         return [self.having("metadata", "name", value=f"{name}-{index}") for index in range(count)]
 
@@ -209,15 +209,15 @@ class PodGroupBuilder(Builder):
         return self.having("spec", "minResources", value=_amounts(amounts))
 
     def roles(self, **least: int) -> PodGroupBuilder:
-        """How many pods of each role it needs: roles(driver=1, worker=4)."""
+        """Set how many pods of each role the job needs: roles(driver=1, worker=4)."""
         return self.having("spec", "minTaskMember", value=least)
 
     def topology(self, highest_tier: int | None = None, mode: str = "hard") -> PodGroupBuilder:
-        """How far it may spread."""
+        """Set how far the job may spread over HyperNodes."""
         return self.having("spec", "networkTopology", value=_topology(mode, highest_tier))
 
     def parts(self, label: str, size: int, least: int = 0, highest_tier: int | None = None) -> PodGroupBuilder:
-        """Sub-groups: pods with the same value of a label belong together."""
+        """Add sub-groups: pods with the same value of a label belong together."""
         policy: dict[str, Any] = {"name": label, "matchLabelKeys": [label], "subGroupSize": size, "minSubGroups": least}
         if highest_tier is not None:
             policy["networkTopology"] = _topology("hard", highest_tier)
@@ -227,11 +227,11 @@ class PodGroupBuilder(Builder):
         return self.having("status", "phase", value=name)
 
     def admitted(self) -> PodGroupBuilder:
-        """Let in by `enqueue` before."""
+        """Let the group be admitted already, as the action enqueue does it."""
         return self.phase("Inqueue")
 
     def pods(self, count: int, on: str = "", **requests: Amount) -> list[Builder]:
-        """The group, and so many pods of it: podgroup("train").pods(2, cpu=4) has train-0 and train-1."""
+        """The group and this number of pods: podgroup("train").pods(2, cpu=4) has the pods train-0 and train-1."""
         name, namespace = (self.document["metadata"][key] for key in ("name", "namespace"))
         member = pod(name, namespace).gang(name).asks(**requests)
         return [self, *member.on(on).times(count)]
@@ -245,11 +245,11 @@ class HyperNodeBuilder(Builder):
     kind, struct = "HyperNode", HyperNode
 
     def holds(self, *names: str, kind: str = "Node") -> HyperNodeBuilder:
-        """Nodes (or other HyperNodes) by name."""
+        """Add nodes (or other HyperNodes) as members, by name."""
         return self.member(*({"type": kind, "selector": {"exactMatch": {"name": name}}} for name in names))
 
     def member(self, *members: dict[str, Any]) -> HyperNodeBuilder:
-        """Members as they are written in the spec."""
+        """Add members, as they are written in the spec."""
         return self.having("spec", "members", value=[*self.document["spec"].get("members", ()), *members])
 
 
@@ -275,7 +275,7 @@ class QueueBuilder(Builder):
         return self.having("spec", "parent", value=name)
 
     def state(self, name: str) -> QueueBuilder:
-        """Open, Closing or Closed."""
+        """Set the state: Open, Closing or Closed."""
         return self.having("status", "state", value=name)
 
 
@@ -284,7 +284,7 @@ class PriorityClassBuilder(Builder):
 
 
 class ObjectBuilder(Builder):
-    """Of any other kind that scheduling reads."""
+    """Builder of an object of any other kind that scheduling reads."""
 
     def build(self) -> tuple[str, Wire]:
         kind = self.document["kind"]
@@ -292,7 +292,7 @@ class ObjectBuilder(Builder):
 
 
 def node(name: str) -> NodeBuilder:
-    """A node for 110 pods, with nothing else yet."""
+    """A node for 110 pods, without other resources yet."""
     return NodeBuilder({"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": {"allocatable": {"pods": 110}}})
 
 

@@ -1,4 +1,4 @@
-"""A small cluster to schedule in, and what came of it in plain values."""
+"""A small cluster to schedule in, and the outcome in plain values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 def cluster(*objects: Builder | Iterable[Builder]) -> Cluster:
-    """A cluster with these objects, one by one or several at once, and what an API server and Volcano's webhooks add to them."""
+    """A cluster with these objects, given singly or in lists, and with what an API server and Volcano's webhooks would add to them."""
     each = (builder for entry in objects for builder in ([entry] if isinstance(entry, Builder) else entry))
     made = Cluster()
     for kind, item in complete(builder.build() for builder in each):
@@ -55,7 +55,7 @@ def session(made: Cluster, *plugins: Chosen, now: float = NOW, world: World = NO
 
 
 def schedule(made: Cluster, actions: str, *plugins: Chosen, now: float = NOW, world: World = NOWHERE) -> Outcome:
-    """One cycle with the plugins in one tier."""
+    """The outcome of one cycle with these actions, and with the plugins in one tier."""
     decided = cycle(made, policy(actions, plugins), now, world)
     return Outcome(
         {bind.task.key: bind.node for bind in decided.binds},
@@ -67,14 +67,14 @@ def schedule(made: Cluster, actions: str, *plugins: Chosen, now: float = NOW, wo
 
 
 def scores(session: Session, pod: str) -> dict[str, float]:
-    """Of the nodes that a pod, "name" or "namespace/name", may go to."""
+    """The total score of each node to which a pod, "name" or "namespace/name", may go."""
     evaluation = session.evaluation(task_of(session.cluster, pod))
     totals = evaluation.totals(evaluation.admitted)
     return {session.nodes.names[row]: float(totals[row]) for row in session.nodes if evaluation.admitted[row]}
 
 
 def refusals(session: Session, pod: str) -> dict[str, str]:
-    """The first reason of each node that a pod may not go to."""
+    """The first reason for each node to which a pod may not go."""
     found: dict[str, str] = {}
     for refused in session.evaluation(task_of(session.cluster, pod)).refusals():
         for row in session.nodes:

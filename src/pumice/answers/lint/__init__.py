@@ -1,6 +1,6 @@
-"""What is wrong, or will do other than meant, in a configuration, in queues, in what a cluster holds: findings with consequence and fix.
+"""What is wrong, or will not do what is meant, in a configuration, in queues, in a cluster's objects: findings with consequence and fix.
 
-A rule is a function that looks at cluster and policy and yields findings; `RULES` are all, in the order in which they are told.
+A rule is a function that looks at a cluster and a policy and yields findings. `RULES` lists all rules, in the order of their findings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RANK = {level: number for number, level in enumerate(Level)}
 
 
 def lint(cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE) -> list[Finding]:
-    """Errors first. The cluster is afterwards as it was."""
+    """The findings of all rules, errors first. The cluster is afterwards as it was."""
     return worst_first(finding for rule in RULES for finding in rule(cluster, policy, now, world))
 
 

@@ -1,4 +1,4 @@
-"""Rules about the scheduler's configuration: tiers, plugins and actions that do otherwise than their names promise."""
+"""Rules about the scheduler's configuration: tiers, plugins and actions that do not do what their names promise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEEDS = {"job_enqueueable": "enqueue", "victim_tasks": "shuffle", "unified_evict
 
 
 def unheard_voters(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """The first tier that names victims decides alone: voters of later tiers are asked only where it names none."""
+    """Find plugins whose votes do not count: the first tier that names victims decides alone, later tiers only vote where it names none."""
     for action, hook in (("preempt", "preemptable"), ("reclaim", "reclaimable")):
         if not policy.has_action(action):
             continue
@@ -49,7 +49,7 @@ def _votes(choice: PluginOption, hook: str) -> bool:
 
 
 def _example(cluster: Cluster, policy: Policy, now: float, world: World, action: str) -> str:
-    """Somebody whom the action evicts now, and would not if all voters were asked."""
+    """A pod that the action would evict now, but not if all plugins voted, in words; empty if there is none."""
     together = replace(policy, tiers=(tuple(choice for tier in policy.tiers for choice in tier),))
     spared = {eviction.task for eviction in rehearse(cluster, together, now, world).evictions}
     for eviction in rehearse(cluster, policy, now, world).evictions:
@@ -59,7 +59,7 @@ def _example(cluster: Cluster, policy: Policy, now: float, world: World, action:
 
 
 def idle_actions(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Actions that no plugin gives anything to do."""
+    """Find actions that have nothing to do, since no plugin names victims for them."""
     for action, hook in VICTIMS.items():
         if policy.has_action(action) and not policy.has_hook(hook):
             yield Finding(
@@ -72,7 +72,7 @@ def idle_actions(cluster: Cluster, policy: Policy, now: float, world: World) -> 
 
 
 def idle_plugins(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Plugins whose only word is about an action that is not there."""
+    """Find plugins that only take part in the action enqueue, if this action is not configured."""
     for tier in policy.tiers:
         for choice in tier:
             hooks = {hook for hook in NEEDS if hasattr(choice.plugin, hook)}
@@ -120,7 +120,7 @@ def _order(consequence: str, fix: str) -> Finding:
 
 
 def rivals(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Plugins that each bound queues in a way of their own."""
+    """Find two plugins that both limit queues, each in its own way."""
     if policy.has_plugin("proportion") and policy.has_plugin("capacity"):
         yield Finding(
             "two-quotas",

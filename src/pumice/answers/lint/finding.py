@@ -1,4 +1,4 @@
-"""One thing that is wrong, as a value; and many as SARIF."""
+"""A finding, which is one thing that is wrong; and many findings as SARIF."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pumice import __version__
 
 
 class Level(StrEnum):
-    """In SARIF's words."""
+    """How serious a finding is, in SARIF's words."""
 
     ERROR = "error"  #: something cannot work
-    WARNING = "warning"  #: it works otherwise than most would think
+    WARNING = "warning"  #: it does not work as most users would expect
     NOTE = "note"
 
 
@@ -25,7 +25,7 @@ class Finding(Struct, frozen=True, omit_defaults=True, rename="camel"):
     subject: str  #: such as queue/research, or configuration
     consequence: str  #: in one sentence
     fix: str
-    example: str = ""  #: on the user's own objects: what happens because of it
+    example: str = ""  #: what happens because of it to the user's own objects; may be empty
 
     @property
     def text(self) -> str:
@@ -39,7 +39,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(findings: Sequence[Finding], file: str) -> dict[str, Any]:
-    """`file` is what was looked at; SARIF wants a place for each result."""
+    """The findings as a SARIF document. `file` is the file that was checked: SARIF requires a location for each result."""
     rules = sorted({finding.rule for finding in findings})
     driver = {"name": "pumice lint", "version": __version__, "rules": [{"id": rule, "name": rule} for rule in rules]}
     return {

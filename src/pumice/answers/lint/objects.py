@@ -1,5 +1,5 @@
-"""Rules about what a cluster holds: priorities without effect, budgets that nothing passes, jobs that can never run; and about its queues:
-amounts that contradict each other or the cluster, and trees that do not hang together.
+"""Rules about a cluster's objects: priorities without effect, disruption budgets that allow no eviction, jobs that can never run; and about
+its queues: amounts that contradict each other or exceed the cluster, and broken queue trees.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pumice.scheduler.model.job import COMPLETED
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import PODS, Dimensions, Vector
 
-MOST_JOBS = 200  #: that wait, of which each is asked whether it can ever run
+MOST_JOBS = 200  #: how many waiting jobs are checked for whether they can ever run
 
 
 def powerless_priorities(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Classes in use that can never make room, however important."""
+    """Find priority classes whose pods can never preempt others, however high they are."""
     used = Counter(
         job.group.spec.priority_class_name for job in cluster.jobs.values() if job.group is not None and job.group.spec.priority_class_name
     )
@@ -53,7 +53,7 @@ def powerless_priorities(cluster: Cluster, policy: Policy, now: float, world: Wo
 
 
 def blocking_budgets(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Budgets that let none of their pods go."""
+    """Find disruption budgets that never allow any of their pods to be evicted."""
     for key, budget in sorted(cluster.of("PodDisruptionBudget").items()):
         selector = budget.spec.selector.requirements if budget.spec.selector else ()
         namespace = budget.metadata.namespace or "default"
@@ -92,7 +92,7 @@ def never_fits(cluster: Cluster, policy: Policy, now: float, world: World) -> It
 
 
 def unheeded_topologies(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Jobs that wait, whose hard network topology no plugin knows."""
+    """Find waiting jobs whose hard network topology no plugin observes."""
     for uid, job in sorted({**cluster.waiting, **cluster.not_enqueued}.items()):
         if job.group is not None and why_unheeded(job.group, policy):
             text = "its hard network topology has no effect: no plugin heeds it"
@@ -100,7 +100,7 @@ def unheeded_topologies(cluster: Cluster, policy: Policy, now: float, world: Wor
 
 
 def beyond_the_cluster(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """What is deserved, or guaranteed, in all is more than there is."""
+    """Find out whether all queues together deserve, or are guaranteed, more than the cluster has."""
     leaves = _leaves(cluster)
     if not cluster.nodes.count or not leaves:
         return
@@ -119,7 +119,7 @@ def beyond_the_cluster(cluster: Cluster, policy: Policy, now: float, world: Worl
 
 
 def contradictions(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Of one queue: the most that it may hold is below what it shall have."""
+    """Find queues whose capability is below their guarantee or deserved."""
     for queue in _existing(cluster):
         for field in ("guarantee", "deserved"):
             wanted: Vector = getattr(queue, field)
@@ -137,7 +137,7 @@ def contradictions(cluster: Cluster, policy: Policy, now: float, world: World) -
 
 
 def trees(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Only where plugin capacity reads queues as a tree."""
+    """Find faults in the queue tree, if the plugin capacity uses queues as a tree."""
     if not any(choice.plugin.name == "capacity" and choice.hierarchy for tier in policy.tiers for choice in tier):
         return
     queues = {queue.name: queue for queue in _existing(cluster)}
@@ -193,7 +193,7 @@ def shut_with_jobs(cluster: Cluster, policy: Policy, now: float, world: World) -
 
 
 def unreclaimable(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
-    """Where all queues keep what they borrowed, reclaim has nothing to do."""
+    """Find out whether reclaim has nothing to do, since no queue is reclaimable."""
     queues = [queue for queue in _existing(cluster) if queue.name != ROOT_QUEUE]
     if policy.has_action("reclaim") and len(queues) > 1 and not any(queue.reclaimable for queue in queues):
         yield Finding(
@@ -215,7 +215,7 @@ def _leaves(cluster: Cluster) -> list[Queue]:
 
 
 def _worst(wanted: Vector, limit: Vector) -> int | None:
-    """The column in which more is wanted than there may be, by the greatest factor."""
+    """The column in which `wanted` exceeds `limit` by the greatest factor; None if it does so in no column."""
     more = wanted > limit
     more[PODS] = False
     if not more.any():

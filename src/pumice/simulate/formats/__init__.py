@@ -1,6 +1,6 @@
-"""One file an input format. Each has `workload(path)`, which streams jobs, and `nodes(path)` if clusters are written in it as well.
+"""One module per input format. Each has `workload(path)`, which streams jobs, and `nodes(path)` if the format also describes clusters.
 
-What readers of text files share is here: rows by column names, and errors that name file and line.
+Here is what readers of text files share: rows by column names, and errors that name file and line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pumice.api.errors import InputError
 
 
 class Row:
-    """One row by column names."""
+    """One row, with its cells by column name."""
 
     __slots__ = ("_cells", "line", "where")
 
@@ -45,7 +45,7 @@ class Row:
 
 
 def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
-    """The rows below the head. Raises InputError."""
+    """The rows below the header line. Raises InputError."""
     with _opened(path) as file:
         reader = csv.reader(file)
         try:
@@ -66,7 +66,7 @@ def csv_rows(path: str, needed: Sequence[str]) -> Iterator[Row]:
 
 
 def lines(path: str) -> Iterator[tuple[int, str]]:
-    """Numbered from 1."""
+    """The lines of a text file, numbered from 1. Raises InputError."""
     with _opened(path) as file:
         try:
             yield from enumerate(file, 1)

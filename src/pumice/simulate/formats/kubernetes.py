@@ -1,8 +1,8 @@
-"""A file or folder of Kubernetes objects, or a dump (`kubectl get ... -o json`): nodes, queues, PodGroups, pods, and workloads of files.
+"""A file or folder of Kubernetes objects, or a dump (`kubectl get ... -o json`): nodes, queues, PodGroups, pods, workload objects.
 
-How long pods run stands in the annotation pumice.io/run-time, a duration such as 1h30m, on the pod or its PodGroup. What comes at its
-creationTimestamp comes in that order; times count from the first. Pods without a PodGroup are jobs of their own. Where pods of a dump run
-is not kept: everybody looks for a place anew.
+The annotation pumice.io/run-time, on the pod or its PodGroup, says how long pods run: a duration such as 1h30m. Jobs come at their
+creationTimestamp, in this order; times count from the first job. Pods without a PodGroup are jobs of their own. The nodes of a dump's
+running pods are not kept: all pods wait for a node anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
 
 
 def workload_of(name: str, items: list[tuple[str, Wire]], cluster: list[Node] | None, left_out: Counter[str]) -> Workload:
-    """Of objects, however they were read."""
+    """The workload of these objects, which may come from any source."""
     jobs = list(_jobs(items, left_out))
     began = min((work.submit for work in jobs), default=0.0)
     for work in jobs:
@@ -48,7 +48,7 @@ def nodes(path: str) -> list[Node]:
 
 
 def _items(path: str) -> list[tuple[str, Wire]]:
-    """With defaults, and with the pods that controllers would make."""
+    """The objects of a file or folder, with defaults, and with the pods that controllers would make."""
     objects = read_all([path])
     items = complete(objects.items)
     if objects.workloads:
@@ -84,12 +84,12 @@ def _jobs(items: list[tuple[str, Wire]], left_out: Counter[str]) -> Iterable[Wor
 
 
 def _minimum(wanted: int, pods: int) -> int | None:
-    """The gang's minimum. None for all of them."""
+    """The minimum of a gang; None if the gang needs all of its pods."""
     return None if wanted == pods else wanted
 
 
 def _roles(pods: list[Pod]) -> tuple[Role, ...]:
-    """Equal pods that follow one another together."""
+    """The roles of pods: equal pods that follow one another are one role."""
     roles: list[Role] = []
     for pod in pods:
         spec = replace(pod.spec, node_name=None)

@@ -1,8 +1,8 @@
 """Alibaba's GPU cluster of 2023: CSV files of nodes (`sn,cpu_milli,memory_mib,gpu,model`) and of pods
 (`name,cpu_milli,memory_mib,num_gpu,gpu_milli` and more).
 
-GPUs count in thousandths, so that a pod may ask for a part of one. `gpu_spec` names the models that it may run on. A pod runs from its
-creation to its deletion; of lists without times all pods come at once and the files are for `--arrivals-only`.
+GPUs count in thousandths, so that a pod may request a part of a GPU. `gpu_spec` names the models on which a pod may run. A pod runs from
+its creation to its deletion. In lists without times all pods come at once: such files are for `--arrivals-only`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
 
 
 def nodes(path: str) -> list[Node]:
-    """By name, since ties go to the first."""
+    """The nodes of a file, sorted by name, since ties go to the first node."""
     found = []
     for row in csv_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         offered: dict[str, str | int] = {"cpu": f"{row.whole('cpu_milli')}m", "memory": f"{row.whole('memory_mib')}Mi"}
@@ -64,7 +64,7 @@ def _jobs(path: str, left_out: Counter[str]) -> Iterator[Work]:
 
 
 def _times(row: Row) -> tuple[float, float | None]:
-    """Submission and run time."""
+    """Submission and run time of a pod: both 0 without times; the run time is None if the deletion is missing."""
     if not row.text("creation_time"):
         return 0.0, 0.0
     created = row.number("creation_time")

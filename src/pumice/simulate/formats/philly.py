@@ -1,6 +1,6 @@
 """Microsoft's Philly trace, as `timestamp,duration,num_gpus,gpu_time,cluster`: a virtual cluster is a queue.
 
-A job of more GPUs than a node has is a gang of pods that take whole nodes; GPUs are all that it asks for.
+A job with more GPUs than a node has is a gang of pods that take all GPUs of a node, and one pod for the rest. Jobs request only GPUs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A recording: the jobs that came while it was made, with the run times that there were, on the nodes that there were.
+"""A recording as a workload: the jobs that came while it was made, with their real run times, on the real nodes.
 
-A pod ran from its start until it ended or was deleted. What it ran before an eviction does not count, as it began again; pods that were
-evicted for good, and jobs none of whose pods had ended when the recording did, are left out. A job runs as long as its longest pod.
+A pod ran from its start until it ended or was deleted. Its time before an eviction does not count, as it began again. Left out are pods
+that were evicted for good, and jobs of which no pod had ended when the recording did. A job runs as long as its longest pod.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _with_run_time(pod: Pod, seconds: float) -> Pod:
 
 
 def _told(path: str) -> tuple[list[tuple[str, Wire]], list[PodRun]]:
-    """The last form of all that is no pod, and what became of each pod. One that was made anew under its name has begun again."""
+    """The last version of all objects except pods, and the runs of pods. A pod that was created again under its name has begun again."""
     objects, runs = dict[tuple[str, str], Wire](), dict[str, PodRun]()
     for entry in _entries(path):
         match entry:

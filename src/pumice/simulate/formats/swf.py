@@ -1,8 +1,8 @@
-"""The standard workload format: comment lines `;` with a header, then 18 numbers a job, -1 for what is unknown.
+"""The Standard Workload Format: comment lines `;` with a header, then 18 numbers per job, where -1 means unknown.
 
-A job asks for processors. On a cluster of one node it is a pod of so many CPUs, which is what processors without machines are; on several
-nodes it is a gang of pods of one CPU each, which may run on any of them. A `.machines` file has rows of id, name, machines, processors
-each, speed, memory in KiB. Jobs that were cancelled before they ran, or that ask for nothing, are left out.
+A job requests processors. On a cluster of one node it is one pod with as many CPUs: the node stands for processors without machines. On
+several nodes it is a gang of pods with one CPU each, which may run on any node. A `.machines` file has rows of id, name, machines,
+processors each, speed, memory in KiB. Jobs that were cancelled before they ran, or that request nothing, are left out.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pumice.simulate.formats import lines
 from pumice.simulate.work import Work, Workload, node, role
 
 FIELDS = 18
-CALENDAR = 1e8  #: no log is so many seconds long
+CALENDAR = 1e8  #: a greater time of submission is a calendar time: no log is that long
 RUN, USED, ASKED, TIME_ASKED, STATUS, USER, QUEUE = 3, 4, 7, 8, 10, 11, 14
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
-    """Without a cluster, one node of the processors that the header or the file of machines tells."""
+    """The workload of a file. Without a cluster, it runs on one node with the processors that the header or the `.machines` file states."""
     header, left_out = _header(path), Counter[str]()
     nodes = cluster if cluster is not None else _own(path, header)
     processors = sum(_processors(each) for each in nodes)
@@ -34,7 +34,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
 
 
 def _from_the_first(jobs: Iterator[Work]) -> tuple[float | None, Iterator[Work]]:
-    """Of a file whose times are those of the calendar, though its header does not say so: counted from its first job."""
+    """The first submission and the jobs counted from it, if the times are calendar times that the header does not state; else None."""
     first = next(jobs, None)
     if first is None:
         return None, jobs

@@ -1,4 +1,4 @@
-"""A workload in a page of YAML: kinds of jobs, when they come, how large they are, how long they run. docs/simulate.md shows one."""
+"""A workload in a YAML file: kinds of jobs, when they come, how large they are, how long they run. docs/simulate.md shows one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JobKind:
     arrivals: Instants
     count: int | None
     run: DrawOf[float]
-    estimate: DrawOf[float] | None  #: in run times
+    estimate: DrawOf[float] | None  #: as a multiple of the run time
     pods: DrawOf[int]
     minimum: int | None
     request: dict[str, str | int]
@@ -75,7 +75,7 @@ def _jobs(kind: JobKind, end: float | None, random: Random) -> Iterator[Work]:
 
 
 class WorkloadFile:
-    """The file, and errors that name the line."""
+    """A workload file. Its errors name the line."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -113,11 +113,11 @@ class WorkloadFile:
         return nodes_of_pools(str(self.value["nodes"]))
 
     def queues(self) -> list[tuple[str, Wire]]:
-        """Names with the fields of a Queue's spec."""
+        """The queues: the file has their names, each with fields of a Queue's spec."""
         return [("Queue", self.read(("queues", name), partial(_queue, name))) for name in self.value.get("queues") or ()]
 
     def faults(self) -> Faults:
-        """All switches of the block, each with what it takes."""
+        """The faults that the block `faults:` describes."""
         if "faults" not in self.value:
             return NO_FAULTS
         self._known(("faults",), tuple(_FAULTS))
@@ -142,7 +142,7 @@ class WorkloadFile:
             return self.read((*place, name), lambda value: draw_of(value, how)) if name in given else draw_of(otherwise, how)
 
         def named(name: str, otherwise: str) -> DrawOf[str]:
-            """A name, or names with weights."""
+            """A draw of one name, or of several names by their weights."""
             value = given.get(name, otherwise)
             return draw_of({"choice": value} if isinstance(value, dict) and "choice" not in value else value, str)
 
@@ -168,7 +168,7 @@ def _queue(name: str, spec: Any) -> Queue:
 
 
 def _whole(value: Any) -> int:
-    """What is a key in the page is a text."""
+    """The value as a whole number. It may be text, as keys of mappings are. Raises ValueError."""
     if isinstance(value, bool) or not str(value).isdecimal():
         raise ValueError(f'"{value}" is not a whole number')
     return int(value)
@@ -189,7 +189,7 @@ def _request(value: Any) -> dict[str, str | int]:
 
 
 def _taken(value: Any, needed: tuple[str, ...], *more: str) -> dict[str, Any]:
-    """A mapping of exactly these settings, the last ones if it has them."""
+    """The value, if it is a mapping of all `needed` settings, and of no others except `more`. Raises ValueError."""
     if not isinstance(value, dict) or set(needed) - set(value) or set(value) - {*needed, *more}:
         told = ", ".join((*needed, *(f"{name} (may be left out)" for name in more)))
         raise ValueError(f"is a mapping of {told}")
