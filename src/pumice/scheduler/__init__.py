@@ -1,6 +1,6 @@
 """The scheduler: pure, and importable alone. What plugins, actions and programs need of it can be imported from here (docs/plugins.md).
 
-`cycle(cluster, policy, now)` is the whole of it: kept state and configuration in, `Decisions` out. A name is loaded when it is first used.
+`cycle(cluster, policy, now)` does its work: kept state and configuration go in, `Decisions` come out. Names are loaded when first used.
 """
 
 from __future__ import annotations

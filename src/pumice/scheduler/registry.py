@@ -1,4 +1,4 @@
-"""Plugins and actions by name, each from the file or folder of its name (with _ for -), which is loaded when it is first asked for."""
+"""Plugins and actions by name. Each is in the file or folder of its name (with _ for -), which is loaded when the name is first used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Catalogue(Mapping[str, type[T]]):
-    """The classes of a package that are a `kind` and have a name; `others` go before those of the same name."""
+    """The named subclasses of `kind` in a package, by name. A class in `others` replaces the package's class of the same name."""
 
     def __init__(self, package: ModuleType, kind: type[T], others: Mapping[str, type[T]] | None = None) -> None:
         self._package = package
@@ -34,7 +34,7 @@ class Catalogue(Mapping[str, type[T]]):
         return classes_of(importlib.import_module(module), self._kind)[name]
 
     def __iter__(self) -> Iterator[str]:
-        """All of them, which loads all of them."""
+        """The names of all classes. This loads all modules of the package."""
         names = dict.fromkeys(self._others)
         for info in pkgutil.iter_modules(self._package.__path__):
             names |= dict.fromkeys(classes_of(importlib.import_module(f"{self._package.__name__}.{info.name}"), self._kind))
@@ -45,7 +45,7 @@ class Catalogue(Mapping[str, type[T]]):
 
 
 def classes_of(module: ModuleType, kind: type[Any]) -> dict[str, type[Any]]:
-    """Those that are defined in the module, by name."""
+    """The subclasses of `kind` with a name that are defined in the module, by name."""
     own = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
     return {each.__dict__["name"]: each for each in own if issubclass(each, kind) and each.__dict__.get("name")}
 

@@ -1,8 +1,8 @@
-"""Configurations of either scheduler, or of both, into one Policy.
+"""Configurations of either scheduler, or of both, read into one Policy.
 
-A `volcano-scheduler.conf` gives Volcano's actions, a KubeSchedulerConfiguration the one action `schedule`. Given both, plain pods are
-served by profiles and PodGroups by Volcano's actions, in one session over the same nodes: `schedule` runs where the conf names it, else
-first. A conf that names `schedule` without profiles beside it gets kube-scheduler's default profile.
+A `volcano-scheduler.conf` gives Volcano's actions, a KubeSchedulerConfiguration gives the one action `schedule`. With both, profiles serve
+plain pods and Volcano's actions serve PodGroups, in one session over the same nodes: `schedule` runs where the conf names it, else first.
+If a conf names `schedule` and there are no profiles, kube-scheduler's default profile is used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerC
 
 
 def config_text(text: str, where: str) -> ConfigText:
-    """A configuration of either kind, by what it says it is."""
+    """A configuration of either kind. Its `kind` field decides which one it is."""
     for document in yaml.documents(text, where):
         if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
             return ConfigText("", where, 1, document.value, document)
@@ -39,7 +39,7 @@ def read_configurations(
     strict: bool = False,
     actions: Mapping[str, type[Action]] = ACTIONS,
 ) -> tuple[Policy, list[str]]:
-    """The policy of the last of each kind, and what a person should know. Raises InputError."""
+    """The policy made from the last configuration of each kind, and notes for the user. Raises InputError."""
     kube = next((text for text in reversed(found) if text.source is not None), None)
     volcano = next((text for text in reversed(found) if text.source is None), None)
     policy, notes = _read(volcano, kube, known, strict, actions)
@@ -70,7 +70,7 @@ def _read(
 
 
 def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
-    from pumice.scheduler.config.kube_conf import read_kube  # kube-scheduler's loop is for those who have profiles
+    from pumice.scheduler.config.kube_conf import read_kube  # loaded only if there are profiles
 
     assert text.source is not None
     return read_kube(text.source, known)

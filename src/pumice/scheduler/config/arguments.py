@@ -1,7 +1,7 @@
-"""Arguments from a configuration into a plugin's or an action's typed struct.
+"""Arguments from a configuration, read into the typed struct of a plugin or an action.
 
-What Volcano goes on after (an unknown key, a value of the wrong type), we go on after too, with a warning that has the line and
-the nearest right name; the default applies then.
+Faults that Volcano tolerates (an unknown key, a value of the wrong type) are tolerated here, too, with a warning that has the line and
+the most similar right name; the default applies then.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Path = tuple[str | int, ...]
 
 FALSE_WORDS = frozenset(["0", "f", "F", "false", "FALSE", "False"])
 PLAIN = {int: "an integer", float: "a number", bool: "true or false", str: "a string", Duration: "a duration such as 90m or 24h"}
-REST = "named"  #: the field that takes arguments with a free name
+REST = "named"  #: the field for arguments whose names begin with a wildcard prefix
 
 
 class Warnings:
-    """What was odd but accepted."""
+    """The warnings about a configuration: faults that are tolerated."""
 
     def __init__(self, *, shift: int = 0, where: str = "") -> None:
         self.errors: list[InputError] = []
@@ -48,7 +48,7 @@ class Warnings:
 def bind(
     args: type[msgspec.Struct], given: Any, owner: str, wildcards: tuple[str, ...], document: Document, path: Path, warnings: Warnings
 ) -> Any:
-    """The struct, from a mapping of arguments. `owner` is how messages call the plugin or action."""
+    """The struct made from a mapping of arguments. `owner`: the name of the plugin or action in messages."""
     if given is None:
         return args()
     if not isinstance(given, dict):
@@ -57,11 +57,11 @@ def bind(
 
 
 class _Unfit(Exception):
-    """What is wrong with a value."""
+    """Raised for a value that does not fit its type. The text says what is wrong."""
 
 
 class _Reader:
-    """Values into types. What does not fit is told and left out, however deep it stands, and all around it is kept."""
+    """Converts values to types. A value that does not fit gets a warning and is left out, at any depth; the values around it are kept."""
 
     def __init__(self, owner: str, document: Document, path: Path, warnings: Warnings) -> None:
         self._owner, self._document, self._path, self._warnings = owner, document, path, warnings

@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration, read into a Policy whose one action is `schedule`.
 
-What kube-scheduler refuses is refused, with every fault and its field; what it accepts is accepted. Older versions and the Policy of
-old are converted first (`kube_document`), with a note.
+A configuration that kube-scheduler refuses is refused, with every fault and its field; one that it accepts is accepted. Older versions,
+and the `kind: Policy` of old releases, are converted first (`kube_document`), with a note.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, DEFAULTS, EXTENDS
 
 GROUP = "kubescheduler.config.k8s.io"
 DEFAULT_NAME = "default-scheduler"
-RENEWAL_FACTOR = 1.2  #: by so much the renew deadline must exceed the retry period
+RENEWAL_FACTOR = 1.2  #: the renew deadline must be greater than the retry period times this
 
 
 def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
@@ -60,7 +60,7 @@ def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Poli
 
 
 def _named(profiles: list[ProfileText]) -> list[ProfileText]:
-    """A single profile needs no name."""
+    """The profiles; a single profile without a name gets the default name."""
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         return [structs.replace(profiles[0], scheduler_name=DEFAULT_NAME)]
     return profiles
@@ -162,7 +162,7 @@ def _snake(point: str) -> str:
 
 
 def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured:
-    """The arguments given, by plugin. Those of plugins that nobody knows are let be, as kube-scheduler does."""
+    """The arguments in the profile, by plugin. Arguments of unknown plugins are ignored, as by kube-scheduler."""
     found: Configured = {}
     for index, entry in enumerate(text.plugin_config or ()):
         here = (*path, "pluginConfig", index)
@@ -181,14 +181,14 @@ def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured
 
 # Which of kube-scheduler's plugins run at which extension point, and in which order.
 #
-# A profile lists plugins by point, or for all points at once (`multiPoint`). What is listed at a point counts more than what
-# `multiPoint` lists, and that more than the defaults. Order: first those that override multiPoint, then multiPoint's, then the rest.
+# A profile lists plugins by point, or for all points at once (`multiPoint`). The list of a point overrides `multiPoint`, and that
+# overrides the defaults. Order: first the plugins that override multiPoint, then the others of multiPoint, then the rest of the point's.
 
 Chosen = dict[str, int]  #: plugin to weight, in order
 
 
 class PluginChoice:
-    """Resolves one profile's lists. `own` are plugins of ours, which may filter and score."""
+    """Resolves the plugin lists of one profile. `own`: names of Pumice's own plugins, which may filter and score."""
 
     def __init__(self, sets: PluginSets, path: Path, problems: Problems, own: Collection[str] = ()) -> None:
         self.path, self.problems, self.own = path, problems, own
@@ -196,7 +196,7 @@ class PluginChoice:
         self.sets = sets
 
     def _merged_defaults(self, multi: PluginSet) -> Chosen:
-        """The default list as multiPoint changes it."""
+        """The default plugins with the changes that multiPoint makes."""
         here = (*self.path, "multiPoint", "enabled")
         custom = self._listed(multi.enabled, here, "MultiPoint")
         off = {ref.name for ref in multi.disabled or ()}
@@ -217,7 +217,7 @@ class PluginChoice:
         return chosen
 
     def at(self, point: str, chosen: PluginSet) -> Chosen:
-        """The plugins of an extension point, in the order of their calls."""
+        """The plugins of an extension point with their weights, in the order in which they are called."""
         title = f"{point[0].upper()}{point[1:]}Plugin"
         here = (*self.path, point, "enabled")
         listed = self._listed(chosen.enabled, here, title)
@@ -234,18 +234,18 @@ class PluginChoice:
         return name in EXTENDS[point] or (name in self.own and point in ("filter", "score"))
 
 
-# Plugins as rules of the engine. Plugins of ours (`pumice.plugins`) may be named in a profile too; they give it their filters and scorers.
+# Plugins as rules of the engine. A profile may name Pumice's own plugins (`pumice.plugins`), too, for their filters and scorers.
 
 Configured = dict[str, Any]  #: plugin name to its arguments, as given
 
 
 def args_of(configured: Configured, name: str) -> Any:
-    """The arguments of a plugin, by default its defaults; None if it has none."""
+    """The arguments of a plugin: those configured, else its defaults; None if the plugin has no arguments."""
     return configured.get(name) or (ARGS[name]() if name in ARGS else None)
 
 
 def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker | None:
-    """Makes the plugin's filters for a session; None if it filters nothing that we know of."""
+    """A function that makes the plugin's filters for a session; None if the plugin has no filters here."""
     filters = ALL[name].filters if name in ALL else None
     if filters is not None:
         return lambda session: filters(args_of(configured, name), session.cluster)

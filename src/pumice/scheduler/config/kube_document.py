@@ -1,4 +1,4 @@
-"""The form of a KubeSchedulerConfiguration, version v1, as it is written."""
+"""The structure of a KubeSchedulerConfiguration, version v1, and the conversion of older forms to it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ConfigurationText(Conf, frozen=True):
     delay_cache_until_active: bool = False
 
 
-# The `extenders` of a KubeSchedulerConfiguration: their rules, and what they become.
+# The `extenders` of a KubeSchedulerConfiguration: how they are checked, and the specs that they become.
 
 DEFAULT_TIMEOUT_S = 5.0
 
@@ -172,7 +172,7 @@ def _spec(extender: ExtenderText) -> ExtenderSpec:
 
 
 def _timeout_s(text: str | None) -> float:
-    """What is no duration has been noted among the problems."""
+    """The timeout in seconds; the default if there is none, or if the text is no duration (which is a problem noted before)."""
     try:
         return (duration(text) if text else 0.0) or DEFAULT_TIMEOUT_S
     except ValueError:
@@ -180,14 +180,14 @@ def _timeout_s(text: str | None) -> float:
 
 
 def ignored_by_scheduler(text: ConfigurationText) -> list[str]:
-    """Resources that extenders see to, for all profiles."""
+    """The resources that the scheduler is to ignore in all profiles, because extenders manage them."""
     managed = (resource for extender in text.extenders or () for resource in extender.managed_resources or ())
     return [resource.name for resource in managed if resource.ignored_by_scheduler]
 
 
 # Older forms of kube-scheduler's configuration, converted to v1: v1alpha1, v1beta2, v1beta3, and the Policy of releases before 1.23.
 #
-# What has no counterpart any more is dropped with a note, so that nobody believes it is in force.
+# A setting that has no counterpart any more is dropped with a note, so that users do not believe that it has an effect.
 
 V1 = "kubescheduler.config.k8s.io/v1"
 OLD = {f"kubescheduler.config.k8s.io/{version}": version for version in ("v1alpha1", "v1beta2", "v1beta3")}
@@ -232,7 +232,7 @@ PRIORITIES = {
 
 
 def converted(document: Document) -> tuple[dict[str, Any], list[str]]:
-    """The document's value in the form of v1, and notes. Raises InputError for a version that never was."""
+    """The document's value in the form of v1, and notes. Raises InputError for a version that does not exist."""
     value = document.value
     version = value.get("apiVersion")
     if value.get("kind") == "Policy":
@@ -270,7 +270,7 @@ def _from_beta(document: Document, version: str) -> tuple[dict[str, Any], list[s
 
 
 def _keep_weights(profile: dict[str, Any]) -> None:
-    """Write v1beta2's default weights out, where the profile does not speak of the plugin itself."""
+    """Write v1beta2's default weights into the profile, for plugins that its multiPoint does not name."""
     multi = (profile.get("plugins") or {}).get("multiPoint") or {}
     named = {entry.get("name") for part in ("enabled", "disabled") for entry in multi.get(part) or () if isinstance(entry, dict)}
     if "*" not in named:
@@ -286,7 +286,7 @@ def _extend(profile: dict[str, Any], point: str, part: str, entries: list[dict[s
 
 
 class _Policy:
-    """`kind: Policy` with predicates and priorities, as one profile."""
+    """Converts a `kind: Policy` with predicates and priorities to a configuration with one profile."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -313,7 +313,7 @@ class _Policy:
         return {"apiVersion": V1, "kind": "KubeSchedulerConfiguration", "profiles": [profile], "extenders": extenders}, self.notes
 
     def _entries(self, part: str) -> list[dict[str, int]]:
-        """Per entry the plugins that it became, with weights."""
+        """For each entry of predicates or priorities, the plugins that it becomes, with weights."""
         found = []
         for index, entry in enumerate(self.value[part]):
             path: tuple[str | int, ...] = (part, index)

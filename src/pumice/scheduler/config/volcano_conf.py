@@ -1,7 +1,7 @@
 """volcano-scheduler.conf, and kube-batch's file of the same form, read into a Policy.
 
-A file that Volcano accepts is accepted; one that it refuses (no or unknown actions, wrong structure, drf with hierarchy beside
-proportion) is refused with the line and the remedy. Volcano's built-in configuration is DEFAULT.
+A file that Volcano accepts is accepted; a file that it refuses (no or unknown actions, wrong structure, drf with hierarchy beside
+proportion) is refused with the line and a remedy. Volcano's built-in configuration is DEFAULT.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_policy(
     strict: bool = False,
     actions: Mapping[str, type[Action]] = ACTIONS,
 ) -> tuple[Policy, list[str]]:
-    """The policy, and warnings; with `strict` these are errors, too. Raises InputError."""
+    """The policy, and warnings. With `strict`, warnings are errors. Raises InputError."""
     warnings = Warnings(shift=first_line - 1, where=where)
     try:
         documents = list(yaml.documents(text, where))
@@ -167,7 +167,7 @@ def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str,
 
 
 def _switch(key: str) -> str | None:
-    """The switch of this spelling; "enable" and "enabled" are both understood."""
+    """The switch with this spelling, in which "enable" and "enabled" are the same; None if there is none."""
     spellings = {switch.replace("enabled", "enable", 1).lower(): switch for switch in SWITCHES}
     return spellings.get(str(key).replace("nabled", "nable", 1).lower())
 

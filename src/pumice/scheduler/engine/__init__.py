@@ -1,4 +1,4 @@
-"""Arrays only: which nodes may take a task, how good each is, where a run of equal tasks goes.
+"""The engine, which works on arrays only: which nodes may take a task, how good each node is, where a run of equal tasks goes.
 
 A `Filter` refuses nodes with reasons, a `Scorer` rates them; each says how far it looks (`Reach`). An `Evaluation` holds the
 answers for one kind of task and brings them up to date from the log of changes, so that placing costs what changed.

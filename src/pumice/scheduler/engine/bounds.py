@@ -1,8 +1,9 @@
-"""The best node for a task that comes once, by what its scores are at most.
+"""The best node for a task that occurs once, found by upper bounds of its scores.
 
-Scores that are whole numbers take many passes over all nodes. What they are at most takes few, in float32, for a little is added to what is
-rounded down. The first of the highest bounds is the best node if it is a score for certain, as nothing was near a whole number there: then
-no node has more, and none before it as much. Else that node is scored, and if it has less, the next one is looked at.
+Scores that are whole numbers take many passes over all nodes. Upper bounds of them take few passes, in float32: a small amount is added to
+each number before it is rounded down. The first node with the highest bound is the best one if its bound is certainly its score, that is
+if none of its numbers was near a whole number: then no node scores higher, and no node before it as high. Else this node is scored, and
+if its score is less than the bound, the node with the next highest bound is examined.
 """
 
 from __future__ import annotations
@@ -20,42 +21,43 @@ from pumice.scheduler.model.template import Template
 
 Singles = NDArray[np.float32]
 
-SLACK = 2.0**-14  #: more than float32 is wrong by after a few operations on numbers up to 100
-LOOKS = 4  #: at single nodes, before all are sooner scored
+SLACK = 2.0**-14  #: greater than the error of float32 after a few operations on numbers up to 100
+LOOKS = 4  #: the most nodes that are examined one by one; after these, scoring all nodes is quicker
 WEIGHTS = range(1, 1000)  #: with these, sums of scores are exact in float32
 
 
 class Bound(NamedTuple):
-    """What a score is at most on each node, and [k, n] what was rounded down for it, with SLACK added."""
+    """An upper bound of the score of each node, and [k, n] the numbers that were rounded down for it, with SLACK added."""
 
     most: Singles
     rounded: Singles
 
 
 class Bounds:
-    """What the bounds of one scorer are made of, whatever the task."""
+    """Computes the bounds of one scorer, for any task."""
 
     def of(self, template: Template) -> Bound | None:
-        """For a task; None if its scores are made of more."""
+        """The bound for tasks of this template; None if their scores depend on more than the bound can know."""
         raise NotImplementedError
 
     def update(self, rows: int | slice = slice(None)) -> None:
-        """Look at nodes as they are now."""
+        """Take in the present state of the nodes in these rows."""
         raise NotImplementedError
 
 
 class BestByBounds:
-    """For tasks about which no scorers but these tell nodes apart."""
+    """Finds the best node for tasks for which only these scorers tell nodes apart."""
 
     def __init__(self, cluster: Cluster, scorers: Sequence[Scorer]) -> None:
         self._cluster = cluster
         self._scorers = scorers
-        self._kept: list[tuple[Bounds, float]] = []  #: of all scorers, with their weights, or none
+        self._kept: list[tuple[Bounds, float]] = []  #: of all scorers, with weights; empty if a scorer has no bounds
         self._position = -1
-        self.foremost = -1  #: the row of the highest bound of all nodes for the last task, whether it was a candidate or not
+        self.foremost = -1  #: the row with the highest bound of all nodes for the last task, even if it was no candidate
 
     def find(self, template: Template, score_of: Callable[[int], float], candidates: Mask | None = None) -> int:
-        """The row of the highest score among candidates (None: all nodes), the first of equals; -1 if bounds do not tell it soon."""
+        """The row with the highest score among the candidates (None: all nodes), the first of equal ones; -1 if bounds do not decide it
+        within LOOKS nodes. `score_of`: the score of a row."""
         self._refresh()
         parts, rounded = [], []
         for kept, weight in self._kept:
@@ -80,7 +82,7 @@ class BestByBounds:
         return -1
 
     def _refresh(self) -> None:
-        """Take the log's changes in."""
+        """Take in the changes that are in the log."""
         log, table = self._cluster.log, self._cluster.nodes
         since, self._position = self._position, log.position
         rows = log.rows_since(since) if since >= 0 else None

@@ -1,7 +1,8 @@
 """The answers of all rules for one kind of task, kept up to date.
 
-Equal tasks share an evaluation. Between two uses only rows named in the cluster's log are asked again (`Reach.NODE`); rules that
-look further (`Reach.CLUSTER`) are asked whole, the others never. The result equals asking everything anew, placement by placement.
+Equal tasks share an evaluation. Between two uses, rules that read single nodes (`Reach.NODE`) are asked again about the rows in the
+cluster's log, rules that look further (`Reach.CLUSTER`) about all rows, and the others about none. The result is the same as if all rules
+were asked about all rows for each placement.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
 
 NOTHING = -np.inf
-FIT = "NodeResourcesFit"  #: who refuses, in kube-scheduler's words, what asks for too much
+FIT = "NodeResourcesFit"  #: kube-scheduler's name of the filter that refuses tasks that request too much
 
 T = TypeVar("T")
 
 
 class Evaluation:
-    """Masks and scores of all nodes for one kind of task. `rejected` tells that no node will do, whatever its row says."""
+    """The masks and scores of all nodes for one kind of task. `rejected`: why no node fits, whatever the masks say; None if one may."""
 
     def __init__(self, task: Task, common: Common) -> None:
         self._common = common
@@ -57,7 +58,7 @@ class Evaluation:
         self.cluster = common.cluster
         self.table = common.cluster.nodes
         self.rejected: Reason | None = None
-        self.rejected_by = ""  #: the filter that did
+        self.rejected_by = ""  #: name of the filter that rejected the task
         if task.template.beyond:
             self.rejected, self.rejected_by = Reason(f"it asks for {task.template.beyond}, more than a node can ever have", final=True), FIT
         self.filters: list[tuple[Filter, Any]] = []
@@ -78,7 +79,7 @@ class Evaluation:
             elif state is not None:
                 self.scorers.append((scorer, state))
                 (self._node_scorers if scorer in common.at_each_node else self._other_scorers).append((scorer, state))
-        self._feasible = [common.feasible]  #: what the filters say, those apart that read amounts
+        self._feasible = [common.feasible]  #: answers of the filters; those that read amounts are a part of their own
         if by_amounts := [pair for pair in self.filters if pair[0].reads_amounts]:
             self._feasible.append(FeasibleRows(self.cluster, by_amounts, self._asking))
         self._position = self._scored = self._measured = -1
@@ -88,7 +89,7 @@ class Evaluation:
     # -- upkeep
 
     def refresh(self) -> None:
-        """Take the log's changes in."""
+        """Take in the changes that are in the log."""
         position = self.cluster.log.position
         if self._position != position:
             for part in self._feasible:
@@ -97,7 +98,7 @@ class Evaluation:
             self._position = position
 
     def room(self, view: View) -> tuple[Mask, Mask]:
-        """Where the request fits into what is idle, and into what will be."""
+        """Masks of the nodes where the request fits into what is idle, and into what will be idle."""
         moving = self.table.moving
         now, later = [], []
         for column, amount in self.template.needs:
@@ -109,7 +110,7 @@ class Evaluation:
         return fits, reduce(np.logical_and, later) if moving else fits.copy()
 
     def _has_room(self, row: int) -> bool:
-        """The same of one row: whether it fits into both."""
+        """Whether the request fits into what is idle, and into what will be idle, on one row."""
         rooms = [self.table.row_idle(row)]
         if self.table.moving:
             rooms.append(self.table.row_future_idle(row))
@@ -117,18 +118,18 @@ class Evaluation:
 
     @property
     def fits_idle(self) -> Mask:
-        """Rows with room for the request now."""
+        """A mask of the rows that have room for the request now."""
         self._measure()
         return self._fits_idle
 
     @property
     def fits_future(self) -> Mask:
-        """Rows with room for it once all leave who leave, and all came who are promised."""
+        """A mask of the rows that have room for the request once Releasing tasks are gone and Pipelined tasks are placed."""
         self._measure()
         return self._fits_future
 
     def _measure(self) -> None:
-        """As refresh(), for room by resources, which evictions ask of one row at a time elsewhere."""
+        """Bring the masks of room up to date. Not part of refresh(): eviction computes room itself, one row at a time."""
         if self._measured != self.cluster.log.position:
             rows = None if self._measured < 0 else touched(self.cluster, self._measured)
             room = self.room(View(self.table, rows))
@@ -139,7 +140,7 @@ class Evaluation:
             self._measured = self.cluster.log.position
 
     def _scores_now(self) -> Scores:
-        """A copy of what scorers say of all rows that look at each by itself. Kept from the second time on: most tasks come once."""
+        """A copy of all rows' scores by scorers that look at each node by itself. Kept from the second call on: most tasks occur once."""
         if not self._was_scored:
             self._was_scored = True
             return self._node_score(SharingView(self._common.kept, self.table))
@@ -158,11 +159,11 @@ class Evaluation:
         return reduce(np.add, scores) if len(scores) > 1 else np.zeros(len(view)) + sum(scores)
 
     def _score_of(self, row: int) -> float:
-        """The same of one row."""
+        """The score of one row by the scorers that look at each node by itself."""
         return float(self._node_score(View(self.table, slice(row, row + 1)))[0])
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
-        """The explanation of the present state, made once for all equal tasks that meet it."""
+        """The explanation of the present state, made once for all equal tasks that need it in this state."""
         position = self._position
         if self._explained[0] != position:
             self._explained = (position, explain(self))
@@ -173,17 +174,18 @@ class Evaluation:
 
     @property
     def resolvable(self) -> Mask:
-        """Rows that evictions might open: refused for no reason that is final."""
+        """A mask of the rows where evictions might help: they are not refused for a final reason."""
         return ~reduce(np.logical_or, [part.final for part in self._feasible])
 
     @property
     def failing(self) -> Rows:
-        """Rows of which some filter could say nothing."""
+        """The rows about which some filter could say nothing."""
         failing = [part.failing for part in self._feasible if part.failed]
         return np.flatnonzero(reduce(np.logical_or, failing)) if failing else np.zeros(0, np.intp)
 
     def totals(self, candidates: Mask) -> Scores:
-        """The score of every row; rows that are no candidates get NOTHING, as all do if a scorer fails, which rejects the task."""
+        """The total score of every row, NOTHING for rows that are no candidates. If a scorer fails, the task is rejected and all rows get
+        NOTHING."""
         try:
             return self._totals(candidates)
         except Unscored as failed:
@@ -210,7 +212,7 @@ class Evaluation:
         return total
 
     def _raw_among(self, candidates: Mask, rule: Scorer, state: Any) -> Scores:
-        """A scorer's word on the candidates alone."""
+        """A scorer's scores of the candidates alone, before they are brought to scale."""
         if rule.relative:
             return self._asking.score(rule, state, View(self.table, np.flatnonzero(candidates)))
         raw = self._raw(rule, state)
@@ -229,7 +231,7 @@ class Evaluation:
         return self._static_scores if rule.reads_amounts else self._common.static_scores
 
     def best(self, candidates: Mask) -> int:
-        """The row of the highest total, the first of equals; -1 if there is no candidate."""
+        """The row with the highest total score, the first of equal ones; -1 if there is no candidate or the task is rejected."""
         if not any_of(candidates):
             return -1
         row = -1
@@ -242,7 +244,8 @@ class Evaluation:
         return row if self.rejected is None else -1
 
     def best_of_all(self) -> int:
-        """The same of all nodes if it is known without scores and has room now, so that nobody need find the candidates; else -1."""
+        """The best row of all nodes if bounds find it without scores, it has room now and no filter refuses it: then the candidates need
+        not be computed. Else -1."""
         bounds = self._bounds() if self._common.best_of_all_served else None
         if bounds is None:
             return -1
@@ -252,7 +255,7 @@ class Evaluation:
         return row if served else -1
 
     def _bounds(self) -> BestByBounds | None:
-        """What may find the best node for a task that comes for the first time."""
+        """The bounds that may find the best node for a task that occurs for the first time; None if there are none for its scorers."""
         if self._was_scored or self._asking is not PLAINLY:
             return None
         for rule, _ in self._other_scorers:
@@ -262,7 +265,8 @@ class Evaluation:
 
     @property
     def lasts(self) -> bool:
-        """Whether all that was found for the task before its nodes were asked holds as long as nodes and other objects are as they are."""
+        """Whether later sessions may use this evaluation: what its rules prepared for the task holds until a node object or another object
+        changes."""
         if self.rejected is not None or self._looks_further or not self.template.needs_only_room:
             return False
         at_nodes, others = (*self._node_filters, *self._node_scorers), self._other_scorers
@@ -270,11 +274,11 @@ class Evaluation:
 
     @property
     def steady(self) -> bool:
-        """Whether placing a copy changes nothing but its own row, foreseeably, so that a run of copies can be planned ahead."""
+        """Whether placing a copy changes the answers for its own row only, and predictably, so that a run of copies can be planned."""
         return self.steady_among(self.table.alive)
 
     def steady_among(self, candidates: Mask) -> bool:
-        """The same, if only these rows are candidates."""
+        """The same as `steady`, if only these rows are candidates."""
         if self._looks_further:
             return False
         if not all(rule.plannable for rule, _ in (*self._node_filters, *self._node_scorers)):
@@ -290,20 +294,20 @@ class Evaluation:
         return [pair for pair in self.filters if pair[0].reach is Reach.NODE]
 
     def _varies(self, rule: Scorer, state: Any, candidates: Mask) -> bool:
-        """Whether a scorer tells candidates apart by more than a constant."""
+        """Whether a scorer may give the candidates different scores."""
         if rule.reach is not Reach.STATIC:
             return not rule.is_constant(state, candidates)
         raw = self._raw(rule, state)
         return bool(len(raw)) and bool((raw != raw[0]).any())
 
     def extras(self, candidates: Mask) -> list[float]:
-        """What each scorer that cannot tell the candidates apart adds to all of them. Needs `steady`."""
+        """What each scorer that scores all candidates alike adds to them. Needs `steady`."""
         first = np.zeros(len(self.table), bool)
         first[int(candidates.argmax())] = True
         return [float(brought_to_scale(rule, self._raw_among(first, rule, state))[0]) for rule, state in self._other_scorers]
 
     def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
-        """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
+        """The scores of rows with planned copies on them, and a mask of the rows where one more copy fits. Needs `steady`."""
         bits = refusal_bits(self._node_filters, view, self._asking)
         now, later = self.room(view)
         scores = self._node_score(view)
@@ -322,11 +326,11 @@ class Evaluation:
 
 KEPT_CELLS = 1_000_000  #: evaluations times nodes
 KEPT_AT_LEAST = 64
-LASTING_CELLS = 100_000  #: of those that are left for later sessions
+LASTING_CELLS = 100_000  #: the same for evaluations that are left for later sessions
 
 
 class LastUsed(Generic[T]):
-    """What was asked for last, by key."""
+    """The values that were used last, by key."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -339,7 +343,7 @@ class LastUsed(Generic[T]):
         return found
 
     def take(self, key: Hashable) -> T | None:
-        """It is kept no longer."""
+        """Remove the value of a key, and return it; None if there is none."""
         return self.kept.pop(key, None)
 
     def keep(self, key: Hashable, value: T) -> T:
@@ -350,7 +354,7 @@ class LastUsed(Generic[T]):
 
 
 class Evaluations:
-    """The evaluations used last, by kind of task. For as long as its rules live."""
+    """The evaluations used last, by kind of task. They hold as long as the rules do."""
 
     def __init__(self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY) -> None:
         self._cluster = cluster
@@ -361,12 +365,12 @@ class Evaluations:
         self._bounds = cache(partial(BestByBounds, cluster))
         self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
-        self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: of earlier sessions
+        self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: left by earlier sessions
         self._kept: LastUsed[Evaluation] = LastUsed(self._room)
         self._commons: LastUsed[Common] = LastUsed(self._room)
 
     def key(self, task: Task) -> tuple[Hashable, ...]:
-        """Equal for tasks that the rules cannot tell apart."""
+        """The kind of a task: equal for tasks that the rules cannot tell apart."""
         return (task.template, *[tell(task) for tell in self._tellers])
 
     def of(self, task: Task) -> Evaluation:
@@ -375,7 +379,7 @@ class Evaluations:
         return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
 
     def keep_lasting(self) -> None:
-        """The session is over. Only what later ones may use is kept."""
+        """Keep only the evaluations that later sessions may use. Called when the session has closed."""
         for key, evaluation in self._kept.kept.items():
             if evaluation.lasts:
                 self._lasting.keep(key, evaluation)

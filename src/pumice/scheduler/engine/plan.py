@@ -1,9 +1,9 @@
-"""Where a run of equal tasks goes, one after the other, without asking every node again for each.
+"""Where a run of equal tasks goes, one after the other, without examining every node again for each task.
 
-Between two placements of copies only the touched row changes, so the score of a row depends only on how many copies it has.
-These scores are computed for many rows and several copies at once, as cells of a table [row, copy]; sorted, the cells are the
-order in which a scan of all nodes for each task would take them: a copy's rank is the lowest score on the way to it (once a row
-has been worth taking, its next copies that score higher follow at once), then the row, then the number of the copy.
+When a copy is placed, only its row changes, so the score of a row depends only on how many copies it has. These scores are computed for
+many rows and several copies at once, as cells of a table [row, copy]. Sorted, the cells have the order in which a scan of all nodes for
+each task would choose them: first by rank, then by row, then by number of the copy. The rank of a copy is the lowest score among this
+copy and the copies before it on the row: once a row was the best, its next copies with higher scores follow at once.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
 from pumice.scheduler.engine.view import PlannedView, Scores, snapshot
 from pumice.scheduler.model.resources import Mask, Rows
 
-CELLS = 8192  #: scored together, at most
-DEEPEST = 64  #: copies on one row that are scored together, at most
+CELLS = 8192  #: the most cells that are scored together
+DEEPEST = 64  #: the most copies on one row that are scored together
 
 
 def plan(evaluation: Evaluation, candidates: Mask, copies: int) -> Iterator[int]:
-    """Rows for up to `copies` equal tasks, best first, each as if the earlier ones stood. Only idle room is used.
+    """The rows for up to `copies` equal tasks, each the best one after the tasks before it are placed. Only idle room is used.
 
-    Needs `evaluation.steady`, refreshed. The caller may stop at any time; what it places must be the same template.
+    The evaluation must be refreshed, and `steady`. The caller may stop at any time; the tasks that it places must have the same template.
     """
     scores = evaluation.totals(candidates)
     rows = _best_rows(scores, candidates, copies)
@@ -41,7 +41,7 @@ def plan(evaluation: Evaluation, candidates: Mask, copies: int) -> Iterator[int]
 
 
 def _best_rows(scores: Scores, candidates: Mask, count: int) -> Rows:
-    """The rows of the `count` highest scores, the first of equals, in order of rows. No copy can go to another."""
+    """The rows with the `count` highest scores (of equal scores the first rows), in order. No copy can be placed on any other row."""
     rows = np.flatnonzero(candidates)
     if len(rows) <= count:
         return rows
@@ -56,11 +56,11 @@ def _best_rows(scores: Scores, candidates: Mask, count: int) -> Rows:
 
 class _Part(Struct, frozen=True):
     rows: Rows  #: where the next copies go, in order
-    ended_deep: bool  #: it ended because a row needs more copies scored
+    ended_deep: bool  #: whether it ended because more copies of a row must be scored
 
 
 class _Run:
-    """How far a plan has got: copies per row so far, and the score of each row for its next one."""
+    """The progress of a plan: the copies on each row so far, and the score of each row for its next copy."""
 
     def __init__(self, evaluation: Evaluation, rows: Rows, scores: Scores, extras: list[float]) -> None:
         self._evaluation = evaluation
@@ -71,7 +71,7 @@ class _Run:
         self._extras = extras
 
     def next_part(self, depth: int) -> _Part:
-        """The next copies, as far as the scores of the best rows, `depth` copies deep, can tell."""
+        """The next copies, as far as they follow from the scores of the best rows for `depth` more copies each."""
         order = np.lexsort((self._rows, -self._scores))
         width = max(1, CELLS // depth)
         active, rest = order[:width], order[width : width + 1]
@@ -89,7 +89,7 @@ class _Run:
         return _Part(self._rows[place[sequence]], bool(len(last)))
 
     def _cells(self, active: Rows, depth: int) -> tuple[Scores, Scores]:
-        """Scores [row, copy] of the next copies, and their ranks."""
+        """The scores [row, copy] of the next copies, and their ranks."""
         copies = (self._copies[active][:, None] + np.arange(depth)).ravel()
         view = PlannedView(self._base, np.repeat(active, depth), self._evaluation.template, copies)
         scores, fine = self._evaluation.look_ahead(view, self._extras)
@@ -97,7 +97,7 @@ class _Run:
         return cells, np.minimum.accumulate(cells, axis=1)
 
     def _reliable(self, ranks: Scores, rows: Rows, rest: Rows) -> int:
-        """How many cells of the sorted sequence come before anything that was not looked at."""
+        """How many cells of the sorted sequence come before any cell that was not computed."""
         fits = ranks > NOTHING
         if len(rest):
             bound, row = self._scores[rest[0]], self._rows[rest[0]]
@@ -105,7 +105,7 @@ class _Run:
         return int(fits.argmin()) if not fits.all() else len(fits)
 
     def _advance(self, active: Rows, cells: Scores, taken: Rows, depth: int) -> None:
-        """The scores for the copies after those taken."""
+        """Set the scores of the active rows to those for the copies after the ones taken."""
         known = taken < depth
         self._scores[active[known]] = cells[known, taken[known]]
         deep = active[~known]

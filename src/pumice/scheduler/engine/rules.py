@@ -1,6 +1,6 @@
 """Filters and scorers: the two kinds of rule by which a node is found for a task.
 
-A rule first looks at the task alone (`prepare`); None means that it has nothing to say about this task. It is then asked about
+A rule first reads the task alone (`prepare`); None means that the rule has nothing to say about this task. It is then asked about
 nodes, many at once. Its `reach` says what its answer for a node depends on, and so when it must be asked again.
 """
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pumice.scheduler.engine.bounds import Bounds
 
 
-MAX_SCORE = 100.0  #: the best that a node gets of one scorer, before its weight
+MAX_SCORE = 100.0  #: the highest score of one scorer, before its weight
 
 
 class Reach(Enum):
-    """What an answer depends on, besides the task's template."""
+    """What the answer of a rule depends on, besides the task's template."""
 
     STATIC = "the node's object"
     NODE = "the node's object and what stands on it"
@@ -37,8 +37,8 @@ class Reach(Enum):
 class Reason(Struct, frozen=True):
     """Why a node was refused.
 
-    `final`: no eviction would help (UnschedulableAndUnresolvable). `from_prefilter`: it is out before any filter is asked. `fails`: nothing
-    can be said of the node, which ends kube-scheduler's attempt; to Volcano it is a refusal like any other.
+    `final`: no eviction would help (UnschedulableAndUnresolvable). `from_prefilter`: PreFilter excludes the node before any filter is
+    asked. `fails`: the filter could say nothing about the node, which ends kube-scheduler's attempt; for Volcano it is a plain refusal.
     """
 
     text: str
@@ -48,20 +48,20 @@ class Reason(Struct, frozen=True):
 
 
 class Refused(NamedTuple):
-    """Nodes refused for one reason."""
+    """A mask of the nodes that are refused for one reason."""
 
     where: Mask
     reason: Reason
 
 
 class Rejected(Struct, frozen=True):
-    """The task cannot be placed anywhere, whatever the nodes."""
+    """The answer of `prepare` for a task that cannot be placed on any node, whatever the nodes."""
 
     reason: Reason
 
 
 class Unscored(Exception):
-    """Raised by a scorer that could not answer. The task is refused."""
+    """Raised by a scorer that cannot answer. The task is then refused."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.text)
@@ -73,20 +73,20 @@ class Rule:
 
     name = ""
     reach = Reach.NODE
-    reads_amounts = True  #: whether it matters how much the task asks for; if not, tasks that differ in that alone share its answers
-    plannable = False  #: its answer is right for copies in thought, too: it reads nothing of a node but the view's columns
+    reads_amounts = True  #: whether it reads how much the task requests; if not, tasks that differ only in that share its answers
+    plannable = False  #: its answer is right for planned copies, too: of a node it reads only the view's columns
 
     def prepare(self, task: Task) -> Any:
-        """State for this task, None to stay out of it, or (filters only) Rejected."""
+        """The rule's state for this task; None if the rule has nothing to say about it; or (filters only) Rejected."""
         return task
 
     def key(self, task: Task) -> Hashable:
-        """What of the task its answers depend on besides the template; None for nothing."""
+        """What the rule's answers depend on in the task besides its template; None for nothing."""
         return None
 
 
 class Asking:
-    """How rules are asked; who measures them asks in his own way."""
+    """How rules are asked. An observer that measures rules uses a subclass of this."""
 
     def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
         return rule.refuse(state, nodes)
@@ -99,14 +99,14 @@ PLAINLY = Asking()
 
 
 class Filter(Rule):
-    reports_all = False  #: all its reasons count for a node, not only the first
+    reports_all = False  #: whether all its reasons for a node are reported, not only the first
 
     def is_silent(self, state: Any) -> bool:
-        """Whether, as the cluster is now, it has nothing to say of the task on any node, so that kube-scheduler leaves it out of trials."""
+        """Whether the filter, with the cluster as it is now, refuses the task on no node, so that kube-scheduler's trials leave it out."""
         return False
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        """The nodes that may not take the task. Of several filters the first one's word counts for a node."""
+        """The nodes that may not take the task, by reason. If several filters refuse a node, the reason of the first one counts."""
         raise NotImplementedError
 
 
@@ -114,27 +114,28 @@ class Scorer(Rule):
     weight = 1.0
 
     def score(self, state: Any, nodes: View) -> Scores:
-        """A number per node, the higher the better."""
+        """The score of each node, the higher the better."""
         raise NotImplementedError
 
     def bounds(self, table: Nodes) -> Bounds | None:
-        """What it scores at most; for one whose scores are whole numbers, and follow from the node's amounts and the task's template."""
+        """Upper bounds of the scores, for a scorer whose scores are whole numbers that follow from the node's amounts and the task's
+        template; None for other scorers."""
         return None
 
     def is_constant(self, state: Any, candidates: Mask) -> bool:
-        """Whether these rows score alike and will go on doing so, wherever among them copies of the task are placed."""
+        """Whether these rows have equal scores, and keep them wherever among the rows copies of the task are placed."""
         return False
 
     def normalize(self, scores: Scores) -> Scores:
-        """The scores of the candidates, brought to scale. Asked if `normalizes`."""
+        """The scores of the candidates, brought to scale. Called if `normalizes`."""
         raise NotImplementedError
 
     normalizes = False
-    relative = False  #: a node's score depends on who the other candidates are: it is given a view of them alone
+    relative = False  #: a node's score depends on which nodes are the other candidates: the scorer sees only candidates
 
 
 def weighted(scores: Numbers, weight: float) -> Numbers:
-    """Times a weight, which as a rule is 1."""
+    """The scores times a weight, which is 1 for most scorers."""
     return scores if weight == 1 else scores * weight
 
 
@@ -142,7 +143,7 @@ def weighted(scores: Numbers, weight: float) -> Numbers:
 
 
 def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
-    """Scale by the maximum, truncating; `reverse` turns many into few. All zero stays zero (reversed: all 100)."""
+    """The scores scaled so that the greatest is 100, rounded down. `reverse`: 100 less that. If all are 0, they stay 0 (reversed: 100)."""
     greatest = scores.max(initial=0.0)
     if greatest == 0:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
@@ -150,11 +151,11 @@ def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
     return MAX_SCORE - scaled if reverse else scaled
 
 
-# How full nodes would be in what a pod asks for, each resource by its weight.
+# How full nodes would be in the resources that a pod requests, each resource by its weight.
 
 
 class ScorePart(NamedTuple):
-    """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
+    """One requested resource in a score: its weight, and whether the room left counts instead of the room used (`least`)."""
 
     column: int
     amount: float
@@ -163,13 +164,13 @@ class ScorePart(NamedTuple):
 
 
 def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[ScorePart]:
-    """The parts of a request that count, by a function from column to weight and kind."""
+    """The parts of a request that count in a score. `weigh`: from a column to its weight and `least`; None if it does not count."""
     amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
     return [ScorePart(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
 
 
 def weighted_mean(parts: Sequence[ScorePart], nodes: View) -> Scores:
-    """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
+    """For each node 0..1: how full (or empty) it would be in the requested resources, by weight; 0 if any of these would overflow."""
     total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
     for column, amount, weight, least in parts:
         weights += weight

@@ -1,6 +1,6 @@
-"""What the rules say of a task whatever it asks for: shared by all kinds of task that differ in amounts alone.
+"""The answers of rules that do not depend on how much a task requests: shared by all kinds of task that differ only in amounts.
 
-Kept up to date from the cluster's log, as far as it looks at what stands on nodes.
+They are kept up to date from the cluster's log, as far as they depend on the tasks on nodes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pumice.scheduler.model.task import Task
 
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 
-#: What filters say of a row, as bits: 1 if it is refused, and these if for good, or if some filter could say nothing of it.
+#: The answers of filters about a row, as bits: 1 if it is refused; these if the refusal is final, or if a filter could say nothing.
 FINAL, FAILING = np.uint8(2), np.uint8(4)
 
-UNKNOWN = object()  #: the state of a rule whose amounts are not looked at yet
+UNKNOWN = object()  #: the state of a rule that reads amounts, and so is not prepared yet
 
-FEW = 32  #: rows that are sooner kept in mind than asked about
+FEW = 32  #: if so few rows have changed, the filters are not asked about them at once
 
 
 def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.uint8]:
-    """The word of filters on the rows of a view."""
+    """The answers of filters about the rows of a view, as bits."""
     bits = np.zeros(len(view), np.uint8)
     for rule, state in filters:
         for where, reason in asking.refuse(rule, state, view):
@@ -40,7 +40,7 @@ def refusal_bits(filters: Prepared, view: View, asking: Asking) -> NDArray[np.ui
 
 
 class FeasibleRows:
-    """The word of some filters on all rows. Between two uses only rows that changed are asked about again."""
+    """The answers of some filters about all rows. Between two uses the filters are asked again only about rows that changed."""
 
     def __init__(self, cluster: Cluster, filters: Prepared, asking: Asking) -> None:
         self._cluster = cluster
@@ -49,11 +49,11 @@ class FeasibleRows:
         for pair in filters:
             self._filters.setdefault(pair[0].reach, []).append(pair)
         self._bits: dict[Reach, NDArray[np.uint8]] = {}
-        self.failed = False  #: whether there was a row of which some filter could say nothing
+        self.failed = False  #: whether there was a row about which some filter could say nothing
         self._position = -1
 
     def refresh(self) -> None:
-        """Take the log's changes in."""
+        """Take in the changes that are in the log."""
         since, position = self._position, self._cluster.log.position
         if since == position:
             return
@@ -67,18 +67,18 @@ class FeasibleRows:
             admitted = self._cluster.nodes.alive
             for bits in self._bits.values():
                 admitted = admitted & (bits == 0)
-            self.admitted: Mask = admitted  #: rows that none of them refuses
+            self.admitted: Mask = admitted  #: rows that none of the filters refuses
         self._position = position
 
     def admits(self, row: int) -> bool:
-        """Whether none of them refuses a row. Others that changed are not asked about for its sake, as long as they are few."""
+        """Whether none of the filters refuses a row. If only a few other rows have changed, the filters are not asked about those."""
         changed = self._cluster.log.rows_since(self._position) if self._position >= 0 else None
         if changed is None or row in changed or len(changed) > FEW or Reach.CLUSTER in self._filters:
             self.refresh()
         return bool(self.admitted[row])
 
     def _judge(self, reach: Reach, filters: Prepared, rows: Rows | slice | None) -> bool:
-        """Whether they say something new of some rows."""
+        """Ask filters about some rows (None: all), and return whether their answers have changed."""
         bits = refusal_bits(filters, View(self._cluster.nodes, rows), self._asking)
         if rows is None:
             self._bits[reach] = bits
@@ -91,12 +91,12 @@ class FeasibleRows:
 
     @property
     def final(self) -> Mask:
-        """Rows that are gone, or refused for good."""
+        """A mask of the rows whose node is gone, or that are refused for a final reason."""
         return ~self._cluster.nodes.alive | self._with(FINAL)
 
     @property
     def failing(self) -> Mask:
-        """Rows of which some filter could say nothing."""
+        """A mask of the rows about which some filter could say nothing."""
         return self._with(FAILING)
 
     def _with(self, bit: np.uint8) -> Mask:
@@ -107,7 +107,7 @@ class FeasibleRows:
 
 
 class StaticScores:
-    """What scorers say that look at the nodes' objects alone. Each is asked once."""
+    """The scores of scorers that read only the node objects. Each scorer is asked once."""
 
     def __init__(self, table: Nodes, asking: Asking) -> None:
         self._table, self._asking = table, asking
@@ -120,11 +120,11 @@ class StaticScores:
         return self._found[rule]
 
     def is_level(self, rule: Scorer) -> bool:
-        """Whether `level` has found a number."""
+        """Whether `level` has found that the scorer gives all nodes the same score."""
         return self._levels.get(rule) is not None
 
     def level(self, rule: Scorer, state: Any) -> float | None:
-        """What the scorer adds to each node, if it is the same for all and stays so."""
+        """What the scorer adds to the score of each node, if that is the same for all nodes; else None."""
         if rule not in self._levels:
             raw = self.raw(rule, state)
             self._levels[rule] = None if (raw != raw[0]).any() else float(brought_to_scale(rule, raw[:1])[0])
@@ -132,7 +132,7 @@ class StaticScores:
 
 
 class Common:
-    """What the rules say of a task that do not look at how much it asks for. One for all kinds of task that differ in that alone."""
+    """The answers of rules that do not read how much a task requests. One object for all kinds of task that differ only in that."""
 
     def __init__(
         self,
@@ -145,21 +145,21 @@ class Common:
         bounds: Callable[[tuple[Scorer, ...]], BestByBounds],
     ) -> None:
         self.cluster, self.asking, self.kept, self.bounds = cluster, asking, kept, bounds
-        #: with their states, but those that read amounts
+        #: rules with their states; UNKNOWN for rules that read amounts
         self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
         self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
         self.filters = [pair for pair in self.filters if pair[1] is not None]
         self.scorers = [pair for pair in self.scorers if pair[1] is not None]
-        #: those that look at each node by itself, and at what stands there
+        #: scorers that look at each node by itself, and at the tasks on it
         self.at_each_node = {rule for rule, _ in self.scorers if rule.reach is Reach.NODE and not rule.normalizes}
         known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
         self.feasible = FeasibleRows(cluster, known, asking)
         self.static_scores = StaticScores(cluster.nodes, asking)
-        self.best_of_all_served = True  #: the last one of these tasks, so that it is worth while to look at it first
+        self.best_of_all_served = True  #: whether it found a node for the last of these tasks, so that the next one tries it first
 
 
 def prepared(rule: Scorer, task: Task) -> Any:
-    """A scorer's state for a task; the exception if it could not answer."""
+    """A scorer's state for a task; the exception Unscored if the scorer could not answer."""
     try:
         return rule.prepare(task)
     except Unscored as failed:

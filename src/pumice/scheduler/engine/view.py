@@ -1,4 +1,4 @@
-"""What filters and scorers see of the nodes: all rows, some rows, or rows as they would be with more copies of a task."""
+"""Views: the nodes as filters and scorers see them. All rows, some rows, or rows as they would be with more copies of a task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.float32])
 
 
 class CachedColumn:
-    """A property of a view that is made when first asked for: `cached_property` without the lock that it takes before Python 3.12."""
+    """A property of a view that is computed when it is first read: `cached_property` without the lock that it takes before Python 3.12."""
 
     def __init__(self, make: Callable[[Any], Table]) -> None:
         self._make = make
@@ -35,7 +35,7 @@ class CachedColumn:
 
 
 class View:
-    """Columns of `table` for `rows` (None: all)."""
+    """The columns of the node table `table` for `rows` (None: all)."""
 
     def __init__(self, table: Nodes, rows: Rows | slice | None = None) -> None:
         self.table = table
@@ -62,12 +62,12 @@ class View:
 
     @CachedColumn
     def allocatable(self) -> Table:
-        """[r, n]"""
+        """[r, n] what the nodes have allocatable."""
         return self._show("allocatable")
 
     @CachedColumn
     def used(self) -> Table:
-        """[r, n], the copies in thought included."""
+        """[r, n] requests of the tasks that hold a place; in a planned view with the planned copies."""
         return self._show("used")
 
     @CachedColumn
@@ -77,7 +77,7 @@ class View:
 
     @CachedColumn
     def nonzero_used(self) -> Table:
-        """[cpu and memory, n] `used_for_filters` with a floor for each container, as kube's scores count."""
+        """[cpu and memory, n] `used_for_filters`, with a default for containers that request nothing, as kube-scheduler's scores count."""
         return self._show("nonzero_used")
 
     @CachedColumn
@@ -90,7 +90,7 @@ class View:
 
     @CachedColumn
     def used_for_filters(self) -> Table:
-        """[r, n] as filters and scores of kube see the node: with promised tasks, without those that the session evicted."""
+        """[r, n] what kube-scheduler's filters and scores see: with Pipelined tasks, without tasks that the session evicted."""
         return self._show("used_for_filters")
 
     @property
@@ -106,11 +106,11 @@ class View:
         return self.table.dimensions.columns.get(resource)
 
     def have_all(self, column: int) -> bool:
-        """Whether every node here has some of a resource."""
+        """Whether every node of the view has some of a resource."""
         return self.table.least(column) > 0 or bool(self.allocatable[column].all())
 
     def codes(self, key: str) -> tuple[Codes, list[str]]:
-        """A code per node for the value of a label, and the values by code; -1 without the label."""
+        """For each node the code of its value of a label, -1 without the label; and the values by code."""
         codes, values = self.table.codes(key)
         return self.of(codes), values  # type: ignore[return-value]
 
@@ -118,13 +118,13 @@ class View:
         return np.zeros(len(self), bool)
 
     def whatever_task(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
-        """What `ask` says of these rows, which no task is part of. Not to be changed: it may be kept for others (`SharedScores`), and
-        brought up to date by asking of `NodeColumns`."""
+        """The answer of `ask` about these rows, which must not depend on the task. Do not change it: it may be kept for other tasks
+        (`SharedScores`), and is kept up to date by calling `ask` with `NodeColumns`."""
         return ask(self)
 
 
 class PlannedView(View):
-    """Rows of another view as they would be with more copies of a task on them. The same row may stand there several times."""
+    """Rows of another view as they would be with more copies of a task on them. The same row may occur several times."""
 
     def __init__(self, base: View, positions: Rows, template: Template, copies: Scores) -> None:
         super().__init__(base.table, base.row_numbers[positions])
@@ -154,7 +154,7 @@ class PlannedView(View):
 
 
 class NodeColumns(View):
-    """A single row, of which each column is a number."""
+    """A view of a single row, in which each resource of a column is one number instead of an array."""
 
     def __init__(self, table: Nodes, row: int) -> None:
         super().__init__(table, slice(row, row + 1))
@@ -166,24 +166,25 @@ class NodeColumns(View):
 
 
 def any_of(mask: Mask) -> bool:
-    """mask.any(), several times sooner."""
+    """mask.any(), but several times quicker."""
     return bool(len(mask)) and bool(mask[mask.argmax()])
 
 
 def all_of(mask: Mask) -> bool:
-    """mask.all(), likewise."""
+    """mask.all(), but several times quicker."""
     return not len(mask) or bool(mask[mask.argmin()])
 
 
 def at_least(numbers: Numbers, least: float) -> Numbers:
-    """The same array, clamped. Whether any number is below is found out three times sooner than all are compared with it."""
+    """The same array, with lower numbers raised to `least`. To check whether any number is lower is three times quicker than to compare
+    all."""
     if len(numbers) and numbers[numbers.argmin()] < least:
         np.maximum(numbers, least, out=numbers)
     return numbers
 
 
 def at_most(numbers: Numbers, most: float) -> Numbers:
-    """As `at_least`; of a single number, too."""
+    """The same array or single number, with higher numbers lowered to `most`."""
     if isinstance(numbers, float):
         return min(numbers, most)
     if len(numbers) and numbers[numbers.argmax()] > most:
@@ -192,7 +193,7 @@ def at_most(numbers: Numbers, most: float) -> Numbers:
 
 
 class SharedScores:
-    """What rules say of all nodes whatever the task, brought up to date from the cluster's log."""
+    """The answers of rules about all nodes that do not depend on the task, kept up to date from the cluster's log."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -203,7 +204,7 @@ class SharedScores:
         since, found = self._found.get(key) or (now, ask(View(table)))
         if since < now:
             rows = touched(self._cluster, since)
-            if isinstance(rows, slice):  # most often: numbers are sooner reckoned with than arrays of one
+            if isinstance(rows, slice):  # the most frequent case: single numbers are quicker than arrays of one
                 found[rows] = ask(NodeColumns(table, rows.start))
             else:
                 found[slice(None) if rows is None else rows] = ask(View(table, rows))
@@ -212,7 +213,7 @@ class SharedScores:
 
 
 class SharingView(View):
-    """A view in which that is kept."""
+    """A view whose answers of `whatever_task` are kept in SharedScores."""
 
     def __init__(self, kept: SharedScores, table: Nodes, rows: Rows | slice | None = None) -> None:
         super().__init__(table, rows)
@@ -224,7 +225,7 @@ class SharingView(View):
 
 
 def touched(cluster: Cluster, since: int) -> Rows | slice | None:
-    """Rows that changed since a position of the log, a single one as a slice; None for too many to ask one by one."""
+    """The rows that changed since a position of the log, a single row as a slice; None if they are too many to be worth it."""
     rows = cluster.log.rows_since(since)
     if rows is not None and len(rows) == 1:
         (row,) = rows
@@ -233,7 +234,7 @@ def touched(cluster: Cluster, since: int) -> Rows | slice | None:
 
 
 def snapshot(table: Nodes, rows: Rows) -> View:
-    """A view that stays as it is whatever happens to the table."""
+    """A view that stays as it is even if the table changes."""
     view = View(table, rows)
     for name in ("allocatable", "used", "idle", "nonzero_used", "used_for_filters", "releasing", "pipelined"):
         getattr(view, name)
@@ -242,12 +243,12 @@ def snapshot(table: Nodes, rows: Rows) -> View:
 
 # What the nodes of each HyperNode have together, and how much of it is used.
 #
-# Capacity and idle room are as they were when the sums were made; what is used follows the cluster's log, in the eyes of filters:
-# who was evicted no longer counts, who waits for room already does.
+# Capacity and idle room are as they were when the sums were made. What is used follows the cluster's log, as filters see it: evicted tasks
+# no longer count, Pipelined tasks already do.
 
 
 class DomainSums:
-    """Columns [r, h]; h counts as `HyperNodes.all`."""
+    """The sums of HyperNodes, as columns [r, h]; h is the index in `HyperNodes.all`."""
 
     def __init__(self, cluster: Cluster, tree: HyperNodes) -> None:
         nodes = cluster.nodes
@@ -279,7 +280,7 @@ class DomainSums:
 
     @property
     def used(self) -> Table:
-        """Up to date."""
+        """What is used, brought up to date from the log."""
         log, used = self._cluster.log, self._used
         for row, task, sign in log[self._position :]:
             if sign:
@@ -289,21 +290,21 @@ class DomainSums:
         return used
 
     def _over(self, row: int) -> Rows:
-        """The HyperNodes that hold a node."""
+        """The numbers of the HyperNodes that hold the node of a row."""
         found = self._above.get(row)
         if found is None:
             found = self._above[row] = np.array([node.number for node in self._tree.all if node.rows[row]], np.intp)
         return found
 
     def have(self, need: Vector, room: Table) -> Mask:
-        """Which HyperNodes have room for a sum of requests."""
+        """A mask of the HyperNodes that have room for a sum of requests."""
         columns = np.flatnonzero(need)
         fits: Mask = need[columns, None] < room[columns] + EPSILON
         return np.asarray(fits.all(axis=0))
 
     def fullness(self, request: Vector, weights: Vector) -> Scores:
-        """Per HyperNode the weighted mean of how full it would be in what is asked for; 0 where that overflows in anything that has a
-        weight, even one of 0. What has none weighs less than 0."""
+        """For each HyperNode, how full it would be in the requested resources, as a weighted mean; 0 if any resource with a weight, even
+        of 0, would overflow. A weight below 0 means that the resource has no weight."""
         columns = np.flatnonzero((request > 0) & (weights >= 0))
         if not weights[columns].any():
             return np.zeros(len(self._tree.all))

@@ -1,10 +1,10 @@
-"""Jobs that wait for the same. Of them the first is tried; as long as nothing has changed since, the others are refused as it was.
+"""Jobs that request the same. Only the first of them is tried; as long as nothing has changed since, the others are refused like it.
 
-Jobs of a queue are alike if their names and their age are all that tells them apart (`_kind`). Who is alike is kept from cycle to cycle:
-only jobs that changed are looked at again. Within a cycle they part when something changes before their turn (`Turns`). What a session
-notes of the first goes for all; where it names a pod there is a blank for the names of the others (`filled`).
+Jobs of a queue are alike if they differ only in names and age (`_kind`). Groups of alike jobs are kept from cycle to cycle: only jobs that
+changed are examined again. Within a cycle a group is split if something changes before the others' turn (`Turns`). What a session notes
+about the first job holds for all; where a text names a pod it has a blank, which is filled with the names of each job's pods (`filled`).
 
-That is for sessions in which nobody looks on, and whose actions and plugins read only the kept state. In others each job is by itself.
+Jobs are grouped only in sessions without observers that watch, whose actions and plugins read only the kept state. Else each is alone.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Key = tuple[Any, ...]
 
 
 class Member(NamedTuple):
-    """A job that stands among others, by age, and its tasks."""
+    """A job of a group, with its tasks. Members sort by age."""
 
     created: float
     uid: str
     job: Job
     tasks: list[Task]
-    number: int  #: of the first task: which of two that came together came first
+    number: int  #: of the first task: the order of arrival, for jobs of equal creation time
 
     @classmethod
     def of(cls, job: Job) -> Member:
@@ -43,7 +43,7 @@ class Member(NamedTuple):
 
 
 class Alike:
-    """Jobs that fared alike so far, by age."""
+    """A group of jobs that are alike and have had the same outcome so far, the oldest first."""
 
     __slots__ = ("members",)
 
@@ -67,7 +67,7 @@ def age(job: Job) -> tuple[float, str]:
 
 
 class Kinds:
-    """All jobs that wait, by kind, as sessions of one policy see them. A job that is like no other is its own kind."""
+    """All waiting jobs by kind, for the sessions of one policy. A job that is like no other has a kind of its own."""
 
     def __init__(self, session: Session) -> None:
         self._basis = _basis(session)
@@ -77,7 +77,7 @@ class Kinds:
 
     @classmethod
     def of(cls, session: Session) -> Kinds:
-        """Up to date."""
+        """The kinds that the session before has left, brought up to date, or new ones."""
         memory, cluster = session.cluster.memory, session.cluster
         kept: Kinds | None = memory.get(MEMORY)
         if kept is None or kept._basis != _basis(session):
@@ -88,7 +88,7 @@ class Kinds:
         return kept
 
     def close(self, session: Session) -> None:
-        """Take in what the session has changed."""
+        """Examine the jobs again that the session has changed."""
         moved = {task.job: None for task in session.origins if task.job is not None}
         refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid][0] == uid)
         self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before), *refused])
@@ -120,13 +120,13 @@ class Kinds:
 
 
 def _basis(session: Session) -> tuple[Any, ...]:
-    """What kinds depend on besides the jobs."""
+    """What the kinds depend on besides the jobs. If it changes, they are made anew."""
     cluster = session.cluster
     return session.policy, len(cluster.with_pod_affinity), cluster.versions.copy()
 
 
 def _kind(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable]]) -> Hashable:
-    """Equal for jobs that are alike."""
+    """The kind of a job: equal for jobs that are alike; its uid for a job to which something has happened."""
     if not _is_plain(job):
         return job.uid
     assert job.queue is not None
@@ -142,13 +142,13 @@ def _kind(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable
 
 
 def _least(job: Job) -> Hashable:
-    """What the job must be promised before it is let in."""
+    """The job's minResources, which its queue must have room for before the job is let in."""
     least = job.group.spec.min_resources if job.group is not None else None
     return None if least is None else tuple((name, amount.text) for name, amount in least.items())
 
 
 def _is_plain(job: Job) -> bool:
-    """Whether it was let in, or refused, and nothing has happened to it yet."""
+    """Whether the job was let in or was refused admission, and nothing else has happened to it yet."""
     if job.phase != INQUEUE and (not job.is_pending or job.waiting_since is None):
         return False
     if len(job.pending) != len(job.tasks) or job.allocated_hypernode or job.nominated_hypernodes:
@@ -164,11 +164,11 @@ Noted = tuple[list[list[Any]], set[str]]
 
 
 class ByKey:
-    """Jobs by key. Most are there from the start and sorted once: in a heap each that is taken moves many."""
+    """Groups of jobs, in the order of keys. Most are there from the start and are sorted once, which costs less than a heap."""
 
     def __init__(self, entries: Iterable[tuple[Key, Alike]]) -> None:
-        self._first = sorted(entries, key=itemgetter(0), reverse=True)  #: the next one last
-        self._late: list[tuple[Key, Alike]] = []  #: a heap of those that came later
+        self._first = sorted(entries, key=itemgetter(0), reverse=True)  #: the next group is the last element
+        self._late: list[tuple[Key, Alike]] = []  #: a heap of the groups that were added later
 
     def __bool__(self) -> bool:
         return bool(self._first or self._late)
@@ -186,19 +186,19 @@ class ByKey:
 
 
 class Turns:
-    """Jobs in order. Of those that are alike, the others have no turn while everything is as it was when the first had his."""
+    """Jobs in the order of their turns. Only the first job of a group has a turn, as long as nothing has changed since that turn."""
 
     def __init__(self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key]) -> None:
         self._session = session
         self._key = key
         self.groups = list(groups)
         self._waiting = ByKey([(key(alike.first), alike) for alike in self.groups])
-        self._tried: list[tuple[Alike, Noted]] = []  #: and what was noted before
+        self._tried: list[tuple[Alike, Noted]] = []  #: groups that had a turn, and what was noted of the first job before
         self._last: Key = ()
         self._changes = session.changes
 
     def __bool__(self) -> bool:
-        """Whether somebody's turn may come."""
+        """Whether any job may still have a turn."""
         return bool(self._waiting or self._tried)
 
     def push(self, job: Job) -> None:
@@ -214,7 +214,7 @@ class Turns:
         return alike.first
 
     def part(self) -> None:
-        """If something has changed, those who would have come after it are to have turns of their own."""
+        """If something has changed, let the jobs of the groups that come after the last turn have a turn, too."""
         session = self._session
         if session.changes == self._changes:
             return
@@ -222,7 +222,7 @@ class Turns:
         self._part()
 
     def rest(self) -> list[Alike]:
-        """All who would have come after the last, in order. There are no more turns."""
+        """All groups that would come after the last turn, in order. There are no turns after this call."""
         self._part()
         return [alike for _, alike in sorted(self._waiting, key=itemgetter(0))]
 
@@ -241,7 +241,7 @@ class Turns:
 
 
 def apart(session: Session, alike: Alike) -> list[Job]:
-    """The jobs, each of which is by itself from now on."""
+    """The jobs of a group. From now on each of them is in a group of its own."""
     members, noted = alike.members.copy(), _noted(session, alike.first)
     for member in members[1:]:
         _note(session, member.job, noted)
@@ -251,7 +251,7 @@ def apart(session: Session, alike: Alike) -> list[Job]:
 
 
 def _noted(session: Session, job: Job) -> Noted:
-    """What was noted of a job's tasks, one by one."""
+    """What the session has noted of each of the job's tasks, and the roles of the job that found no node."""
     kinds = session.fit_errors, session.refused_by_queue, session.last_try
     return [[notes.get(task.uid) for task in job.tasks.values()] for notes in kinds], set(session.failed_roles.get(job.uid, ()))
 
@@ -266,16 +266,16 @@ def _note(session: Session, job: Job, noted: Noted) -> None:
 
 # ---- names
 
-BLANK = "\0"  #: stands around the number of a task, in the order of its job
+BLANK = "\0"  #: is written before and after the number of a task in its job
 
 
 def blanks(alike: Alike) -> dict[str, str]:
-    """By uid of the first job's tasks: what is written in place of their names."""
+    """By uid of the first job's tasks: the blanks that texts have in place of their names."""
     return {uid: f"{BLANK}{number}{BLANK}" for number, uid in enumerate(alike.first.tasks)}
 
 
 def filled(text: str, tasks: Sequence[Task]) -> str:
-    """A text with names in its blanks."""
+    """The text with the names of these tasks in its blanks."""
     if BLANK not in text:
         return text
     parts = text.split(BLANK)

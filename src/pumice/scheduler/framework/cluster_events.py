@@ -1,6 +1,6 @@
-"""What happens in a cluster, as far as it could help a pod that found no node: kube-scheduler's cluster events, and hints about them.
+"""Events of a cluster that could help a pod that found no node: kube-scheduler's cluster events and queueing hints.
 
-A hint says whether a pod that a rule refused should be tried again. Each plugin of kube-scheduler has its own (`plugins/kube/`).
+A hint says whether a pod that a rule refused should be tried again. Each plugin of kube-scheduler has its own hints (`plugins/kube/`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class EventKind(Enum):
     NODE_ALLOCATABLE = auto()
     NODE_LABELS = auto()
     NODE_TAINTS = auto()  #: or whether it is cordoned
-    POD_PLACED = auto()  #: a pod came to a node
+    POD_PLACED = auto()  #: a pod was placed on a node
     POD_GONE = auto()  #: a pod left a node, or its bind failed, or it is no longer nominated there
-    POD_LEAVING = auto()  #: a pod on a node was asked to go
-    POD_LABELS = auto()  #: of a pod on a node
-    POD_SHRUNK = auto()  #: a pod on a node asks for less than before
+    POD_LEAVING = auto()  #: a pod on a node is being deleted
+    POD_LABELS = auto()  #: the labels of a pod on a node changed
+    POD_SHRUNK = auto()  #: a pod on a node requests less than before
     OWN_UPDATE = auto()  #: the waiting pod itself changed in what scheduling reads
     VOLUMES = auto()  #: claims, volumes, their classes, what nodes may attach
     DEVICES = auto()  #: device claims, classes, slices
     NAMESPACE = auto()
-    SELECTORS = auto()  #: of services, and of what controls pods
+    SELECTORS = auto()  #: selectors of services and of controllers of pods
     OTHER = auto()  #: objects that no rule with hints reads
     ANYTHING = auto()
 
@@ -45,11 +45,12 @@ class ClusterEvent(Struct, frozen=True):
     node: str = ""
     pod: Task | None = None
     before: Vector | None = None  #: allocatable, or the request of a pod that shrank
-    labels: Pairs | None = None  #: those that the pod had before
+    labels: Pairs | None = None  #: the labels that the pod had before
 
 
 def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[ClusterEvent]:
-    """What a node's new form means; None where there is none. A heartbeat means nothing. To be told once the cluster has it."""
+    """The events that follow from a node's new form. `before` or `after` is None if there is none. A heartbeat is no event. The events
+    are for use once the cluster has the new form."""
     if before is None or after is None:
         node = after or before
         return [ClusterEvent(EventKind.NODE_ADDED if after else EventKind.NODE_REMOVED, node.metadata.name)] if node else []
@@ -72,12 +73,13 @@ def always(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 
 def row_of(cluster: Cluster, event: ClusterEvent) -> int:
-    """The row of the node it happened to; -1 if it is gone."""
+    """The row of the event's node; -1 if the node is gone."""
     return cluster.nodes.rows.get(event.node, -1)
 
 
 def allows(cluster: Cluster, event: ClusterEvent, rule: Filter, task: Task) -> bool:
-    """Whether the rule has nothing against the pod on the node. A rule without a word may have been set otherwise in the profile."""
+    """Whether the filter admits the pod to the event's node; False if the node is gone. True if the filter has nothing to say about the
+    pod, for the profile may have configured it otherwise."""
     row, state = row_of(cluster, event), rule.prepare(task)
     if row < 0 or state is None:
         return row >= 0

@@ -1,8 +1,8 @@
-"""A plugin that fails, or gives an answer that cannot be one, spoils nothing but what it was asked about.
+"""Containment: a plugin that fails, or gives an invalid answer, spoils only the question that it was asked.
 
-Hooks and rules of plugins from outside are always asked through a `Guard`, which looks at each answer. Pumice's own are asked directly;
-only if a cycle with them fails is it decided again with all of them guarded (framework/cycle.py), so that guarding costs nothing where
-nothing fails. What fails is a value, `Failure`, collected in the decisions; the answer that stands in for it refuses.
+Hooks and rules of plugins from outside are always called through a `Guard`, which checks each answer. Pumice's own plugins are called
+directly; only if a cycle fails is it run again with all plugins guarded (framework/cycle.py), so guarding costs nothing where nothing
+fails. Each failure becomes a value, `Failure`, in the decisions; the answer in place of the failed one is a refusal, if the hook has one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pumice.scheduler.model.task import Task
 if TYPE_CHECKING:
     from pumice.scheduler.framework.plugin import Plugin
 
-LONGEST = 300  #: characters of an exception's own words
+LONGEST = 300  #: characters that are kept of an exception's message
 
 
 class Failure(Struct, frozen=True):
-    """What went wrong in a plugin, and where. Equal ones are the same fault."""
+    """What went wrong in a plugin, and where. Equal values are the same fault."""
 
     plugin: str
     hook: str
@@ -46,11 +46,11 @@ class Failure(Struct, frozen=True):
 
 
 class WrongAnswer(Exception):
-    """Not what the hook must answer; the text says what it must."""
+    """An answer that the hook does not allow. The text says what the hook must answer."""
 
 
 class Guard:
-    """Asks one plugin, and tells `tell` what goes wrong, and for which job or task."""
+    """Calls one plugin, and reports each failure to `tell`, with the job or task that the plugin was asked about."""
 
     def __init__(self, plugin: Plugin, tell: Callable[[Failure, Any], None]) -> None:
         self.plugin = plugin
@@ -64,7 +64,7 @@ class Guard:
         return failure
 
     def hook(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The hook, asked with care."""
+        """The method of a hook, wrapped: answers are checked, and a failure is noted and gives the answer that refuses."""
         read, refuse = ANSWERS.get(name, _ANYTHING)
         seen: list[Hashable] = []
 
@@ -87,12 +87,13 @@ class Guard:
 
 @cache
 def is_ours(plugin: type[Plugin]) -> bool:
-    """Whether all of it is Pumice's own."""
+    """Whether the plugin and all its base classes are Pumice's own."""
     return all(kind is object or kind.__module__.startswith("pumice.") for kind in plugin.__mro__)
 
 
 def _place(plugin: Plugin, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
-    """The last line of the plugin's own files that the exception came through; if there is none, where the method begins."""
+    """File and line of the innermost frame of the exception in the plugin's own files. If there is none, or the answer was wrong, where
+    the method begins."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)
     files = {getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in type(plugin).__mro__ if not _is_framework(kind)}
     frames = traceback.extract_tb(error.__traceback__)
@@ -107,9 +108,9 @@ def _is_framework(kind: type) -> bool:
     return kind.__module__.startswith(("builtins", "pumice.scheduler.framework.", "pumice.live."))
 
 
-# -- attributes that are not there
+# -- attributes that do not exist
 
-#: words of the API, and of Volcano's code, for attributes here
+#: names in the API and in Volcano's code, and the attributes here that they mean
 OTHER_WORDS = {
     "min_available": "min_member",
     "min_task_member": "role_minimum",
@@ -124,7 +125,8 @@ OTHER_WORDS = {
 
 
 def _meant(error: Exception) -> str:
-    """What a plugin was shown that lacks an attribute, and which one was meant, also by who knows it by a field of the API."""
+    """For an AttributeError on an object that a plugin was given: the message with the attribute that was probably meant, which may be
+    known by its name in the API; else an empty text."""
     if not isinstance(error, AttributeError) or not isinstance(error.obj, Task | Job | Queue | View):
         return ""
     name, known = str(error.name), [each for each in dir(error.obj) if not each.startswith("_")]
@@ -212,8 +214,8 @@ Read = Callable[..., Any]
 _ANYTHING: tuple[Read, Read] = (_as_is, _always(None))
 _REFUSED = _always(False)
 ORDERS = frozenset(["job_order", "queue_order", "task_order", "sub_job_order"])
-ANSWERS: dict[str, tuple[Read, Read]] = {  # how an answer is read, and what stands in for one that cannot be
-    **dict.fromkeys(ORDERS, (_as_is, _always((1,)))),  # whom a plugin cannot place in the order comes last
+ANSWERS: dict[str, tuple[Read, Read]] = {  # how an answer is checked, and the answer in place of an invalid one
+    **dict.fromkeys(ORDERS, (_as_is, _always((1,)))),  # an object for which a plugin fails to give a key comes last
     "compare_queues": (_order, _always(0)),
     "victim_queue_order": (_order, _always(0)),
     "job_valid": (_refusal, lambda why, *_: Refusal(UNSCHEDULABLE, why)),
@@ -232,7 +234,7 @@ ANSWERS: dict[str, tuple[Read, Read]] = {  # how an answer is read, and what sta
 
 
 def _key(answer: Any, seen: list[Hashable]) -> tuple[int, Any]:
-    """A key that can be compared with all others of the hook, and is less than the stand-in."""
+    """A sort key that can be compared with all other keys of the hook, and is less than the key in place of an invalid one."""
     kind = _expect(_kind(answer) is not None, answer, "a number, a text, or a tuple of them, by which to sort") and _kind(answer)
     if not seen:
         seen.append(kind)
@@ -241,7 +243,7 @@ def _key(answer: Any, seen: list[Hashable]) -> tuple[int, Any]:
 
 
 def _kind(answer: Any) -> Hashable:
-    """What can be compared with what; None for what cannot be a key."""
+    """The kind of a sort key: keys of equal kinds can be compared. None for a value that cannot be a key."""
     if isinstance(answer, Real | np.bool_):
         return "number" if answer == answer else None
     if isinstance(answer, tuple):
@@ -254,7 +256,7 @@ def _kind(answer: Any) -> Hashable:
 
 
 class _GuardedFilter(Filter):
-    """Refuses the task everywhere it fails."""
+    """A filter behind a guard. Where it fails, it refuses all the nodes that it was asked about."""
 
     def __init__(self, guard: Guard, rule: Filter) -> None:
         self._guard, self._rule = guard, rule
@@ -282,7 +284,8 @@ class _GuardedFilter(Filter):
 
 
 class _GuardedScorer(Scorer):
-    """Raises Unscored where it fails, and the task is refused. Never planned ahead: who plans cannot be refused half way."""
+    """A scorer behind a guard. Where it fails, it raises Unscored, and the task is refused. It is never planned ahead, since a plan cannot
+    be refused half way."""
 
     def __init__(self, guard: Guard, rule: Scorer) -> None:
         self._guard, self._rule = guard, rule
@@ -319,7 +322,7 @@ def _reason(failure: Failure) -> Reason:
 
 
 def _method_of(rule: Rule, name: str) -> Callable[..., Any]:
-    """What the author of the plugin wrote."""
+    """The method that the author of the plugin wrote for this rule."""
     method: Callable[..., Any] = getattr(rule, "method", None) or getattr(type(rule), name)
     return method
 
@@ -350,7 +353,7 @@ def _finite(answer: Any, count: int) -> Scores:
 
 
 class Broken(Filter):
-    """In place of a plugin that could not even open: what it would have refused is not known, so all are."""
+    """The filter in place of a plugin that failed to open: what the plugin would have refused is not known, so all tasks are refused."""
 
     def __init__(self, failure: Failure) -> None:
         self.name, self._failure = failure.plugin, failure
@@ -360,7 +363,7 @@ class Broken(Filter):
 
 
 class BrokenScorer(Scorer):
-    """In place of the scorers of a plugin that could not give them."""
+    """The scorer in place of the scorers of a plugin that failed to give them: all tasks are refused."""
 
     def __init__(self, failure: Failure) -> None:
         self.name, self._failure = failure.plugin, failure

@@ -1,4 +1,4 @@
-"""The whole scheduler on one screen; below it, what is remembered of a cycle, and cycles that leave no trace."""
+"""The scheduling cycle on one screen; below it, the memory of the last cycle, and rehearsals: cycles that leave no trace."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def cycle(
     queue: WaitingPods = EVERYBODY,
     observer: Observer = SILENT,
 ) -> Decisions:
-    """Decide once. What is not decided is undone: `cluster` is afterwards as it was, plus what the decisions say.
+    """Run one cycle and return its decisions. Afterwards `cluster` is as before plus the decisions; everything else is undone.
 
-    If nothing has happened since the last time that could make them others, they are the last ones.
+    If nothing has changed since the last cycle that could change the decisions, the last decisions are returned.
 
-    `queue` says which of the pods of kube-scheduler's profiles are tried, and is told what became of them. If something in Pumice fails,
-    it is decided again with all plugins guarded, so that what fails spoils only what it was asked about, and is named.
+    `queue` says which pods of kube-scheduler's profiles are tried, and is informed of the outcome. If something in Pumice fails, the
+    cycle is run again with all plugins guarded: then a failure spoils only the one answer, and the decisions name it.
     """
     cluster.clock = now
     if (last := recall(cluster, policy, now, observer)) is not None:
@@ -59,11 +59,11 @@ def _decide(opened: Session) -> Decisions:
     return decisions
 
 
-# What the last cycle decided, which is what the next one would as long as nothing has happened that could matter.
+# The decisions of the last cycle, which are also those of the next cycle as long as nothing has changed that could matter.
 #
-# A cycle that left everything as it was is remembered, with the cluster's revision and the time until which its answers hold. Plugins and
-# actions say of themselves whether those follow from the kept state (`reads_only_state`); time makes them others at a plugin's `next_turn`.
-# With one that does not say so every cycle looks at everything anew; what a class says does not hold for those based on it.
+# A cycle that changed nothing is remembered, with the cluster's revision and the time until which its decisions hold. Plugins and actions
+# declare that their answers follow from the kept state (`reads_only_state`); by time alone they change at a plugin's `next_turn`. If one
+# of them does not declare it, every cycle is run in full. What a class declares does not hold for its subclasses.
 
 MEMORY = "decisions"  #: its key in the cluster's memory
 
@@ -79,7 +79,7 @@ class Remembered(Struct, frozen=True):
 
 
 def recall(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
-    """The last cycle's decisions, if this one would decide the same; they are the same object."""
+    """The decisions of the last cycle (the same object) if this cycle would decide the same, else None."""
     last: Remembered | None = cluster.memory.get(MEMORY)
     if last is None or last.policy is not policy or observer.watches or not last.since <= now < last.until:
         return None
@@ -87,7 +87,7 @@ def recall(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> 
 
 
 def remember(session: Session) -> None:
-    """Keep what a session decided that has just closed, if it left everything as it was."""
+    """Keep the decisions of a session that has just closed, if it changed nothing."""
     cluster = session.cluster
     cluster.memory.pop(MEMORY, None)
     if _changed_nothing(session) and (until := _holds_until(session)) > session.now:
@@ -109,22 +109,23 @@ def _holds_until(session: Session) -> float:
 
 
 def _of_those_who_wait(session: Session) -> Decisions:
-    """The decisions without what was told only because a job had changed."""
+    """The decisions, without the status of jobs that are in them only because the jobs had changed."""
     cluster = session.cluster
-    moved = {task.job.uid: task.job for task in session.origins if task.job is not None}  # if only in thought
+    moved = {task.job.uid: task.job for task in session.origins if task.job is not None}  # even if it was undone
     told = replace(session.decisions)
     assert told.conclusion is not None
     told.tell(told.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
     return told
 
 
-# A cycle that decides and leaves no trace: for those who ask what would be, on a state that lives on.
+# Cycles that leave no trace: for questions of what would happen, asked of a state that stays in use.
 #
-# All that a cycle changes besides places and phases is remembered here: what plugins keep, since when jobs wait, nominations, HyperNodes.
+# The session itself restores places and phases. All else that a cycle changes is saved here: what plugins keep, since when jobs wait,
+# nominations, HyperNodes of jobs.
 
 
 class RehearsalObserver(Observer):
-    """Sees the session of a rehearsal."""
+    """An observer that keeps the session of a rehearsal."""
 
     session: Session
 
@@ -134,13 +135,14 @@ class RehearsalObserver(Observer):
 
 
 class Unseen(RehearsalObserver):
-    """Keeps the session only to undo it, so that jobs that are alike are tried once."""
+    """An observer that keeps the session only to undo it. It watches nothing, so of jobs that are alike only one is tried."""
 
     watches = asks_why = False
 
 
 class Rehearsal:
-    """One cycle after another. At the end of its block the cluster is as it was, if what was done between the cycles has been undone."""
+    """Cycles one after another, in a `with` block. At its end the cluster is as before, if the caller has taken the cycles back and has
+    undone what it did between them."""
 
     def __init__(self, cluster: Cluster, policy: Policy, world: World = NOWHERE) -> None:
         self.cluster, self._policy, self._world = cluster, policy, world
@@ -156,7 +158,7 @@ class Rehearsal:
     def cycle(
         self, now: float, queue: WaitingPods = EVERYBODY, observer: RehearsalObserver | None = None
     ) -> tuple[Decisions, Callable[[], None]]:
-        """What is decided, and what takes it back."""
+        """The decisions of one cycle, and the function that takes the cycle back."""
         seen = observer or Unseen()
         self.cluster.memory.pop(MEMORY, None)
         decisions = cycle(self.cluster, self._policy, now, self._world, queue, seen)
@@ -164,7 +166,7 @@ class Rehearsal:
 
         def take_back() -> None:
             for eviction in decisions.evictions:
-                eviction.task.deleting = eviction.task.disrupted = False  # first of all: indexes go by it
+                eviction.task.deleting = eviction.task.disrupted = False  # first of all: indexes read these
             seen.session.restore()
 
         return decisions, take_back
@@ -178,7 +180,7 @@ def rehearse(
     queue: WaitingPods = EVERYBODY,
     observer: RehearsalObserver | None = None,
 ) -> Decisions:
-    """What `cycle` would decide. The cluster is afterwards as it was."""
+    """What `cycle` would decide. Afterwards the cluster is as before."""
     with Rehearsal(cluster, policy, world) as rehearsal:
         decisions, take_back = rehearsal.cycle(now, queue, observer or RehearsalObserver())
         take_back()
@@ -186,7 +188,7 @@ def rehearse(
 
 
 class _Before:
-    """What a session's own journal does not hold."""
+    """The state before a rehearsal, as far as a session does not restore it by itself."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -206,7 +208,7 @@ class _Before:
         self._parts += () if job.has_one_part else ((part, part.allocated_hypernode) for part in job.subjobs)
 
     def touched(self, decisions: Decisions) -> None:
-        """Jobs that lose pods wait from now on, too."""
+        """Note what else the decisions change: nominations, and jobs that lose pods, which wait from now on, too."""
         self._no_longer |= dict.fromkeys(decisions.nominations)
         for eviction in decisions.evictions:
             job = eviction.task.job

@@ -1,4 +1,4 @@
-"""What a cycle decided, as values. The edge turns them into effects; tests compare them."""
+"""The decisions of a cycle, as values. The callers of the cycle carry them out; tests compare them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Bind(Struct, frozen=True):
-    """Put a pod on a node. `annotations` are to be written with it. `bound_by`: the extender that has bound it already."""
+    """Bind a pod to a node. `annotations` are written to the pod with the bind. `bound_by`: the extender that has bound it already."""
 
     task: Task
     node: str
@@ -35,17 +35,17 @@ class Bind(Struct, frozen=True):
 
 
 class Evict(Struct, frozen=True):
-    """Delete a pod, in favour of a pod or PodGroup ("namespace/name"; empty if of nobody)."""
+    """Delete a pod, in favour of the pod or PodGroup `beneficiary` ("namespace/name"; empty if there is none)."""
 
     task: Task
     node: str
     beneficiary: str
     action: str
-    permitted_by: tuple[str, ...] = ()  #: plugins that have a say on victims of this action
+    permitted_by: tuple[str, ...] = ()  #: names of the plugins that decide which tasks this action may evict
 
 
 class Pipelined(Struct, frozen=True):
-    """A pod waits for room on a node that is being released."""
+    """A pod that waits for room on a node that is being released."""
 
     task: Task
     node: str
@@ -60,12 +60,12 @@ class GroupCondition(Struct, frozen=True):
 
 
 class GroupStatus(Struct, frozen=True):
-    """A PodGroup as the cycle leaves it."""
+    """The status of a PodGroup after the cycle."""
 
     job: Job
     phase: str
     condition: GroupCondition | None
-    hypernode: str = ""  #: that its tasks occupy, for the annotation volcano.sh/job-allocated-hypernode; empty for none
+    hypernode: str = ""  #: the HyperNode of its tasks, for the annotation volcano.sh/job-allocated-hypernode; empty for none
 
 
 class Waiting(Struct, frozen=True):
@@ -77,7 +77,7 @@ class Waiting(Struct, frozen=True):
 
 
 class GroupEvent(Struct, frozen=True):
-    """Something a person should read, on a PodGroup."""
+    """A Kubernetes event to be recorded for a PodGroup."""
 
     job: Job
     type: str
@@ -86,7 +86,7 @@ class GroupEvent(Struct, frozen=True):
 
 
 class MadeWhenRead(Sequence[T]):
-    """So many values, which cost nothing until somebody looks."""
+    """A sequence of `count` values, which are made when one of them is first read."""
 
     def __init__(self, count: int, make: Callable[[], list[T]]) -> None:
         self._count = count
@@ -116,18 +116,18 @@ class MadeWhenRead(Sequence[T]):
 
 
 class Standing(Struct, frozen=True):
-    """How a job stands, and those that are like it, whose names go into the blanks of texts."""
+    """The status of a group of jobs that are alike. Their pods' names go into the blanks of the texts."""
 
     members: list[Member]
     phase: str
     condition: GroupCondition | None
     hypernode: str
-    pods: list[tuple[int, str, str]]  #: number of each that waits, reason and message
-    nominated: list[tuple[int, str]]  #: number of each with room made for it in vain, and where
+    pods: list[tuple[int, str, str]]  #: of each pod that waits: its number in the job, reason and message
+    nominated: list[tuple[int, str]]  #: of each pod for which room was made in vain: its number, and the node
 
     @property
     def words(self) -> Hashable:
-        """All that is told of the jobs but their names, and what they have running."""
+        """All that is reported of the jobs except their names, and their numbers of pods by status."""
         counts = self.members[0].job.counts.values()
         return self.phase, self.condition, self.hypernode, tuple(self.pods), tuple(self.nominated), tuple(counts)
 
@@ -138,11 +138,11 @@ class Standing(Struct, frozen=True):
         return GroupStatus(member.job, self.phase, condition, self.hypernode)
 
     def waiting(self, member: Member) -> list[Waiting]:
-        """What is told of its pods that wait."""
+        """Why each waiting pod of the job waits."""
         return [self._of(pod, member) for pod in self.pods]
 
     def last_word(self, member: Member) -> Waiting | None:
-        """What is told of the last of them."""
+        """Why the last of the job's waiting pods waits; None if no pod waits."""
         return self._of(self.pods[-1], member) if self.pods else None
 
     def _of(self, pod: tuple[int, str, str], member: Member) -> Waiting:
@@ -154,23 +154,23 @@ _age = attrgetter("created")
 
 
 class Conclusion(Struct, frozen=True):
-    """How all jobs stand, and other pods that wait."""
+    """The statuses of all jobs, and the other pods that wait."""
 
     standings: list[Standing]
     refused: list[Waiting]
     stranded: list[Waiting]
 
     def of(self, uids: Container[str]) -> Conclusion:
-        """Without other jobs."""
+        """The conclusion with only those statuses whose first job is among these uids."""
         return replace(self, standings=[standing for standing in self.standings if standing.members[0].uid in uids])
 
     def groups(self) -> Sequence[GroupStatus]:
-        """What is told of each job, by age."""
+        """The status of each job's PodGroup, the oldest first."""
         count = sum(len(standing.members) for standing in self.standings)
         return MadeWhenRead(count, lambda: [standing.group(member) for member, standing in self._by_age()])
 
     def waiting(self) -> Sequence[Waiting]:
-        """Why each pod waits: those that were tried alone, those of jobs by age, those that nobody looks at."""
+        """Why each pod waits: first pods that were tried alone, then the pods of jobs by age, then pods that no action looks at."""
         count = sum(len(standing.members) * len(standing.pods) for standing in self.standings)
         return MadeWhenRead(len(self.refused) + count + len(self.stranded), self._waiting)
 
@@ -179,7 +179,7 @@ class Conclusion(Struct, frozen=True):
         return [*self.refused, *made, *self.stranded]
 
     def last_word(self, job: Job) -> Waiting | None:
-        """What is told of the last of the job's pods that waits."""
+        """Why the last of the job's waiting pods waits; None if no pod of the job waits."""
         for standing in self.standings:
             members = standing.members
             for place in range(bisect_left(members, job.created, key=_age), len(members)):
@@ -197,25 +197,25 @@ class Decisions(Struct):
     binds: list[Bind] = field(default_factory=list)
     evictions: list[Evict] = field(default_factory=list)
     pipelined: list[Pipelined] = field(default_factory=list)
-    ungated: dict[str, Task] = field(default_factory=dict)  #: by uid: pods whose queue has room; its gate is to be taken from them
-    nominations: dict[Task, str] = field(default_factory=dict)  #: nodes with room made, or about to be made, for a pod; "" takes one back
+    ungated: dict[str, Task] = field(default_factory=dict)  #: by uid: pods whose queue has room, so that its gate is to be removed
+    nominations: dict[Task, str] = field(default_factory=dict)  #: nominated nodes, where room is made for the pod; "" for no longer
     groups: Sequence[GroupStatus] = field(default_factory=list)
     waiting: Sequence[Waiting] = field(default_factory=list)
-    conclusion: Conclusion | None = None  #: what the two are made of
+    conclusion: Conclusion | None = None  #: what `groups` and `waiting` are made of
     events: list[GroupEvent] = field(default_factory=list)
-    failures: dict[Failure, None] = field(default_factory=dict)  #: of plugins, in the order they were met
-    again_at: float = inf  #: when pods that are held back now may go
+    failures: dict[Failure, None] = field(default_factory=dict)  #: failures of plugins, in the order in which they occurred
+    again_at: float = inf  #: when pods that are held back now may be placed
 
     def tell(self, conclusion: Conclusion) -> None:
-        """From here on this is what is told of jobs and pods."""
+        """Take the statuses of jobs and the reasons of waiting pods from this conclusion."""
         self.conclusion, self.groups, self.waiting = conclusion, conclusion.groups(), conclusion.waiting()
 
 
-# Why a task has no node: counts per reason, and the sentence made of them.
+# Why a task has no node: the number of nodes per reason, and the sentence made of these numbers.
 
 
 class Shortage(Struct, frozen=True):
-    """What a queue, or the cluster, has not for a task or a job, in one resource."""
+    """The amount of one resource that a queue, or the cluster, lacks for a task or a job."""
 
     queue: str  #: empty for the cluster
     column: int
@@ -229,7 +229,7 @@ class Shortage(Struct, frozen=True):
 
 
 class FitErrors:
-    """The refusals of one task's last try. `final` marks rows that no eviction would open."""
+    """Why nodes refused one task when it was last tried. `final` marks the rows where no eviction would help."""
 
     def __init__(self, nodes: int, counts: Counter[str], final: Mask) -> None:
         self.nodes = nodes
@@ -242,13 +242,13 @@ class FitErrors:
 
 
 def everywhere(evaluation: Evaluation, reason: Reason) -> FitErrors:
-    """One reason for all nodes."""
+    """The errors of a task that all nodes refuse for the same reason."""
     n = evaluation.table.count
     return FitErrors(n, Counter({reason.text: n}), np.full(len(evaluation.table), reason.final))
 
 
 def explain(evaluation: Evaluation, among: Mask | None = None) -> FitErrors:
-    """What refuses the task on each node: first its resources, then the filters in order until a reason that is final."""
+    """Why each node (of those in `among`) refuses the task: first lack of resources, then the filters in order until a final reason."""
     if evaluation.rejected is not None:
         return everywhere(evaluation, evaluation.rejected)
     table, template = evaluation.table, evaluation.template

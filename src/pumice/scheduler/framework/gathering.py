@@ -1,8 +1,8 @@
-"""Who has its minimum waits for those who are only just coming: jobs that arrive together share the room, gang by gang.
+"""Gathering: a job that has its minimum waits for jobs that are just arriving, so that these share the room, gang by gang.
 
-When a job is let in, pods beyond the minimum of any job wait for one period, and as long as a job let in since has pods missing of its own
-minimum; but only for a few periods altogether, for some jobs never get their pods, and others arrive without end. Minimums are placed at
-once. Without a period (files) nobody waits.
+When a job is let in, pods beyond the minimum of any job wait for one period, and also while a job that was let in since lacks pods of its
+minimum; but only for a few periods in all, since some jobs never get their pods, and others arrive without end. Pods within the minimum
+are placed at once. Without a period (files) no pod waits.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ MOST_PERIODS = 10
 
 
 class Kept(Struct):
-    """What is remembered from session to session, until one holds nobody back."""
+    """What is remembered from session to session, until a session holds no pod back."""
 
-    began: float = inf
-    last: float = -inf  #: when a job was let in
+    began: float = inf  #: when the first job was let in
+    last: float = -inf  #: when the last job was let in
     incomplete: list[str] = field(default_factory=list)  #: uids of jobs let in that lack pods
 
 
 class Gathering:
-    """As it stands in one session."""
+    """The gathering in one session."""
 
     def __init__(self, cluster: Cluster, period_s: float, now: float) -> None:
         self._cluster = cluster
@@ -44,7 +44,7 @@ class Gathering:
 
     @property
     def until(self) -> float:
-        """When it ends, as far as is known now."""
+        """When the gathering ends, as far as is known now; seconds since 1970."""
         kept = self._kept
         last = self._now if kept.incomplete else kept.last
         return min(last + self._period_s, kept.began + MOST_PERIODS * self._period_s)
@@ -54,7 +54,7 @@ class Gathering:
         return self.until > self._now
 
     def close(self) -> float:
-        """When to look again at whom this session has held back; inf if it has held back nobody."""
+        """When pods that this session has held back may be placed; inf if it has held none back."""
         if self.goes_on:
             return self.until
         self._cluster.memory[MEMORY] = Kept()

@@ -1,6 +1,7 @@
-"""The table of hooks: what a plugin may be asked, the switch of the configuration that turns it off, and how answers become one.
+"""The table of hooks: what plugins are asked, the switch of the configuration that turns a hook off, and how the answers are combined.
 
-A hook without a fold is combined by whoever asks (orders become keys, rules become evaluations), or only told.
+The `fold` of a hook combines the answers of several plugins. The answers of a hook without a fold are combined by its caller (orders
+become sort keys, rules become evaluations), or the hook has no answer (`open`, `close`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from msgspec import Struct
 
 from pumice.scheduler.model.task import Task
 
-# Verdicts are values: a refusal says what was needed and how much is short. Also the three-valued vote.
+# Answers that are more than yes or no: a vote of three values, and a refusal, whose text says what was needed and how much is missing.
 
 
 class Vote(IntEnum):
-    """A veto ends the asking; a permit ends its tier; who abstains is not counted."""
+    """The vote of one plugin. REJECT decides at once, PERMIT decides unless another plugin of its tier rejects, ABSTAIN does not count."""
 
     REJECT = -1
     ABSTAIN = 0
@@ -25,7 +26,7 @@ class Vote(IntEnum):
 
 
 class Refusal(Struct, frozen=True):
-    """Why not. `reason` is Volcano's word for conditions, `message` what a person reads."""
+    """Why a plugin refuses a job or a task. `reason` is the word that Volcano writes into conditions, `message` is the text for people."""
 
     reason: str
     message: str
@@ -38,7 +39,7 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULABLE = "Schedulable"
 
 
-# The ways to combine the answers of plugins. Each takes the bound methods (flat, or by tier) and the question.
+# The folds: ways to combine the answers of plugins. Each takes the plugins' bound methods (in a row, or by tier) and the hook's arguments.
 
 Method = Callable[..., Any]
 Tiers = Sequence[Sequence[Method]]
@@ -46,7 +47,7 @@ Victims = list[Task]
 
 
 def first_decided(methods: Sequence[Method], *question: Any) -> int:
-    """The first answer that is not zero."""
+    """The first answer that is not zero; 0 if there is none."""
     for method in methods:
         answer = method(*question)
         if answer:
@@ -71,24 +72,24 @@ def first_refusal(methods: Sequence[Method], *question: Any) -> Refusal | None:
 
 
 def first_text(methods: Sequence[Method], *question: Any) -> str:
-    """The first answer that says anything."""
+    """The first text that is not empty; an empty text if there is none."""
     return next((text for method in methods if (text := method(*question))), "")
 
 
 def sum_each(methods: Sequence[Method], subject: Any, candidates: Sequence[Any]) -> list[float]:
-    """A sum for each candidate."""
+    """For each candidate the sum of the plugins' scores; 0 if there are no plugins."""
     answers = [method(subject, candidates) for method in methods]
     return [sum(scores) for scores in zip(*answers, strict=True)] if answers else [0.0] * len(candidates)
 
 
 def tell_all(methods: Sequence[Method], *news: Any) -> None:
-    """Nobody answers."""
+    """Call every method; none of them answers anything."""
     for method in methods:
         method(*news)
 
 
 def vote_by_tier(tiers: Tiers, *question: Any) -> bool:
-    """A veto ends it; a yes ends its tier and so decides; silence is consent."""
+    """Whether the plugins agree. A REJECT means no. A tier with a PERMIT and no REJECT means yes. If every plugin abstains: yes."""
     for methods in tiers:
         permitted = False
         for method in methods:
@@ -102,7 +103,7 @@ def vote_by_tier(tiers: Tiers, *question: Any) -> bool:
 
 
 def agree_in_first_tier(tiers: Tiers, *question: Any) -> bool:
-    """The first tier with a voice decides, unanimously; without any voice: no."""
+    """Whether all plugins agree in the first tier that has any for the hook; False if no tier has any."""
     for methods in tiers:
         if methods:
             return all_agree(methods, *question)
@@ -110,10 +111,11 @@ def agree_in_first_tier(tiers: Tiers, *question: Any) -> bool:
 
 
 def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victims:
-    """Victims that every voter of a tier accepts, from the first tier that has any.
+    """The victims that all plugins of a tier accept, from the first tier in which there are any.
 
-    A method answers with a list, or with None to abstain, or with Vote.REJECT, which leaves its tier with no victims. Whom one has refused
-    the next is not asked about, for most count what is left and would count him (a plugin that `sees_refused_victims` wants it so).
+    A method answers with a list of tasks, or with None to abstain, or with Vote.REJECT, which leaves its tier without victims. A plugin is
+    not asked about a task that an earlier plugin of the tier has refused: most plugins add up what would be left after all evictions, and
+    would take this task for evicted. A plugin with `sees_refused_victims` is asked about all candidates.
     """
     for methods in tiers:
         victims: Victims | None = None
@@ -136,7 +138,7 @@ def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victim
 
 
 def union_in_first_tier(tiers: Tiers, *question: Any) -> Victims:
-    """All victims that anybody of a tier names, from the first tier that names any."""
+    """All victims that any plugin of a tier names, from the first tier in which there are any."""
     for methods in tiers:
         named = {task.uid: task for method in methods for task in method(*question)}
         if named:
@@ -145,9 +147,9 @@ def union_in_first_tier(tiers: Tiers, *question: Any) -> Victims:
 
 
 class Hook(NamedTuple):
-    switch: str = ""  #: empty: it cannot be turned off
+    switch: str = ""  #: of the configuration; empty if the hook cannot be turned off
     fold: Callable[..., Any] | None = None
-    by_tier: bool = False  #: the fold is given the methods tier by tier, else all in a row
+    by_tier: bool = False  #: whether the fold is given the methods tier by tier, instead of all in a row
 
 
 HOOKS: dict[str, Hook] = {
@@ -158,7 +160,7 @@ HOOKS: dict[str, Hook] = {
     "task_order": Hook("enableTaskOrder"),
     "sub_job_order": Hook("enabledSubJobOrder"),
     "victim_queue_order": Hook("", first_decided),
-    # may the job ...
+    # may the job be let in, start, wait for room, ...
     "job_valid": Hook("", first_refusal),
     "job_enqueueable": Hook("enableJobEnqueued", vote_by_tier, by_tier=True),
     "job_enqueued": Hook("enableJobEnqueued", tell_all),
@@ -167,12 +169,12 @@ HOOKS: dict[str, Hook] = {
     "job_starving": Hook("enableJobStarving", agree_in_first_tier, by_tier=True),
     "sub_job_ready": Hook("enabledSubJobReady", all_agree),
     "sub_job_pipelined": Hook("enabledSubJobPipelined", vote_by_tier, by_tier=True),
-    # may the queue ...
+    # may the queue have more
     "overused": Hook("enabledOverused", anyone),
     "allocatable": Hook("enabledAllocatable", all_agree),
     "preemptive": Hook("enablePreemptive", all_agree),
     "explain_not_allocatable": Hook("enabledAllocatable", first_text),
-    # where
+    # which node
     "pre_predicate": Hook("enablePredicate", first_refusal),
     "filters": Hook("enablePredicate"),
     "filter": Hook("enablePredicate"),
@@ -184,7 +186,7 @@ HOOKS: dict[str, Hook] = {
     "hyper_node_order": Hook("enabledHyperNodeOrder", sum_each),
     "hyper_node_gradient_for_job": Hook("enabledHyperNodeGradient"),
     "hyper_node_gradient_for_sub_job": Hook("enabledHyperNodeGradient"),
-    # who must go
+    # which tasks may be evicted
     "preemptable": Hook("enablePreemptable", intersect_by_tier, by_tier=True),
     "reclaimable": Hook("enableReclaimable", intersect_by_tier, by_tier=True),
     "eviction_cache_key": Hook(),
@@ -198,10 +200,10 @@ HOOKS: dict[str, Hook] = {
     "close": Hook(),
 }
 
-#: hooks by which a plugin gives filters and scorers
+#: the hooks through which a plugin gives its filters and scorers
 RULE_HOOKS = ("filters", "filter", "filter_node", "scorers", "score", "score_node")
 
-#: the hook that says whom an action may evict
+#: by action: the hook that says which tasks it may evict
 VICTIMS_HOOKS = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}
 
 SWITCHES = frozenset(hook.switch for hook in HOOKS.values()) - {""} | {

@@ -1,4 +1,4 @@
-"""How every job stands when a session ends: its phase, and why its pods still wait."""
+"""The status of every job at the end of a session: its phase, and why its pods still wait."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 WAITS = status.PENDING | status.ALLOCATED | status.PIPELINED
 
-# Pods that wait though no action looks at them, and what is missing: their PodGroup, its queue, or a scheduler that they would accept.
+# Pending pods that no action looks at, and what is missing: their PodGroup, its queue, or the scheduler that they name.
 #
-# A running scheduler tells those that ask for it (`stranded`), and gives controllers a moment to make what is missing. Who reads files
-# wants to know of all (`unserved`).
+# A running scheduler reports the pods that name it (`stranded`), after giving controllers a moment to make what is missing. For a state
+# that is read from files all such pods are reported (`unserved`).
 
-GRACE_S = 5.0  #: within it the PodGroup of a new pod may still come
+GRACE_S = 5.0  #: for this time a new pod may be without its PodGroup
 
 
 def stranded(cluster: Cluster, policy: Policy, now: float) -> list[Waiting]:
-    """Those that ask for this scheduler, and have waited for a while."""
+    """For each pod that names this scheduler, that no action looks at, and that is older than GRACE_S: why it waits."""
     if policy.profiles is not None and cluster.schedulers <= policy.profiles.by_name.keys():
         return []
     waits = [task for task in _looked_at_by_none(cluster) if now - task.created >= GRACE_S and not task.gated]
@@ -42,7 +42,7 @@ def stranded(cluster: Cluster, policy: Policy, now: float) -> list[Waiting]:
 
 
 def next_stranded(cluster: Cluster, now: float) -> float:
-    """When one more pod that no action looks at has waited for a while."""
+    """When the next pod that no action looks at will be older than GRACE_S; inf if there is no such pod."""
     return min((task.created + GRACE_S for task in _looked_at_by_none(cluster) if now - task.created < GRACE_S), default=inf)
 
 
@@ -52,7 +52,7 @@ def _looked_at_by_none(cluster: Cluster) -> list[Task]:
 
 
 def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:
-    """Those that the decisions do not tell of."""
+    """For each Pending pod that the decisions do not mention: why it waits."""
     told = {waiting.task.uid for waiting in decisions.waiting}
     waits = [task for task in cluster.tasks.values() if task.status == status.PENDING and task.uid not in told]
     return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
@@ -76,13 +76,13 @@ def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
 
 
 def conclude(session: Session) -> Conclusion:
-    """How all jobs stand that waited or may have changed. They are given their phases; the rest of the decisions is filled in."""
+    """The statuses of all jobs that waited or may have changed. The jobs' phases are set, and the rest of the decisions is filled in."""
     cluster, decisions = session.cluster, session.decisions
     told = {waiting.task.uid for waiting in session.refused}
     standings = [_standing(session, alike, told) for alike in session.together({**cluster.changed, **cluster.not_enqueued})]
     for standing in standings:
         phase = standing.phase
-        is_new = standing.members[0].job.phase != phase  # to all, for they are alike
+        is_new = standing.members[0].job.phase != phase  # for all members, for they are alike
         for member in standing.members if is_new else standing.members[:1]:
             session.set_phase(member.job, phase)
         for number, node in standing.nominated:
@@ -110,7 +110,7 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
             standing.pods.append((number, UNSCHEDULABLE, held))
             continue
         if is_pending and is_held_back and uid not in session.fit_errors:
-            continue  # nothing is in its way
+            continue  # no node or queue refused it: it is only held back
         last = session.last_try.get(uid)
         if uid not in told:
             reason = scheduling_reason(session, task, last, state) if session.observer.asks_why else (UNSCHEDULABLE, "")
@@ -133,12 +133,12 @@ def phase_of(job: Job, unschedulable: bool) -> str:
 
 
 def _has_run_out(job: Job) -> bool:
-    """Whether a job without a minimum ran once and has no task left."""
+    """Whether a job without a minimum has run and has no task left."""
     return job.phase not in (PENDING, INQUEUE) and not job.count(status.VALID)
 
 
 def fit_error(session: Session, job: Job) -> str:
-    """The state of a job in one sentence, with the origin of its trouble."""
+    """The state of a job in one text, with the error of the first of its tasks that found no node."""
     text = _counted(job.is_ready, job.min_member, tuple(job.counts.items()))
     if job.pending:
         text += f"; Pending: {_pending(session, job)}"
@@ -154,13 +154,13 @@ def fit_error(session: Session, job: Job) -> str:
 
 @lru_cache(maxsize=4096)
 def _counted(ready: bool, min_member: int, counts: tuple[tuple[int, int], ...]) -> str:
-    """Most jobs that wait are alike in this."""
+    """The beginning of that text. It is cached, as it is the same for most waiting jobs."""
     histogram = {status.NAMES[bit]: number for bit, number in counts if number} | {"minAvailable": min_member}
     return f"pod group is {'ready' if ready else 'not ready'}, {_listing(histogram)}"
 
 
 def _pending(session: Session, job: Job) -> str:
-    """How many of its pods would have a place, were it not for their gang, and how many would not."""
+    """How many Pending pods of the job would have a place if the whole gang had one, and how many would not."""
     tried = session.last_try.keys() & job.pending.keys()
     placed = sum(session.last_try[uid].status == status.ALLOCATED for uid in tried)
     counts = {SCHEDULABLE: placed, UNSCHEDULABLE: len(job.pending) - placed}
@@ -177,7 +177,7 @@ def _listing(histogram: Mapping[str, int]) -> str:
 
 
 def scheduling_reason(session: Session, task: Task, last: LastTry | None, state: str) -> tuple[str, str]:
-    """Reason and message of the pod's condition; `state` is that of its job."""
+    """The reason and message of the pod's condition. `state` is the text about the state of its job."""
     placed, node = (task.status, task.node_name) if last is None else (last.status, last.node)
     if placed & (status.ALLOCATED | status.PIPELINED):
         assigned = f"Pod {task.namespace}/{session.name_of(task)} can possibly be assigned to {node}, once"
@@ -192,6 +192,6 @@ def scheduling_reason(session: Session, task: Task, last: LastTry | None, state:
 
 
 def _not_admitted(session: Session, job: Job) -> GroupCondition | None:
-    """Of a job that was not let in and has no pods yet, so that no plugin speaks of its gang: why."""
+    """The condition of a job that was not let in and has no pods yet, for which no plugin gives a condition; None for other jobs."""
     why = session.not_admitted.get(job.uid)
     return GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, why) if why and not job.tasks else None

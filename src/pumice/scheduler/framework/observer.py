@@ -1,7 +1,7 @@
-"""Who watches a cycle, without a part in it: metrics, score tables, records. The cycle itself has no clock.
+"""Observers of a cycle, which take no part in it: metrics, score tables, records. The cycle itself has no clock.
 
-An observer sees what begins and what ends, and each pod when its turn has come; it may ask rules in its own way. It changes nothing.
-This one, the base of all others, looks away.
+An observer is called when a stage begins or ends, and for each pod when its turn has come. It may ask rules in its own way. It changes
+nothing. `Observer`, the base of all others, ignores all calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pumice.scheduler.model.task import Task
 
 
 class Stage(Enum):
-    """What begins and ends, and what is told with it."""
+    """The stages of a cycle, each with the subject that observers are given when it begins and ends."""
 
     SESSION = "session"  #: the session. A cycle that is decided again begins a second one
     OPEN = "open"  #: a plugin
@@ -25,24 +25,24 @@ class Stage(Enum):
 
 
 class Observer:
-    """Base of those who watch a cycle."""
+    """The base class of all observers of a cycle."""
 
     asking: Asking = PLAINLY
-    watches = True  #: it wants to see every cycle take place, even one whose outcome is known
-    asks_why = True  #: somebody will read why pods wait
+    watches = True  #: it needs every cycle to run, even one whose outcome is known
+    asks_why = True  #: whether the reasons why pods wait will be read
 
     def begins(self, stage: Stage, subject: Any) -> None: ...
     def ends(self, stage: Stage, subject: Any) -> None: ...
 
     def turn(self, task: Task) -> None:
-        """An action looks for a node for the task."""
+        """Called when an action looks for a node for the task."""
 
     def attempt(self, task: Task) -> None:
-        """kube-scheduler's loop is about to try the pod."""
+        """Called before kube-scheduler's loop tries the pod."""
 
 
 class Together(Observer):
-    """Several as one. The first asks the rules."""
+    """Several observers as one. The first of them asks the rules."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers

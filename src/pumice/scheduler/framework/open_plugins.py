@@ -1,7 +1,7 @@
-"""The plugins of one session: made, opened, and their hooks flattened to bound methods, by tier.
+"""The plugins of one session: made, opened, and the methods of their hooks, by tier.
 
-Plugins from outside, and in a cycle that is decided again all plugins, are asked through a guard (`containment.py`). If there are none of
-these and nobody looks on, the next session takes the same objects, which are then as they were made: so hooks are bound once.
+Plugins from outside are called through a guard (`containment.py`); in a cycle that is run again after a failure, all plugins are. If no
+plugin is guarded and no observer watches, the next session uses the same plugin objects, reset, so that methods are looked up only once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Form(NamedTuple, Generic[R]):
-    """One of the two kinds of rules."""
+    """How plugins give one of the two kinds of rules, filters or scorers."""
 
     hook: str
     given: Callable[[Plugin, Callable[[str], bool]], list[R]]
@@ -43,7 +43,7 @@ GIVEN_SCORERS = Form("scorers", scorers_of, Guard.scorer, BrokenScorer)
 
 
 class MadeWhenAsked(dict[str, T]):
-    """By hook; each value is made when first asked for: few hooks are, in most sessions."""
+    """Values by hook. Each value is made when it is first read, since most sessions need few hooks."""
 
     def __init__(self, make: Callable[[str], T]) -> None:
         super().__init__()
@@ -58,13 +58,13 @@ class OpenPlugins:
     """The plugins of a session, and their hooks by tier."""
 
     def __init__(self, session: Session, *, guarded: bool) -> None:
-        """`guarded`: Pumice's own plugins as well."""
+        """Make and open the plugins of the session's policy. `guarded`: put Pumice's own plugins behind guards as well."""
         self._session = session
         self._guarded = guarded
         self._policy = session.policy
         self._guards: dict[int, Guard] = {}
         self._broken: list[Failure] = []
-        self._opened: dict[int, Plugin] = {}  #: by number
+        self._opened: dict[int, Plugin] = {}  #: by number in the policy
         for number, choice in enumerate(self._policy.choices):
             plugin = choice.plugin(choice.args, choice.hierarchy)
             failure = self._open(plugin)
@@ -72,14 +72,14 @@ class OpenPlugins:
                 self._opened[number] = plugin
             else:
                 self._broken.append(failure)
-        self.everyone = list(self._opened.values())  #: that could be opened
-        self.tiers = MadeWhenAsked(self._by_tier)  #: methods by hook, tier by tier
-        self.flat = MadeWhenAsked(self._in_a_row)  #: the same in a row
-        self.questions = MadeWhenAsked(self._question)  #: by hook: asks all who have it, and folds their answers
+        self.everyone = list(self._opened.values())  #: the plugins that could be opened
+        self.tiers = MadeWhenAsked(self._by_tier)  #: by hook: the methods, tier by tier
+        self.flat = MadeWhenAsked(self._in_a_row)  #: by hook: the methods of all tiers in a row
+        self.questions = MadeWhenAsked(self._question)  #: by hook: a function that calls all methods and folds their answers
 
     @classmethod
     def of(cls, session: Session, *, guarded: bool) -> OpenPlugins:
-        """Those of the session before, else new ones."""
+        """The plugins of the session before, opened again, if they can be used; else new ones."""
         kept: OpenPlugins | None = session.cluster.memory.pop(MEMORY, None)
         if kept is None or kept._policy is not session.policy or guarded or session.observer.watches:
             return cls(session, guarded=guarded)
@@ -90,19 +90,19 @@ class OpenPlugins:
         return kept
 
     def leave(self) -> None:
-        """The session has closed."""
+        """Keep the plugins for the next session, if it may use them. Called when the session has closed."""
         if self.are_trusted and not self._session.observer.watches:
             vars(self).pop("rules", None)
             self._session.cluster.memory[MEMORY] = self
 
     @property
     def are_trusted(self) -> bool:
-        """Whether all of them are asked directly."""
+        """Whether all plugins are called directly, without guards."""
         return not self._guards
 
     @cached_property
     def rules(self) -> tuple[list[Filter], list[Scorer]]:
-        """Filters and scorers. Most sessions go on with those of an earlier one (`evaluations_for`)."""
+        """The filters and scorers of all plugins. Most sessions use those of an earlier session instead (`evaluations_for`)."""
         filters: list[Filter] = [Broken(failure) for failure in self._broken]
         scorers: list[Scorer] = []
         for number, plugin in self._opened.items():
@@ -112,7 +112,7 @@ class OpenPlugins:
         return filters, scorers
 
     def rules_for(self, kind: type[Plugin], form: Form[R]) -> list[R]:
-        """Filters or scorers of a plugin that a profile of kube-scheduler names."""
+        """The filters or scorers of a plugin that a profile of kube-scheduler names. The plugin is made and opened for it."""
         plugin = kind()
         failure = self._open(plugin)
         return self._rules(plugin, form, lambda hook: True) if failure is None else [form.broken(failure)]
@@ -129,12 +129,12 @@ class OpenPlugins:
         return methods[0] if only_one_decides else partial(fold, methods)  # type: ignore[return-value]
 
     def in_order(self, *hooks: str) -> list[tuple[str, Method]]:
-        """The methods of several hooks, plugin by plugin."""
+        """The methods of several hooks with the hooks' names, plugin by plugin."""
         opened = [(self._policy.choices[number], plugin) for number, plugin in self._opened.items()]
         return [(hook, self.hook(plugin, hook)) for choice, plugin in opened for hook in hooks if choice.takes_part(hook)]
 
     def hook(self, plugin: Plugin, hook: str) -> Method:
-        """The plugin's method, guarded if need be."""
+        """The plugin's method for the hook, behind its guard if the plugin has one."""
         method: Method = getattr(plugin, hook)
         guard = self._guards.get(id(plugin))
         return method if guard is None else guard.hook(hook, method)
@@ -149,7 +149,7 @@ class OpenPlugins:
         return [self.hook(self._opened[number], hook) for number in numbers if number in self._opened]
 
     def _open(self, plugin: Plugin) -> Failure | None:
-        """Open it; one that fails has no part in the session."""
+        """Open the plugin; None, or its failure. A plugin that fails takes no part in the session. Raises if it has no guard."""
         guard = Guard(plugin, self._failed) if self._guarded or not is_ours(type(plugin)) else None  # type: ignore[arg-type]
         if guard is not None:
             self._guards[id(plugin)] = guard
@@ -165,7 +165,7 @@ class OpenPlugins:
         return None
 
     def _failed(self, failure: Failure, about: Any) -> None:
-        """The first time it is also told to those who look at the job."""
+        """Note a failure. When it is new, also record an event for the job that the plugin was asked about."""
         failures = self._session.decisions.failures
         if failure not in failures:
             failures[failure] = None
@@ -174,7 +174,7 @@ class OpenPlugins:
                 self._session.event(job, "Warning", "PluginFailed", str(failure))
 
     def _rules(self, plugin: Plugin, form: Form[R], enabled: Callable[[str], bool]) -> list[R]:
-        """The plugin's rules of a form; one that cannot give them refuses all tasks."""
+        """The plugin's rules of one form. A guarded plugin that fails to give them has one rule that refuses all tasks."""
         guard = self._guards.get(id(plugin))
         if guard is None:
             return form.given(plugin, enabled)

@@ -1,11 +1,11 @@
-"""Evictions of late: by which action, for whom, whom plugins let go, and what it cost. Kept for those who ask why afterwards, and told as
-events to those who only read a cluster.
+"""Recent evictions: by which action, in whose favour, which plugins permitted them, and what they cost. Kept to explain them afterwards,
+and written as events for tools that only read a cluster.
 
-The `EvictionLedger` finds those that come to nothing: a job is evicted, its pods are placed again, and it is evicted again for one that has
-gained nothing. Plugins that disagree do that without end: one says who must give, another who is served first. Whatever the length of such
-a ring, each of its pairs of victim and beneficiary comes again in its second round. That pair is then left alone for a while, twice as long
-each time: the victim waits as long as the beneficiary does, so that the room is the beneficiary's, and is not evicted for it. Nobody else
-is touched.
+The `EvictionLedger` finds evictions that help no job: a job is evicted, its pods are placed again, and it is evicted again for a job that
+has gained nothing. Plugins that disagree cause this without end: one decides which job must give room, another which job is served first.
+However many jobs are in such a loop, each of its pairs of victim and beneficiary occurs again in its second round. Then the pair backs off,
+twice as long each time: the victim is not evicted for the beneficiary, and is not placed while the beneficiary waits, so that the room is
+left to it. Other jobs are not affected.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ KEPT = 1000
 
 
 class PastEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One pod. `text` is in the words of another scheduler, where those are all that is known."""
+    """The eviction of one pod. `text` is the message of another scheduler, if nothing else is known."""
 
     pod: str  #: namespace/name
     at: float  #: seconds since 1970
-    job: str = ""  #: its uid
+    job: str = ""  #: uid of the pod's job
     action: str = ""
     beneficiary: str = ""
-    permitted_by: tuple[str, ...] = ()  #: plugins
-    lost_s: float = 0.0  #: of work since its last checkpoint
-    gpus: float = 0.0  #: on so many
+    permitted_by: tuple[str, ...] = ()  #: names of plugins
+    lost_s: float = 0.0  #: seconds of work since its last checkpoint
+    gpus: float = 0.0  #: number of GPUs that it requests
     text: str = ""
 
     @property
     def words(self) -> str:
-        """By which action, for whom, by which rule, at which cost."""
+        """The eviction in words: its action, its beneficiary, the plugins that permitted it, and its cost."""
         if self.text:
             return self.text
         whom = f" for {self.beneficiary}" if self.beneficiary else ""
@@ -77,12 +77,12 @@ def note(cluster: Cluster, evictions: Iterable[PastEviction]) -> None:
 
 
 def past_evictions(cluster: Cluster) -> tuple[PastEviction, ...]:
-    """The oldest first."""
+    """The evictions that are remembered, the oldest first."""
     return tuple(cluster.memory.get(MEMORY, ()))
 
 
-# What an eviction costs its victim: the work since its last checkpoint. It makes one every `pumice.io/checkpoint-every` of its PodGroup;
-# without that annotation none.
+# What an eviction costs its victim: the work since its last checkpoint. A pod makes a checkpoint at the interval in the annotation
+# `pumice.io/checkpoint-every` of its PodGroup; without the annotation it makes none.
 
 
 def ran_s(task: Task, now: float) -> float:
@@ -91,7 +91,7 @@ def ran_s(task: Task, now: float) -> float:
 
 
 def at_risk_s(task: Task, now: float) -> float:
-    """Seconds of work that would have to be done again."""
+    """The seconds of work that the task would have to repeat if it were evicted now."""
     every = seconds(task.job.annotations.get(CHECKPOINT, "")) if task.job is not None else 0.0
     return ran_s(task, now) % every if every > 0 else ran_s(task, now)
 
@@ -101,16 +101,16 @@ def gpus(task: Task, dimensions: Dimensions) -> float:
 
 
 def seconds(text: str) -> float:
-    """0 for what is no duration."""
+    """A duration in seconds; 0 for a text that is no duration."""
     try:
         return duration(text)
     except ValueError:
         return 0.0
 
 
-# Evictions as conditions and events tell them, for those who only read a cluster: taken into what its state remembers.
+# Evictions as conditions of pods and events tell of them, for tools that only read a cluster: they are added to the remembered evictions.
 
-EVICTION_REASONS = ("Evict", "Preempted")  #: of events, by Volcano and by kube-scheduler
+EVICTION_REASONS = ("Evict", "Preempted")  #: reasons of events: of Volcano, and of kube-scheduler
 
 _WORDS = re.compile(
     r"(?P<action>[\w-]+)(?: for (?P<beneficiary>[^\s,;]+))?(?:, as (?P<permitted>.+?) permits?)?"
@@ -121,7 +121,7 @@ _OF_GROUP = re.compile(r"(?P<pod>[a-z0-9.-]+): (?P<words>\w.*)")
 
 
 def take_in_evictions(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> None:
-    """Take in what objects tell."""
+    """Remember the evictions that these objects (events and pods) tell of."""
     found: dict[tuple[str, str], PastEviction] = {}
     for told in sorted(_told(items), key=lambda each: each.at):
         known = found.get((told.pod, told.words))
@@ -131,7 +131,7 @@ def take_in_evictions(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> No
 
 
 def eviction_events(cluster: Cluster) -> Iterator[Event]:
-    """What is remembered, as others can take it in."""
+    """The remembered evictions as events, in the form that `take_in_evictions` reads."""
     for number, told in enumerate(past_evictions(cluster)):
         namespace, _, pod = told.pod.partition("/")
         group = told.job.partition("/")[2]
@@ -181,13 +181,13 @@ def _read(pod: str, at: float, message: str, job: str = "") -> PastEviction:
 
 
 LEDGER_MEMORY = "evictions"  #: its key in the cluster's memory
-EVICTION_LOOP = "EvictionLoop"  #: the reason of its events
+EVICTION_LOOP = "EvictionLoop"  #: the reason of the events that the ledger records
 FORGOTTEN_AFTER_S = 600.0
 FIRST_BACK_OFF_S, MOST_BACK_OFF_S = 60.0, 3600.0
 
 
 class EvictedFor(Struct, frozen=True):
-    """Uids of two jobs, and the action that evicts."""
+    """A pair of victim and beneficiary (uids of jobs), and the action that evicts."""
 
     victim: str
     beneficiary: str
@@ -198,18 +198,18 @@ class LastEviction(Struct, frozen=True):
     """The last eviction of a pair."""
 
     at: float
-    gained: int  #: pods of the beneficiary that had started
-    came_back: bool = False  #: pods of the victim were placed since
+    gained: int  #: pods of the beneficiary that were ready then
+    came_back: bool = False  #: whether pods of the victim were placed since
     rounds: int = 1
 
     @property
     def until(self) -> float:
-        """Until when the pair is left alone."""
+        """Until when the pair backs off; -inf if it does not."""
         return -inf if self.rounds < 2 else self.at + min(FIRST_BACK_OFF_S * 2.0 ** (self.rounds - 2), MOST_BACK_OFF_S)
 
 
 class EvictionLedger:
-    """As it stands in one session."""
+    """The ledger of evictions, as one session sees it."""
 
     def __init__(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
@@ -219,32 +219,32 @@ class EvictionLedger:
 
     @property
     def sees_loops(self) -> bool:
-        """Whether jobs that are alike otherwise may fare differently."""
+        """Whether any pair backs off now: then jobs that are alike otherwise may be treated differently."""
         return bool(self._loops)
 
     def why_held(self, job: Job) -> str:
-        """Why the job waits for those for whom it was evicted; empty if it does not."""
+        """Why the job waits for a job in whose favour it was evicted; empty if it does not."""
         if not self._loops:
             return ""
         return next((self._in_words(pair, entry) for pair, entry in self._going_on() if pair.victim == job.uid), "")
 
     def sparing(self, evictor: Task, candidates: list[Task]) -> list[Task]:
-        """The candidates but those who are left alone."""
+        """The candidates, without tasks of jobs that are not to be evicted for this evictor."""
         spared = self.spared(evictor)
         return [task for task in candidates if task.job is None or task.job.uid not in spared] if spared else candidates
 
     def spared(self, evictor: Task) -> frozenset[str]:
-        """Uids of the jobs that are not evicted for this one's."""
+        """The uids of the jobs that are not to be evicted for the evictor's job."""
         uid = evictor.job.uid if evictor.job is not None else ""
         return frozenset(pair.victim for pair in self._loops if pair.beneficiary == uid)
 
     @property
     def until(self) -> float:
-        """When the next who waits need no longer; inf if nobody does."""
+        """When the first of the jobs that are held back may be placed again; inf if no job is held back."""
         return min((entry.until for _, entry in self._going_on()), default=inf)
 
     def close(self, session: Session) -> None:
-        """Enter what the session decided."""
+        """Take in the binds and evictions that the session has decided."""
         decisions = session.decisions
         if not self._entries and not decisions.evictions:
             return
@@ -263,7 +263,7 @@ class EvictionLedger:
         return ((pair, entry) for pair, entry in self._loops.items() if pair.beneficiary in self._cluster.waiting)
 
     def _pairs(self, session: Session) -> Iterator[EvictedFor]:
-        """Of jobs; what else is evicted, or in whose favour, goes by priority, which never turns around."""
+        """The pairs of jobs among the decided evictions. Others, of or for pods without a job, go by priority, which makes no loops."""
         tasks, jobs = self._cluster.tasks, self._cluster.jobs
         for eviction in session.decisions.evictions:
             named = tasks.get(eviction.beneficiary)

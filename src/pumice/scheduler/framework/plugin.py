@@ -1,7 +1,7 @@
-"""A plugin is a class in one file; defining a method named after a hook is the registration.
+"""A plugin is a class in one file. It takes part in a hook by defining a method with the name of the hook.
 
-`hooks.py` has the table of hooks. Arguments are a typed struct (`Args`), made from the configuration. In each session a plugin is a new
-object, or as if it were, so its attributes live for one cycle; what must outlive it goes into `session.memory`.
+`hooks.py` has the table of hooks. Arguments are a typed struct (`Args`), made from the configuration. Each session has new plugin objects,
+or resets those of the session before, so attributes live for one cycle. What must live longer goes into `session.memory`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.job import Job
 
 
-#: Hooks of the first release, by what they are called now.
+#: Hooks that were renamed since the first release: old name to new name.
 _RENAMED = {
     "evictor_kind": "eviction_cache_key",
     "queue_shortfall": "explain_not_allocatable",
@@ -28,23 +28,23 @@ _RENAMED = {
 }
 
 
-#: What else plugins are asked, by answers and by pages.
+#: Methods that are not hooks: if a plugin has them, commands and the web page call them.
 _QUESTIONS = ("describe", "entitlements", "why_before")
 
 
 class NoArgs(msgspec.Struct):
-    """For plugins without arguments."""
+    """The `Args` of plugins and actions without arguments."""
 
 
 class Plugin:
-    """Base of all plugins. `name` is what configurations write."""
+    """The base class of all plugins. `name` is the plugin's name in configurations."""
 
     name: ClassVar[str] = ""
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
     hierarchy_only: ClassVar[frozenset[str]] = frozenset()  #: hooks that take part only with the switch enableHierarchy
-    sees_refused_victims: ClassVar[bool] = False  #: of victims it is asked also about those whom the plugins before it refused
-    reads_only_state: ClassVar[bool] = False  #: its answers follow from the kept state, its arguments, and the time that `next_turn` names
-    rules_last: ClassVar[bool] = False  #: its filters and scorers hold nothing of the session that it was made for
+    sees_refused_victims: ClassVar[bool] = False  #: it is asked also about victims that earlier plugins refused
+    reads_only_state: ClassVar[bool] = False  #: its answers depend only on the kept state, its arguments, and time as `next_turn` says
+    rules_last: ClassVar[bool] = False  #: its filters and scorers keep nothing of the session, so later sessions may use them
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:
@@ -52,27 +52,27 @@ class Plugin:
         self.hierarchy = hierarchy  #: the switch enableHierarchy
 
     def forget(self) -> None:
-        """It is as it was made."""
+        """Remove all attributes that were set since the plugin was made, so that the next session can use the object."""
         args, hierarchy = self.args, self.hierarchy
         vars(self).clear()
         self.args, self.hierarchy = args, hierarchy
 
     def open(self, session: Session) -> None:
-        """Called when the session opens, before any other hook."""
+        """Prepare for a session. Called when the session opens, before any other hook."""
         self.session = session
 
     def next_turn(self, session: Session) -> float:
-        """When its answers change by time alone, if nothing else does. Asked of one that `reads_only_state`."""
+        """When the plugin's answers next change by time alone, in seconds since 1970; inf for never. Asked only if `reads_only_state`."""
         return inf
 
     def tells_apart(self, job: Job) -> Hashable:
-        """What of a job that waits its answers depend on, besides its queue, its minimum, its priority, and its tasks but for their names.
-        Asked of one that `reads_only_state`."""
+        """What the plugin's answers about a waiting job depend on, besides the job's queue, minimum and priority, and its tasks except
+        their names; None for nothing. Jobs with equal values may be treated as alike. Asked only if `reads_only_state`."""
         return None
 
     @classmethod
     def hooks(cls) -> list[str]:
-        """The hooks that the class defines."""
+        """The names of the hooks that the class defines."""
         return [hook for hook in HOOKS if getattr(cls, hook, None) is not getattr(Plugin, hook, None)]
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -88,5 +88,5 @@ class Plugin:
 
 
 def _looks_like_hook(attribute: str) -> bool:
-    """Whether a public method's name is so near to a hook's that it must be a slip."""
+    """Whether the name of a public method is so similar to that of a hook that it is probably a spelling mistake."""
     return attribute not in _QUESTIONS and not hasattr(Plugin, attribute) and bool(did_you_mean(attribute, HOOKS))

@@ -1,4 +1,4 @@
-"""What the configuration says: which actions run in which order, with which plugins in which tiers."""
+"""The policy, made from the configuration: which actions run, in which order, with which plugins in which tiers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.job import Job
 
 
-# kube-scheduler's profiles, as the `schedule` action takes them: what a KubeSchedulerConfiguration says, resolved.
+# kube-scheduler's profiles, as the `schedule` action uses them: the content of a KubeSchedulerConfiguration, resolved.
 #
-# A profile is found by a pod's schedulerName. Its rules are made anew for each session, so that what they keep lives for one cycle.
+# A profile is chosen by a pod's schedulerName. Its rules are made anew for each session, so that their state lives for one cycle.
 
 SCHEDULE = "schedule"  #: the action's name
 FilterMaker = Callable[["Session"], list[Filter]]
@@ -29,7 +29,7 @@ ScorerMaker = Callable[["Session"], list[Scorer]]
 
 
 class DefaultPreemptionArgs(Args, frozen=True):
-    """How many of the nodes where evictions might help are tried: a share, but at least so many."""
+    """How many of the nodes where evictions might help are tried: a percentage, but at least the absolute number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
@@ -48,7 +48,7 @@ PREEMPTION_DEFAULTS = DefaultPreemptionArgs()
 
 
 class ExtenderSpec(Struct, frozen=True):
-    """A service that is asked over HTTP. An empty verb is not asked."""
+    """A scheduler extender, called over HTTP. It is not called for a verb that is empty."""
 
     url: str
     filter_verb: str = ""
@@ -57,8 +57,8 @@ class ExtenderSpec(Struct, frozen=True):
     bind_verb: str = ""
     weight: int = 1
     timeout_s: float = 5.0
-    names_only: bool = False  #: nodeCacheCapable: it is sent names of nodes, not objects
-    managed: frozenset[str] = frozenset()  #: it is asked only for pods that request one of these; empty for all pods
+    names_only: bool = False  #: nodeCacheCapable: requests have names of nodes, not objects
+    managed: frozenset[str] = frozenset()  #: it is called only for pods that request one of these resources; empty: for all
     ignorable: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)  #: enableHTTPS and tlsConfig as written
 
@@ -68,19 +68,19 @@ class ExtenderSpec(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True):
-    """A profile of kube-scheduler, as its configuration says."""
+    """A profile of kube-scheduler, from its configuration."""
 
     name: str
     filters: tuple[FilterMaker, ...]
     scorers: tuple[ScorerMaker, ...]
     post_filters: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
     preemption: DefaultPreemptionArgs = PREEMPTION_DEFAULTS
-    own: frozenset[str] = frozenset()  #: its plugins that are not kube-scheduler's
-    percentage: int = 0  #: of nodes, after which the search for feasible ones stops; 0 and 100 look at all
+    own: frozenset[str] = frozenset()  #: names of its plugins that are not kube-scheduler's
+    percentage: int = 0  #: of the nodes: when so many are found feasible the search stops; 0 and 100: all nodes are examined
 
 
 class Profiles(Struct, frozen=True):
-    """All of one configuration."""
+    """All profiles and extenders of one configuration."""
 
     by_name: Mapping[str, Profile]
     extenders: tuple[ExtenderSpec, ...] = ()
@@ -89,12 +89,12 @@ class Profiles(Struct, frozen=True):
 
 
 class Action:
-    """Base of all actions. `name` is what configurations write."""
+    """The base class of all actions. `name` is the action's name in configurations."""
 
     name: ClassVar[str] = ""
     Args: ClassVar[type[Struct]] = NoArgs
-    settles: ClassVar[bool] = False  #: once it has run it has nothing to add, until something changes
-    reads_only_state: ClassVar[bool] = False  #: what it does follows from the kept state and the plugins, or it tells `went_by_clock`
+    settles: ClassVar[bool] = False  #: a second run would add nothing until something changes
+    reads_only_state: ClassVar[bool] = False  #: what it does follows from kept state and plugins, or it sets `went_by_clock`
 
     def __init__(self, args: Any = None) -> None:
         self.args: Any = args if args is not None else self.Args()
@@ -103,7 +103,7 @@ class Action:
         raise NotImplementedError
 
     def tells_apart(self, job: Job) -> Hashable:
-        """What of a job that waits it looks at, as `Plugin.tells_apart` says. Asked of one that `reads_only_state`."""
+        """What else of a waiting job the action reads, as for `Plugin.tells_apart`. Called only if `reads_only_state`."""
         return None
 
 
@@ -112,7 +112,7 @@ class PluginOption(Struct, frozen=True):
 
     plugin: type[Plugin]
     args: Any = None
-    off: frozenset[str] = frozenset()  #: switches that are false
+    off: frozenset[str] = frozenset()  #: names of switches that are false
     hierarchy: bool = False
 
     def enabled(self, hook: str) -> bool:
@@ -123,63 +123,63 @@ class PluginOption(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True, dict=True):
-    """Actions and tiers of plugins, as the configuration says."""
+    """Actions and tiers of plugins, from the configuration."""
 
     actions: tuple[Action, ...]
     tiers: tuple[tuple[PluginOption, ...], ...]
     metrics: dict[str, str] = field(default_factory=dict)
-    shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
+    shadow_groups: bool = False  #: make PodGroups inside the scheduler for pods without one, as kube-batch does
     profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
-    gathering_s: float = 0.0  #: the period for which pods beyond their job's minimum wait for jobs that are only just coming
-    texts: tuple[str, ...] = ()  #: the configurations that it was read from
+    gathering_s: float = 0.0  #: the period for which pods beyond their job's minimum wait for jobs that are just arriving
+    texts: tuple[str, ...] = ()  #: texts of the configurations from which it was read
 
     @cached_property
     def choices(self) -> list[PluginOption]:
-        """Its plugins in a row; a plugin's place in it is its number."""
+        """The plugins of all tiers in a row. The number of a plugin is its index in this list."""
         return [choice for tier in self.tiers for choice in tier]
 
     @cached_property
     def takers(self) -> dict[str, list[list[int]]]:
-        """By hook that any plugin takes part in: the numbers of those that do, tier by tier. Asked for in every session."""
+        """For each hook in which any plugin takes part: the numbers of these plugins, tier by tier. Every session reads it."""
         number = count()
         tiers = [[(next(number), choice) for choice in tier] for tier in self.tiers]
         found = {hook: [[each for each, choice in tier if choice.takes_part(hook)] for tier in tiers] for hook in HOOKS}
         return {hook: numbers for hook, numbers in found.items() if any(numbers)}
 
-    # what a class says of itself does not hold for those based on it
+    # what a class declares of itself does not hold for its subclasses
 
     @cached_property
     def reads_only_state(self) -> bool:
-        """Whether what is decided follows from the kept state, and from time only where a plugin says when."""
+        """Whether decisions depend only on the kept state, and on time only where a plugin says when (`next_turn`)."""
         kinds = (*map(type, self.actions), *(choice.plugin for choice in self.choices))
         return all(vars(kind).get("reads_only_state") for kind in kinds)
 
     @cached_property
     def rules_last(self) -> bool:
-        """Whether filters and scorers of its plugins may serve later sessions."""
+        """Whether later sessions may use the filters and scorers that its plugins gave an earlier session."""
         givers = {self.choices[number].plugin for hook in RULE_HOOKS for tier in self.takers.get(hook, ()) for number in tier}
         return all(vars(giver).get("rules_last") for giver in givers)
 
     @property
     def reads_volcano(self) -> bool:
-        """Whether it looks at Volcano's kinds: it places gangs, or has one of Volcano's plugins in a profile."""
+        """Whether it reads objects of Volcano's kinds: it places gangs, or a profile has a plugin that is not kube-scheduler's."""
         profiles = self.profiles
         return self.places_gangs or (profiles is not None and any(profile.own for profile in profiles.by_name.values()))
 
     @property
     def places_gangs(self) -> bool:
-        """Whether PodGroups mean anything to it."""
+        """Whether it places the pods of PodGroups as gangs: it has no profiles, or it has the action allocate."""
         return self.profiles is None or self.has_action("allocate")
 
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)
 
     def comes_later(self, name: str, than: str) -> bool:
-        """Whether an action has a turn after another."""
+        """Whether an action has a turn after another action."""
         return any(action.name == name for action in dropwhile(lambda action: action.name != than, self.actions))
 
     def has_hook(self, hook: str) -> bool:
-        """Whether any plugin takes part in it."""
+        """Whether any plugin takes part in the hook."""
         return hook in self.takers
 
     def has_plugin(self, name: str) -> bool:

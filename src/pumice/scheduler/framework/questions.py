@@ -1,7 +1,7 @@
-"""What actions ask in a session: who comes first, who may have what, who must go, where to.
+"""The questions of actions in a session: which job or queue is first, what it may have, which tasks are evicted, and which node is best.
 
-A hook whose answers are folded is an attribute here, made when the plugins are open (`hooks.py` names the folds). The others, and those
-that need more than an answer, are methods.
+A hook whose answers are folded is an attribute here, made from the open plugins (`hooks.py` names the folds). Hooks without a fold, and
+questions that need more than the folded answer, are methods.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Victims = list[Task]
 
 
 class Asked:
-    """A hook of that name, with its answers folded. It is put together when a session first asks."""
+    """The hook that has the name of the attribute, with its answers folded. It is put together when a session first reads it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._hook = name
@@ -47,14 +47,14 @@ def asked() -> Any:
 
 
 class Questions:
-    """The questions of actions to plugins. `Session` is what asks them."""
+    """The questions of actions to plugins, as the base class of `Session`."""
 
     cluster: Cluster
     policy: Policy
     observer: Observer
     gathering: Gathering
     ledger: EvictionLedger
-    refused_by_queue: dict[str, str]  #: by task uid: why its queue may not take it
+    refused_by_queue: dict[str, str]  #: by task uid: why its queue refuses it
     refuse_admission: Callable[[Job, str], None]
 
     job_enqueued: Callable[[Job], None] = asked()
@@ -62,9 +62,9 @@ class Questions:
     job_pipelined: Callable[[Job], bool] = asked()
     overused: Callable[[Queue], bool] = asked()
     preemptive: Callable[[Queue, Sequence[Task]], bool] = asked()
-    explain_not_allocatable: Callable[[Queue, Task], str] = asked()  #: why its queue may not take the task; empty if no plugin can tell
+    explain_not_allocatable: Callable[[Queue, Task], str] = asked()  #: why the queue refuses the task; empty if no plugin knows
     pre_predicate: Callable[[Task], Refusal | None] = asked()
-    hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]] = asked()  #: how good each HyperNode is for a part of a job
+    hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]] = asked()  #: a score of each HyperNode for a sub-job
     preemptable: Callable[[Task, Victims], Victims] = asked()
     reclaimable: Callable[[Task, Victims], Victims] = asked()
     unified_evictable: Callable[[Any, Victims], Victims] = asked()
@@ -72,7 +72,7 @@ class Questions:
     on_gate_removed: Callable[[Task], None] = asked()
 
     def _ask(self, plugins: OpenPlugins) -> None:
-        """From here on these plugins are asked."""
+        """Ask these plugins from now on."""
         self.plugins = plugins
         self._folded = plugins.questions
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
@@ -84,7 +84,7 @@ class Questions:
         return (*self.job_plugin_key(job), job.created, job.uid)
 
     def job_plugin_key(self, job: Job) -> Key:
-        """The part of the order that plugins decide, without age and name."""
+        """The part of a job's sort key that plugins decide, without age and name."""
         return tuple([method(job) for method in self.plugins.flat["job_order"]])
 
     def task_key(self, task: Task) -> Key:
@@ -98,7 +98,7 @@ class Questions:
 
     @property
     def queues_need_comparing(self) -> bool:
-        """Whether the order of queues is no key: a hierarchy compares two queues where their paths part."""
+        """Whether queues cannot be ordered by a key: in a hierarchy two queues are compared where their paths part."""
         return bool(self.plugins.flat["compare_queues"])
 
     @cached_property
@@ -106,7 +106,7 @@ class Questions:
         return self.plugins.in_order("compare_queues", "queue_order")
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
-        """Whether the left queue is served first. The first plugin that tells them apart decides, by a comparison or by keys."""
+        """Whether the left queue is served first. The first plugin that does not rank them equal decides, by a comparison or by keys."""
         for hook, method in self._queue_rules:
             if hook == "compare_queues":
                 order = method(left, right)
@@ -118,7 +118,7 @@ class Questions:
         return (left.created, left.name) < (right.created, right.name)
 
     def in_queue_order(self, queues: Iterable[Queue]) -> list[Queue]:
-        """The queue to be served first in front."""
+        """The queues sorted, the queue that is served first in front."""
         if not self.queues_need_comparing:
             return sorted(queues, key=self.queue_key)
 
@@ -136,16 +136,16 @@ class Questions:
 
     @cached_property
     def job_tellers(self) -> list[Callable[[Job], Hashable]]:
-        """What actions and plugins look at in a job, besides what all do."""
+        """The methods `tells_apart` of all actions and plugins: what each of them reads of a job besides what all do."""
         actions, plugins = self.policy.actions, self.plugins.everyone
         return [*(action.tells_apart for action in actions), *(plugin.tells_apart for plugin in plugins)]
 
     def task_kind(self, task: Task) -> tuple[Hashable, ...]:
-        """Equal for tasks to which all nodes look the same."""
+        """The kind of a task: equal for tasks for which filters and scorers give the same answers."""
         return self._evaluations.key(task)
 
     def job_valid(self, job: Job) -> Refusal | None:
-        """None, or why the job cannot start whatever the nodes."""
+        """Why the job cannot start, whatever the nodes; None if it can."""
         if job.beyond:
             return Refusal(NOT_ENOUGH_RESOURCES, _too_much(job))
         refusal: Refusal | None = self._folded["job_valid"](job)
@@ -161,7 +161,7 @@ class Questions:
         return self._folded["job_starving"](job) and not self.holds_back(job)
 
     def holds_back(self, job: Job) -> bool:
-        """Whether what is left of the job waits: it has its minimum, and others are just coming for theirs; or evicting it led nowhere."""
+        """Whether the rest of the job is held back: the job has its minimum and others are just arriving; or it was in an eviction loop."""
         return (self.gathering.goes_on and job.is_ready and self.job_ready(job)) or bool(self.ledger.why_held(job))
 
     def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
@@ -172,7 +172,7 @@ class Questions:
 
     @cached_property
     def keeps_gangs(self) -> bool:
-        """Whether no job, nor part of one, starts or waits for room below its minimum: gang has the first word on it."""
+        """Whether no job or sub-job starts or waits for room below its minimum: the first tier that decides this has the plugin gang."""
         hooks = ("job_ready", "job_pipelined", "sub_job_ready", "sub_job_pipelined")
         first = (next((tier for tier in self.plugins.tiers[hook] if tier), []) for hook in hooks)
         return all(any(method.__self__.name == "gang" for method in tier) for tier in first)  # type: ignore[attr-defined]
@@ -186,7 +186,7 @@ class Questions:
         return False
 
     def eviction_cache_key(self, hook: str, evictor: Task) -> Hashable:
-        """Equal for tasks for whose sake plugins let the same tasks go; each by itself where one of them does not tell."""
+        """Equal for evictors for which plugins permit the same victims; different for each evictor if a plugin lacks this hook."""
         if hook not in self._kinds:
             plugins = [method.__self__ for method in self.plugins.flat[hook]]  # type: ignore[attr-defined]
             self._kinds[hook] = [
@@ -203,17 +203,17 @@ class Questions:
         return found
 
     def evaluation_of(self, task: Task) -> Evaluation:
-        """The same, as it was when last refreshed."""
+        """The evaluation of a task, as it was when last refreshed."""
         self.observer.turn(task)
         return self._evaluations.of(task)
 
     @property
     def has_best_node(self) -> bool:
-        """Whether a plugin chooses nodes itself, so that scores do not tell where a task goes."""
+        """Whether a plugin chooses nodes itself, so that scores alone do not decide the node of a task."""
         return bool(self.plugins.flat["best_node"])
 
     def best_node(self, task: Task, evaluation: Evaluation, candidates: Mask) -> int:
-        """The row that a plugin chose, else the best by score; -1 for none."""
+        """The row of the node that a plugin chooses, else of the node with the best score; -1 for none."""
         if not self.has_best_node or not candidates.any():
             return evaluation.best(candidates)
         totals = evaluation.totals(candidates)
@@ -226,7 +226,7 @@ class Questions:
         return method(job, within, purpose) if method else [[within]]
 
     def sub_gradients(self, job: Job, subjob: SubJob, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
-        """The same for a part of a job."""
+        """Groups of HyperNodes to try for a sub-job, the best group first. The first plugin with the hook decides."""
         method = next(iter(self.plugins.flat["hyper_node_gradient_for_sub_job"]), None)
         return method(job, subjob, within, purpose) if method else [[within]]
 

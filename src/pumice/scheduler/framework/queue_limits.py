@@ -1,6 +1,6 @@
-"""What proportion, capacity and overcommit share: holding a request against what a queue, or the cluster, may hold.
+"""What the plugins proportion, capacity and overcommit share: comparing a request with what a queue, or the cluster, may hold.
 
-Amounts are compared exactly and only in the dimensions that are asked for; how many pods there are is no matter of queues.
+Amounts are compared exactly, and only in the dimensions that are requested. Queues do not limit the number of pods.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pumice.scheduler.model.task import Task
 
 
 def asked_for(request: Vector) -> Mask:
-    """The dimensions that a request is about."""
+    """The dimensions in which something is requested, without pods."""
     asked: Mask = request > 0
     asked[PODS] = False
     return asked
 
 
 def within(request: Vector, held: Vector, limit: Vector) -> bool:
-    """Whether the limit is kept with the request on top of what is held."""
+    """Whether the request added to what is held stays within the limit."""
     asked = enumerate(request.tolist())
     return all(held[column] + amount <= limit[column] for column, amount in asked if amount and column != PODS)
 
 
 def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:
-    """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none. What the task's own gang
-    has taken in thought is asked for and not held: it is given back if the gang does not come together."""
+    """A sentence about the first dimension in which a queue would exceed its limit; empty if there is none. What Allocated tasks of the
+    task's own job have counts as requested, not as held: it is given back if the gang does not get its minimum."""
     if task.job is not None and task.job.counts[status.ALLOCATED]:
         text, short = _shortfall(session, name, task, held, limit, word)
-    else:  # all who ask for the same are told the same, until somebody moves
+    else:  # the answer is the same for all tasks of the template, until a task moves
         known, question = session.shortfalls_now, (name, word, task.template)
         if question not in known:
             known[question] = _shortfall(session, name, task, held, limit, word)
@@ -65,19 +65,19 @@ def _taken_in_thought(session: Session, task: Task) -> Vector:
         return nothing
     state = len(session.cluster.log), job.counts[status.ALLOCATED]
     known = session.taken_in_thought.get(job.uid)
-    if known is None or known[0] != state:  # or each refused pod of a large gang would be a look at all the others
+    if known is None or known[0] != state:  # kept, or each refused pod of a large gang would cost a pass over all its pods
         taken: Vector = sum((each.template.request for each in job.tasks.values() if each.status == status.ALLOCATED), nothing)
         known = session.taken_in_thought[job.uid] = state, taken
     return known[1]
 
 
 def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
-    """The dimensions in which a job's minimum does not fit."""
+    """The dimensions in which a job's minimum does not fit into the limit beside what is claimed."""
     return [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > limit[c]]
 
 
 def refuse(session: Session, job: Job, columns: Sequence[int], name: str, claimed: Vector, limit: Vector) -> Vote:
-    """Tell the job that a queue has no room for its minimum, with Volcano's words first."""
+    """Refuse to admit the job, because a queue has no room for its minimum. The text begins with Volcano's words."""
     names = ", ".join(session.cluster.dimensions.names[column] for column in columns)
     numbers = asked_and_allowed(session, job, columns, name, claimed, limit)
     session.refuse_admission(job, f"queue resource quota insufficient: insufficient {names}. Queue {name}: {numbers}")
@@ -85,13 +85,14 @@ def refuse(session: Session, job: Job, columns: Sequence[int], name: str, claime
 
 
 def refuse_closed(session: Session, job: Job, queue: Queue) -> Vote:
-    """Tell the job that its queue lets nobody in."""
+    """Refuse to admit the job, because its queue is not open."""
     session.refuse_admission(job, f"queue {queue.name} is {queue.state or 'not open yet'}: it lets no job in until it is open")
     return Vote.REJECT
 
 
 def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], queue: str, claimed: Vector, limit: Vector) -> str:
-    """The dimensions in which a job's minimum does not fit, in numbers, and whether it ever can. `queue`: empty for the cluster."""
+    """A text with the numbers of the dimensions in which a job's minimum does not fit, and whether it ever can. `queue`: empty for the
+    cluster."""
     dimensions = session.cluster.dimensions
     session.shortages[job.uid] = tuple(
         Shortage(queue, column, job.min_amounts[column], claimed[column], limit[column]) for column in columns

@@ -1,4 +1,4 @@
-"""The filters and scorers of a policy's plugins, as the engine takes them, and the evaluations that are made of them.
+"""The filters and scorers of a policy's plugins, in the form that the engine uses, and the evaluations that are made from them.
 
 A plugin gives rules ready-made (`filters`, `scorers`), or defines `filter(task, nodes)` and `score(task, nodes)` over all nodes at
 once, or `filter_node` and `score_node` for one node at a time. The last two forms are wrapped here.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _ByTask:
-    """The answer may depend on anything about the task."""
+    """A rule made from a plugin's method, whose answer may depend on anything about the task."""
 
     def __init__(self, plugin: Plugin, method: Callable[..., Any]) -> None:
         self.name = plugin.name
@@ -39,7 +39,7 @@ class _ByTask:
 
 
 class ArrayFilter(_ByTask, Filter):
-    """`filter(task, nodes)`: a mask of the nodes that will do, or refusals."""
+    """The filter made from a plugin's `filter(task, nodes)`, which answers with a mask of the nodes that fit, or a list of Refused."""
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         answer = self.method(state, nodes)
@@ -51,14 +51,14 @@ class ArrayFilter(_ByTask, Filter):
 
 
 class ArrayScorer(_ByTask, Scorer):
-    """`score(task, nodes)`: a number per node."""
+    """The scorer made from a plugin's `score(task, nodes)`, which answers with a number per node."""
 
     def score(self, state: Any, nodes: View) -> Scores:
         return np.asarray(self.method(state, nodes), float)
 
 
 class NodeFilter(_ByTask, Filter):
-    """`filter_node(task, node)`: None if the node will do, else the reason."""
+    """The filter made from a plugin's `filter_node(task, node)`, which answers with None if the node fits, else with the reason."""
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         by_reason: dict[str, list[int]] = {}
@@ -77,7 +77,7 @@ class NodeFilter(_ByTask, Filter):
 
 
 class NodeScorer(_ByTask, Scorer):
-    """`score_node(task, node)`: a number."""
+    """The scorer made from a plugin's `score_node(task, node)`, which answers with a number."""
 
     def score(self, state: Any, nodes: View) -> Scores:
         scores = [self.method(state, node) for node in NodeView.each(nodes)]
@@ -88,7 +88,7 @@ class NodeScorer(_ByTask, Scorer):
 
 
 class NodeView:
-    """One node, for rules that look at one at a time."""
+    """One node, for the hooks that are given one node at a time."""
 
     def __init__(self, nodes: View, position: int) -> None:
         self._nodes, self._position = nodes, position
@@ -142,16 +142,16 @@ def _rules(plugin: Plugin, enabled: Callable[[str], bool], whole: str, wrapped: 
     return rules + [wrap(plugin, getattr(plugin, hook)) for hook, wrap in wrapped.items() if hasattr(plugin, hook) and enabled(hook)]
 
 
-# Evaluations that serve the next sessions as well, so that in each only the nodes are asked again that have changed.
+# Evaluations that later sessions use as well, so that each session asks the rules only about the nodes that have changed.
 #
-# What a plugin's rules hold may be of the session that it was opened for; those that `rules_last` hold nothing of it. Evaluations are made
-# anew once a node or another object is another one, and where pods have terms about each other or somebody watches.
+# The rules of a plugin may keep objects of the session for which it was opened, unless the plugin has `rules_last`. Evaluations are made
+# anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer watches.
 
 MEMORY = "evaluations"  #: its key in the cluster's memory
 
 
 def evaluations_for(session: Session) -> Evaluations:
-    """Those that an earlier session has left, else new ones."""
+    """The evaluations that an earlier session has left, if they still hold; else new ones."""
     basis, found = session.cluster.memory.pop(MEMORY, (None, None))
     if basis is None or basis != _basis(session):
         found = Evaluations(session.cluster, *session.plugins.rules, session.observer.asking)
@@ -159,7 +159,7 @@ def evaluations_for(session: Session) -> Evaluations:
 
 
 def leave(session: Session, evaluations: Evaluations) -> None:
-    """The session has closed: what lasts is for those to come."""
+    """Keep the evaluations that later sessions may use. Called when the session has closed."""
     basis = _basis(session)
     if basis is not None:
         evaluations.keep_lasting()
@@ -167,7 +167,7 @@ def leave(session: Session, evaluations: Evaluations) -> None:
 
 
 def _basis(session: Session) -> tuple[Any, ...] | None:
-    """What they depend on besides what stands on nodes; None where they do not last."""
+    """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
     cluster = session.cluster
     is_watched = session.observer.watches or session.observer.asking is not PLAINLY
     if is_watched or cluster.with_pod_affinity or not (session.policy.rules_last and session.plugins.are_trusted):

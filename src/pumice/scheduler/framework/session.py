@@ -1,6 +1,6 @@
-"""One cycle's transaction on the kept state: what was decided stays, at closing everything else is undone.
+"""The session: one cycle's transaction on the kept state. What was decided stays; everything else is undone when the session closes.
 
-What actions ask of plugins in it stands in `questions.py`.
+The questions that actions put to plugins are in `questions.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pumice.scheduler.model.resources import Mask, Vector
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
-Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  #: by queue, kind of limit and what is asked for
+Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  #: by queue, kind of limit and template
 
 
 class Session(Questions):
@@ -64,21 +64,21 @@ class Session(Questions):
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
         self.origins: dict[Task, tuple[int, int]] = {}  #: status and row before the session, of the tasks that were moved
-        self.phases: dict[Job, str] = {}  #: before the session, of the jobs that were given one
-        self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
-        self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
+        self.phases: dict[Job, str] = {}  #: phase before the session, of the jobs whose phase was set
+        self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: annotations that its bind shall write
+        self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue refuses it
         self._shortfalls: tuple[int, Shortfalls] = (-1, {})
-        self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: kept until anybody moves
+        self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: requests of Allocated tasks, until a move
         self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
-        self.shortages: dict[str, tuple[Shortage, ...]] = {}  #: by task or job uid: the numbers of what it was refused for
+        self.shortages: dict[str, tuple[Shortage, ...]] = {}  #: by task or job uid: the numbers behind its refusal
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
-        self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
+        self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles whose tasks found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
         self.conditions: dict[str, GroupCondition] = {}  #: by job uid
-        self.changes = 0  #: another number whenever anything stands that did not before
-        self.blanks: dict[str, str] = {}  #: by uid of tasks whose job others are told alike: what stands for their names
-        self.refused: list[Waiting] = []  #: pods that the action schedule found no node for
-        self.went_by_clock = False  #: whether anything was chosen by how long tasks have run, if it was undone
+        self.changes = 0  #: grows with each change that is not undone before the session closes
+        self.blanks: dict[str, str] = {}  #: by task uid: the blank for its name, in texts that serve for several jobs
+        self.refused: list[Waiting] = []  #: pods for which the action schedule found no node
+        self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
         cluster.refresh_sums()
@@ -109,7 +109,7 @@ class Session(Questions):
         self.cluster.forget_changes()
 
     def restore(self) -> None:
-        """Nothing was decided: all tasks and phases are put back as they were, without asking anybody."""
+        """Put all tasks and phases back as they were before the session, without calling plugins: nothing was decided."""
         for task, (before, row) in self.origins.items():
             self.cluster.move(task, before, row)
         for job, phase in self.phases.items():
@@ -118,7 +118,7 @@ class Session(Questions):
         self.cluster.log.clear()
 
     def close(self) -> Decisions:
-        """Let the plugins have their last word, and say how every job stands."""
+        """Call the hook `close` of the plugins, conclude the status of every job, and return the decisions."""
         self.observer.ends(Stage.SESSION, self)
         for alike in self.alike:
             if len(alike.members) > 1:
@@ -134,10 +134,10 @@ class Session(Questions):
         self.decisions.tell(job_status.conclude(self))
         return self.decisions
 
-    # -- what there is
+    # -- what the session knows
 
     def permitting(self, action: str) -> tuple[str, ...]:
-        """Plugins that have a say on whom an action evicts: those of the first tier with any."""
+        """The names of the plugins that decide which tasks an action may evict: those of the first tier that has any."""
         hook = VICTIMS_HOOKS.get(action)
         voters = next((tier for tier in self.plugins.tiers[hook] if tier), []) if hook else []
         return tuple(method.__self__.name for method in voters)  # type: ignore[attr-defined]
@@ -147,66 +147,67 @@ class Session(Questions):
         return self.plugins.named(name)
 
     def memory(self, plugin: str) -> dict[str, Any]:
-        """What a plugin keeps from cycle to cycle."""
+        """The dictionary in which a plugin keeps what it needs in later cycles."""
         kept: dict[str, Any] = self.cluster.memory.setdefault(plugin, {})
         return kept
 
     def jobs(self, among: Iterable[Job]) -> list[Job]:
-        """Those of the jobs that have a PodGroup and an existing queue, in a fixed order."""
+        """The jobs among these that have a PodGroup and an existing queue, the oldest first."""
         return sorted((job for job in among if job.queue is not None and job.queue.exists), key=lambda job: (job.created, job.uid))
 
     @cached_property
     def alike(self) -> list[Alike]:
-        """The jobs that waited when the session began. Those together that fared alike."""
+        """The jobs that waited when the session began, in groups of jobs that are alike and have been treated alike so far."""
         if self.kinds is not None:
             return self.kinds.groups()
         return [Alike.alone(job) for job in self.jobs(self.cluster.waiting.values())]
 
     def waiting(self) -> list[Alike]:
-        """Those of them that still wait, by age of the first."""
+        """The groups of `alike` whose first job still has Pending tasks, by age of that job, the oldest first."""
         return sorted((alike for alike in self.alike if alike.first.pending), key=lambda alike: age(alike.first))
 
     def together(self, others: dict[str, Job]) -> list[Alike]:
-        """The jobs that waited, and others by uid."""
+        """The groups of `alike`, and each of the other jobs (given by uid) that is in none of them as a group of one."""
         known = self.kinds if self.kinds is not None else {alike.first for alike in self.alike}
         return [*self.alike, *(Alike.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
 
     def name_of(self, task: Task) -> str:
-        """As it is said of a task; a blank if it is said of all jobs that are like its own."""
+        """The name of a task, for texts; a blank if the text serves for all jobs that are like the task's job."""
         return self.blanks.get(task.uid, task.name)
 
     @cached_property
     def total(self) -> Vector:
-        """What all nodes can give."""
+        """The sum of what all nodes have allocatable."""
         return self.nodes.total()
 
     @cached_property
     def queues(self) -> list[Queue]:
-        """Existing queues, in a fixed order."""
+        """The existing queues, the oldest first."""
         return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
 
     @cached_property
     def topology(self) -> Topology:
-        """HyperNodes, and what jobs ask of them."""
+        """The HyperNodes, and the limits and places of jobs in them."""
         return Topology(self.cluster)
 
     @property
     def shortfalls_now(self) -> Shortfalls:
-        """What queues lack, as far as it was asked since anybody moved."""
+        """The shortfalls of queues that were computed since a task last moved."""
         position = len(self.cluster.log)
         if self._shortfalls[0] != position:
             self._shortfalls = (position, {})
         return self._shortfalls[1]
 
     def clearing(self) -> Mask:
-        """Nodes that lose tasks by this very session: filters see those no more, but they keep what they have until they have gone."""
+        """The nodes on which this session evicts tasks. Filters no longer see the tasks, which keep what they use until they are gone."""
         mask = np.zeros(len(self.nodes), bool)
         for eviction in self.decisions.evictions:
             mask[eviction.task.node] = True
         return mask
 
     def may_bind(self, task: Task, evaluation: Evaluation, clearing: Mask) -> Mask:
-        """Where the task need not wait for those who leave: on nodes being cleared, only if it takes nothing but idle room."""
+        """The nodes on which the task need not wait for evicted tasks: those not in `clearing`, and if it needs only room, those where
+        idle room is enough."""
         return ~clearing | evaluation.fits_idle if task.template.needs_only_room else ~clearing
 
     # -- changes
@@ -215,7 +216,7 @@ class Session(Questions):
         return Statement(self)
 
     def moved(self, task: Task, before: int) -> None:
-        """Tell the plugins of a task that came to hold a place, or ceased to. Tasks of no queue are none of theirs."""
+        """Call `on_allocate` or `on_deallocate` of the plugins if a task began or ceased to hold a place, unless it has no queue."""
         job = task.job
         if job is None or job.queue is None or not job.queue.exists:
             return
@@ -225,7 +226,7 @@ class Session(Questions):
                 method(task)
 
     def ungate(self, task: Task) -> None:
-        """Decide that a task's queue has room for it: once the gate is gone it may be placed."""
+        """Decide to remove the queue's scheduling gate from a task, as its queue has room for it. Without the gate it may be placed."""
         if task.uid in self.decisions.ungated:
             return
         self.changes += 1
@@ -233,7 +234,7 @@ class Session(Questions):
         self.on_gate_removed(task)
 
     def undo(self, operation: Operation) -> None:
-        """Put a task back where it was."""
+        """Give a task the status and place again that it had before the operation."""
         task, undone = operation.task, operation.task.status
         if task.status & (status.ALLOCATED | status.PIPELINED):
             self.last_try[task.uid] = LastTry(task.status, task.node_name, operation.evicted)
@@ -248,7 +249,7 @@ class Session(Questions):
         self.cluster.set_phase(job, phase)
 
     def refuse_admission(self, job: Job, why: str) -> None:
-        """Say why the job is not let in: with the REJECT of the hook job_enqueueable."""
+        """Note why the job is not let in. A plugin calls this when its hook `job_enqueueable` answers Vote.REJECT."""
         self.not_admitted[job.uid] = why
         self.event(job, "Normal", UNSCHEDULABLE, why)
 

@@ -1,7 +1,7 @@
-"""A transaction: the only way to change a session; and the one undo log under it, a `Journal`.
+"""The statement: the transaction by which actions move tasks in a session; and its undo log, a `Journal`.
 
-Operations act at once on the kept state and are journalled. `commit` makes allocations and evictions decisions; `keep` leaves
-them standing for the rest of the session without deciding them (a reservation); anything else is undone in reverse order.
+Operations act at once on the kept state and are noted in the journal. `commit` turns allocations and evictions into decisions; `keep`
+leaves them in place for the rest of the session without deciding them (a reservation); all others are undone in reverse order.
 
     with session.statement() as statement:
         mark = statement.mark()
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 class Operation(Struct, frozen=True):
-    """What was done to a task, and what it was before."""
+    """An operation on a task, and the state of the task before it."""
 
     task: Task
-    before: int  #: status
-    row: int  #: place before, -1 for none
-    hidden: bool = False  #: from filters, before
-    beneficiary: str = ""  #: of an eviction
+    before: int  #: status before
+    row: int  #: row of its node before, -1 for none
+    hidden: bool = False  #: whether the task was hidden from filters before
+    beneficiary: str = ""  #: of an eviction: the pod or PodGroup in whose favour it is
     action: str = ""
-    evicted: bool = False  #: a place was made by evictions (of a pipelining)
+    evicted: bool = False  #: of a pipelining: whether evictions make the room
 
 
 class Journal:
-    """Moves of tasks, taken back in reverse order when its block is left, unless they are decided before."""
+    """Moves of tasks in a `with` block. At its end they are undone in reverse order, except those that have been decided."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -51,25 +51,25 @@ class Journal:
         self.rollback()
 
     def do(self, operation: Operation, to: int, row: int, *, hide: bool = False) -> None:
-        """Give its task another status and place. `hide`: filters no longer see it there."""
+        """Give the operation's task another status and place. `hide`: filters no longer see the task there."""
         self.operations.append(operation)
         self.cluster.move(operation.task, to, row, evicted=hide)
 
     def undo(self, operation: Operation) -> None:
-        """Put a task back where it was."""
+        """Give the operation's task its status and place from before."""
         self.cluster.move(operation.task, operation.before, operation.row, evicted=operation.hidden)
 
     def mark(self) -> int:
         return len(self.operations)
 
     def rollback(self, mark: int = 0) -> None:
-        """Undo everything since the mark."""
+        """Undo all operations since the mark, the last one first."""
         while len(self.operations) > mark:
             self.undo(self.operations.pop())
 
 
 class LastTry(Struct, frozen=True):
-    """A place that a task had until its statement was undone. `evicted`: made by evictions, undone as well."""
+    """The place that a task had until its statement was undone. `evicted`: evictions, undone as well, had made the room."""
 
     status: int
     node: str
@@ -84,18 +84,18 @@ class Statement(Journal):
     # -- operations
 
     def allocate(self, task: Task, row: int) -> None:
-        """Take idle room."""
+        """Place the task in idle room of a node."""
         self.do(Operation(task, task.status, task.node), status.ALLOCATED, row)
 
     def pipeline(self, task: Task, row: int, *, evicted: bool = False) -> None:
-        """Wait for room that is being released."""
+        """Let the task wait for room on a node that is being released. `evicted`: the room is made by evictions."""
         self.do(Operation(task, task.status, task.node, evicted=evicted), status.PIPELINED, row)
 
     def evict(self, task: Task, action: str, beneficiary: str = "") -> None:
         self.do(Operation(task, task.status, task.node, False, beneficiary, action), status.RELEASING, task.node, hide=True)
 
     def terminate(self, task: Task, action: str, beneficiary: str) -> None:
-        """Evict as kube-scheduler does: it leaves, but takes its room, and filters see it, until it is gone."""
+        """Evict the task as kube-scheduler does: until it is gone it keeps its room, and filters see it."""
         self.do(Operation(task, task.status, task.node, False, beneficiary, action), status.RELEASING, task.node)
 
     def unpipeline(self, task: Task) -> None:
@@ -108,7 +108,7 @@ class Statement(Journal):
         self.session.moved(operation.task, operation.before)
 
     def undo(self, operation: Operation) -> None:
-        """Put a task back where it was, and tell the plugins."""
+        """Give the operation's task its status and place from before, and inform the plugins."""
         self.session.undo(operation)
 
     # -- ends
@@ -118,13 +118,13 @@ class Statement(Journal):
         return any(operation.action for operation in self.operations)
 
     def keep(self) -> None:
-        """Let it stand until the session closes, undecided."""
+        """Leave the operations in place until the session closes, without deciding them."""
         self.session.changes += len(self.operations)
         self.session.undecided.extend(self.operations)
         self.operations.clear()
 
     def commit(self) -> None:
-        """Decide: allocated tasks are bound, evicted ones go. What is pipelined stands until the session closes."""
+        """Decide the operations: Allocated tasks are bound, evicted tasks are deleted. Pipelined tasks wait until the session closes."""
         decisions = self.session.decisions
         self.session.changes += len(self.operations)
         for operation in self.operations:

@@ -1,8 +1,8 @@
-"""What network topologies mean in a session: how far a job may spread, and which HyperNode it already occupies.
+"""Network topologies in a session: how far a job may spread, and which HyperNode it already occupies.
 
-Limits are tiers. A tier's name stands for its number; a soft topology is a hard one that allows everything up to the whole
-cluster. The HyperNode of a job with pods on nodes is the recorded one, or else the lowest that holds them all; it is looked up
-when first asked for and grows with what the session decides.
+Limits are tiers. A tier may be given by its name instead of its number. A soft topology is a hard one that allows everything up to the
+whole cluster. The HyperNode of a job with pods on nodes is the recorded one, or else the lowest HyperNode that holds all these nodes; it
+is looked up when it is first needed, and grows with what the session decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.scheduler.model.subjob import SubJob
 
 
 def why_unheeded(group: PodGroup, policy: Policy) -> str:
-    """Why a hard network topology of the group has no effect; empty if it has, or if there is none."""
+    """Why a hard network topology of the PodGroup has no effect; empty if it has an effect, or if there is none."""
     asked = [group.spec.network_topology, *(part.network_topology for part in group.spec.sub_group_policy or ())]
     if policy.has_hook("hyper_node_gradient_for_job") or not any(topology and topology.mode != "soft" for topology in asked):
         return ""
@@ -28,19 +28,19 @@ def why_unheeded(group: PodGroup, policy: Policy) -> str:
 
 
 class Purpose(Enum):
-    """What HyperNodes are searched for."""
+    """The purpose of a search for HyperNodes: the kind of room that they must have."""
 
     ALLOCATE = "room that is there"
     EVICT = "room that evictions could make"
 
 
 class Topology:
-    """Limits and places of jobs in the tree of HyperNodes."""
+    """The limits and places of jobs in the tree of HyperNodes."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.tree = hypernodes_of(cluster)
-        self.trials_count = True  #: whether pods placed by the present dry run draw the rest of their job near them
-        self._known: set[str] = set()  #: jobs whose records have been looked at
+        self.trials_count = True  #: whether pods placed by the present dry run attract the rest of their job
+        self._known: set[str] = set()  #: uids of jobs whose recorded HyperNodes have been checked
 
     # -- limits
 
@@ -49,7 +49,7 @@ class Topology:
         return self._limit(job.subjobs.topology, self.tree.root.tier)
 
     def sub_limit(self, job: Job, subjob: SubJob) -> int | None:
-        """The same for a part of a job."""
+        """The highest tier of a HyperNode that the whole sub-job must fit in; None if it may spread."""
         outer = self.limit(job)
         return self._limit(subjob.topology, self.tree.root.tier if outer is None else outer)
 
@@ -63,7 +63,7 @@ class Topology:
         return topology.highest_tier_allowed
 
     def is_plain(self, job: Job) -> bool:
-        """Whether its tasks may be placed one after the other, anywhere."""
+        """Whether the job's tasks may be placed one after the other, anywhere: it has no sub-group policies and no limit."""
         if job.has_one_part and not job.asks_for_topology:
             return True
         return not job.subjobs.has_policies and self.limit(job) is None
@@ -71,7 +71,7 @@ class Topology:
     # -- places
 
     def occupied(self, job: Job) -> HyperNode | None:
-        """The HyperNode that holds the job's tasks; None while none has a node."""
+        """The HyperNode that holds the job's tasks; None while none of them has a node."""
         self._look_at(job)
         return self.tree.by_name.get(job.allocated_hypernode)
 
@@ -80,11 +80,11 @@ class Topology:
         return self.tree.by_name.get(subjob.allocated_hypernode)
 
     def enter(self, part: Job | SubJob, chosen: HyperNode) -> None:
-        """A job, or a part of one, also occupies a HyperNode from now on."""
+        """Record that a job or sub-job also occupies a HyperNode from now on."""
         part.allocated_hypernode = self._joined(part.allocated_hypernode, chosen)
 
     def settle(self, job: Job, part: SubJob, chosen: HyperNode) -> None:
-        """A part of the job was placed for good."""
+        """Record that a sub-job was placed for good in a HyperNode."""
         self._look_at(job)
         self.enter(part, chosen)
         self.enter(job, chosen)
@@ -95,7 +95,7 @@ class Topology:
         return chosen.name if before is None else self.tree.lowest_common(before, chosen).name
 
     def _look_at(self, job: Job) -> None:
-        """Drop records that no longer hold, fill in those that are missing."""
+        """Check the recorded HyperNodes of a job, once per session: drop records that no longer hold, and fill in missing ones."""
         if job.uid in self._known or not self.tree.ready:
             return
         self._known.add(job.uid)
@@ -115,8 +115,8 @@ class Topology:
             job.allocated_hypernode = common.name
 
     def _place(self, recorded: str, limit: int | None, rows: list[int]) -> HyperNode:
-        """The HyperNode of tasks that stand on these nodes. HyperNodes change while tasks run: what was recorded may not hold them any
-        more, or be what held them while theirs was away."""
+        """The HyperNode of tasks on these nodes: the recorded one if it holds them and is within the limit, else the lowest that holds
+        them. HyperNodes may change while tasks run, so the recorded one may no longer hold all nodes, or may be above the limit."""
         found = self.tree.by_name.get(recorded)
         if found is None or not found.rows[rows].all() or _is_above(found, limit):
             return self.tree.enclosing(rows)

@@ -1,6 +1,6 @@
-"""What a cycle may ask of those who call it, through small protocols so that it stays pure: the world outside, and whose turn it is.
+"""What a cycle needs from its caller, as small protocols, so that the cycle stays pure: the world outside, and which pods to try.
 
-The live loop passes measurements, HTTP extenders and a queue; files and simulations pass what they have, by default nothing.
+The live loop passes measurements, HTTP extenders and a scheduling queue; files and simulations pass what they have, by default nothing.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ FRESH_S = 300.0
 
 
 class Usage(Struct, frozen=True):
-    """Measured use of a node, in percent."""
+    """The measured use of a node, in percent."""
 
     cpu: float
     memory: float
     measured_at: float  #: seconds since 1970
 
     def is_fresh(self, now: float) -> bool:
-        """Whether it still tells something: what is older is not acted upon."""
+        """Whether the measurement is recent enough (FRESH_S) to be used."""
         return now - self.measured_at <= FRESH_S
 
 
 class ExtenderService(Protocol):
-    """A service that is asked over HTTP. Raises OSError or ValueError if it cannot answer."""
+    """A connection to an extender over HTTP. `call` raises OSError or ValueError if the extender cannot answer."""
 
     def call(self, verb: str, arguments: dict[str, Any]) -> Any: ...
 
 
 class World(Protocol):
     def usage(self, node: str) -> Usage | None:
-        """The node's measured use, if there is any."""
+        """The node's measured use; None if there is no measurement."""
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
-        """A connection to an extender; None where there are none."""
+        """A connection to an extender; None if this world has no extenders."""
 
 
 class Nowhere:
-    """No measurements, no extenders."""
+    """A world without measurements and extenders."""
 
     def usage(self, node: str) -> Usage | None:
         return None
@@ -57,7 +57,7 @@ NOWHERE = Nowhere()
 
 
 def measured(world: World, nodes: Nodes, now: float) -> tuple[Mask, NDArray[np.float64]]:
-    """Nodes with a fresh measurement, and [cpu and memory, n] of all, 0..1."""
+    """A mask of the nodes with a fresh measurement, and [cpu and memory, n]: the measured use of each node, 0..1, and 0 without one."""
     known, fractions = np.zeros(len(nodes), bool), np.zeros((2, len(nodes)))
     for row in nodes:
         found = world.usage(nodes.names[row])
@@ -69,29 +69,29 @@ def measured(world: World, nodes: Nodes, now: float) -> tuple[Mask, NDArray[np.f
 
 # Which pods of kube-scheduler's profiles a cycle tries.
 #
-# A loop that runs for long gives its own queue, which remembers between cycles who waits for what, and who backs off
-# (`scheduler/kube/scheduling_queue.py`). Files and tests decide once: there everybody is tried (`EVERYBODY`).
+# The live loop passes a scheduling queue, which remembers between cycles which pods wait for which events, and which back off
+# (`scheduler/kube/scheduling_queue.py`). Files and tests run one cycle, in which all pods are tried (`EVERYBODY`).
 
 
 class WaitingPods(Protocol):
     def due(self, ready: list[Task], now: float) -> list[Task]:
-        """Those of the pods without a node that are to be tried now, in the order given."""
+        """The pods to be tried now, out of the pods without a node in `ready`, in the same order."""
 
     def placed(self, task: Task) -> None:
-        """It has a node."""
+        """Called when the pod has got a node."""
 
     def refused(self, task: Task, by: frozenset[str], now: float) -> None:
-        """No node will do; the rules of these names refused it."""
+        """Called when no node fits the pod. `by`: names of the rules that refused it."""
 
     def failed(self, task: Task, now: float) -> None:
-        """Its attempt ended in an error."""
+        """Called when the attempt to place the pod ended in an error."""
 
     def nomination_ended(self, task: Task) -> None:
-        """The room that was held for it is free for others. Told while it still says where that was."""
+        """Called when the room held for the pod becomes free for others, while the pod still has its nominated node."""
 
 
 class Everybody:
-    """A queue that remembers nothing."""
+    """A scheduling queue that remembers nothing: all pods are tried."""
 
     def due(self, ready: list[Task], now: float) -> list[Task]:
         return ready
@@ -113,7 +113,7 @@ EVERYBODY = Everybody()
 
 
 class Only(Everybody):
-    """Of the pods of kube-scheduler's profiles only these are tried."""
+    """A scheduling queue in which only these pods of kube-scheduler's profiles are tried."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self._tasks = set(tasks)

@@ -1,7 +1,7 @@
 """The kept state: what is known of the cluster, changed by events (`put`, `remove`) and by decisions (`move`).
 
-Invariants, asserted by `check()`: every task stands in at most one node row and one job; the sums of nodes, jobs and queues are
-those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells every change of who stands where, in order.
+Invariants, asserted by `check()`: every task is in at most one node row and one job; the sums of nodes, jobs and queues are
+those of their tasks; `waiting` holds the jobs with Pending tasks; `log` has every change of the tasks on nodes, in order.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ class Cluster:
     ) -> None:
         self.schedulers = frozenset(schedulers)
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
-        self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has none, though the cluster may have some
+        self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has no object, though the cluster may have some
         self.default_queue = default_queue
-        self.clock = 0.0  #: when that happens which is told next, in seconds since 1970
+        self.clock = 0.0  #: the time of the next change, in seconds since 1970
         self.dimensions = Dimensions(ignored)
         self.nodes = Nodes(self.dimensions)
         self.tasks: dict[str, Task] = {}  #: by "namespace/name"
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
-        self.objects: dict[str, dict[str, Any]] = {}  #: other kinds as they are: kind to "namespace/name" or name to object
+        self.objects: dict[str, dict[str, Any]] = {}  #: objects of other kinds: kind to "namespace/name" or name to object
         self.versions: dict[str, int] = {}  #: kind to a number that changes with its objects
         self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
-        self.without_job: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
-        self.changed: dict[str, Job] = {}  #: jobs of which the next cycle tells, as they have changed
+        self.without_job: dict[str, Task] = {}  #: Pending tasks without a job whose schedulerName is ours
+        self.changed: dict[str, Job] = {}  #: jobs that have changed, so that the next cycle reports their status
         self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
         self.log = RowLog()
-        self.revision = 0  #: another one whenever anything has changed that a cycle could see; what a cycle undid counts, too
-        self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
-        self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
-        self.imagined = False  #: moves are only thought of now, and will be undone
-        self.past_usage: dict[tuple[float, HolderOf], PastUsage] = {}  #: told at once as well
+        self.revision = 0  #: grows with each change that a cycle could see, even if a cycle has undone it
+        self._indexes: dict[type[Index], Index] = {}  #: updated with each move that filters see
+        self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity that were ever seen
+        self.imagined = False  #: whether moves are only tried now, and will be undone
+        self.past_usage: dict[tuple[float, HolderOf], PastUsage] = {}  #: updated with each move, too
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
-        self._promises: KnownPromises = {}  #: of jobs that are alike, as they were found before
-        self._shared = Shared(self.dimensions)  #: among the pods there are
+        self._promises: KnownPromises = {}  #: promises that were computed before, for jobs that are alike
+        self._shared = Shared(self.dimensions)  #: what equal pods share
         self._on_unknown_nodes: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
 
     # -- events
 
     def put(self, kind: str, item: Wire, key: str = "") -> None:
-        """Add an object or take over its new form. `key` is a pod's "namespace/name" where somebody keeps it already."""
+        """Add an object or take over its new form. `key`: a pod's "namespace/name", if the caller has it already."""
         self.revision += 1
         match item:
             case Pod():
@@ -86,7 +86,7 @@ class Cluster:
                     self._rank_all()
 
     def remove(self, kind: str, key: str) -> None:
-        """Forget an object by its name, or "namespace/name"."""
+        """Remove an object, given by its name or "namespace/name"."""
         self.revision += 1
         match kind:
             case "Pod":
@@ -121,7 +121,7 @@ class Cluster:
         return self.objects.get(kind, {})
 
     def absent(self, kind: str, otherwise: str) -> str:
-        """What to say of an object that is not there: `otherwise`, unless the input is a dump that may have been taken without its kind."""
+        """The message about a missing object: `otherwise`, unless the input is a dump that may have been taken without its kind."""
         if kind not in self.lacking:
             return otherwise
         plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
@@ -135,7 +135,7 @@ class Cluster:
     # -- pods
 
     def restore(self, pod: Pod) -> None:
-        """Take over a pod as it was just read, whatever was assumed of it: our bind or eviction came to nothing."""
+        """Take over a pod as it was just read, whatever was assumed about it. Called when our bind or eviction of it has failed."""
         self.revision += 1
         self._put_pod(pod, key_of(pod), certain=True)
 
@@ -199,7 +199,7 @@ class Cluster:
             task.job = None
 
     def put_back(self, task: Task, to: int, node_name: str, group: str) -> None:
-        """Take in a task that was removed, with the status, node and PodGroup that it had."""
+        """Add a task again that was removed, with the status, node and PodGroup that it had."""
         self.tasks[task.key] = task
         self._attach(task, to, node_name, group)
 
@@ -265,7 +265,7 @@ class Cluster:
     def _put_queue(self, wire: QueueObject) -> None:
         queue = self.queue(wire.metadata.name)
         if not queue.exists:
-            self.changed |= queue.jobs  # no cycle has told of them
+            self.changed |= queue.jobs  # no cycle has reported their status
         queue.wire = wire
         queue.read(self.dimensions)
 
@@ -296,7 +296,7 @@ class Cluster:
     # -- moves
 
     def move(self, task: Task, to: int, row: int, *, evicted: bool = False) -> None:
-        """Give a task another status and place (-1: none), and every sum its due. `evicted`: filters no longer see it there."""
+        """Give a task another status and row (-1: none), and adapt every sum. `evicted`: filters no longer see the task there."""
         self.revision += 1
         if task.node >= 0:
             self._leave_node(task)
@@ -310,7 +310,7 @@ class Cluster:
             task.node_name = ""
 
     def forget_eviction(self, task: Task) -> None:
-        """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
+        """Treat a task that a session has evicted like any other that is being deleted: filters see it until it is gone."""
         task.disrupted = True
         was_hidden, task.evicted = task.evicted, False
         if was_hidden and task.node >= 0:
@@ -318,11 +318,11 @@ class Cluster:
             self._tell(task.node, task, 1)
 
     def annotate(self, task: Task, more: dict[str, str]) -> None:
-        """What was written on its pod."""
+        """Add annotations to a task that were written to its pod."""
         task.annotations = self._shared.pairs({**task.annotations, **more})
 
     def decide(self, task: Task) -> None:
-        """Allocated to Binding: nothing moves."""
+        """Change a task's status from Allocated to Binding. Its place and the sums of resources stay as they are."""
         if task.job is not None:
             task.job.counts[task.status] -= 1
             task.job.counts[status.BINDING] += 1
@@ -341,18 +341,18 @@ class Cluster:
         task.node = -1
 
     def _tell(self, row: int, task: Task, sign: int) -> None:
-        """Filters do not see an evicted task."""
+        """Note in the log that a task came to a row or left it, and call the indexes, unless the task is evicted: filters do not see it."""
         self.log.append(RowChange(row, task, 0 if task.evicted else sign))
         if not task.evicted:
             for index in self._indexes.values():
                 index.change(row, task, sign)
 
     def existing(self) -> Iterator[Task]:
-        """All tasks that filters see on a node."""
+        """All tasks on nodes, except those that filters do not see."""
         return (task for tasks in self.nodes.tasks for task in tasks.values() if not task.evicted)
 
     def index(self, kind: type[Kept]) -> Kept:
-        """What is kept of a kind, up to date."""
+        """The index of this class, up to date. It is made at the first call."""
         found = self._indexes.get(kind)
         if found is None:
             found = self._indexes[kind] = self._counted(kind)
@@ -365,7 +365,7 @@ class Cluster:
         return index
 
     def used_before(self, half_life_s: float, holder_of: HolderOf) -> PastUsage:
-        """What holders used, from when it is first asked for."""
+        """The past usage of all holders, with this half-life. It is kept from the first call on."""
         found = self.past_usage.get((half_life_s, holder_of))
         if found is None:
             found = self.past_usage[half_life_s, holder_of] = PastUsage(self.dimensions, half_life_s, holder_of)
@@ -418,12 +418,12 @@ class Cluster:
         self._stale.clear()
 
     def forget_changes(self) -> None:
-        """Begin a new log. Called when a session has closed. Sums are refreshed when the next one opens."""
+        """Begin a new log and a new set of changed jobs. Called when a session has closed. The next session refreshes the sums."""
         self.changed.clear()
         self.log.clear()
 
     def _widen(self) -> None:
-        """A new resource name made all vectors longer."""
+        """Lengthen all kept vectors, since a new resource name has made `width` greater."""
         self._promises.clear()
         self.nodes.widen()
         self._shared.widen()

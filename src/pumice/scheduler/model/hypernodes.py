@@ -1,8 +1,8 @@
 """HyperNodes: network domains (racks, rows, halls) as a tree above the nodes, each with a mask of the node rows in it.
 
-Built from HyperNode objects, whose members are named, matched by a pattern, or (nodes only) by labels. A virtual root above all
-stands for the whole cluster. With a cycle, a HyperNode in two others or more than MOST_LEVELS levels, the tree cannot be used: only the
-root is left, and `trouble` says why.
+The tree is built from HyperNode objects, whose members are named, matched by a pattern, or (nodes only) matched by labels. A virtual root
+above all stands for the whole cluster. If there is a cycle, a HyperNode in two others, or more than MOST_LEVELS levels, the tree cannot be
+used: only the root is left, and `trouble` says why.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Codes = NDArray[np.intp]
 ROOT = "<cluster-top-hypernode>"
 NOWHERE = -1
 MOST_LEVELS = 100  #: networks have a handful; work and memory grow with levels times nodes
-MEMORY = "hypernodes"  #: where the cluster keeps the tree from cycle to cycle
+MEMORY = "hypernodes"  #: its key in the cluster's memory
 
 
 class HyperNode:
-    """One domain. The smaller the tier, the closer its nodes are."""
+    """One network domain. The smaller its tier, the closer its nodes are to each other."""
 
     def __init__(self, name: str, tier: int, tier_name: str, rows: Mask) -> None:
         self.name = name
         self.tier = tier
         self.tier_name = tier_name
-        self.rows = rows  #: of nodes in it, those of its children included
-        self.number = 0  #: place in HyperNodes.all
+        self.rows = rows  #: mask of the nodes in it, those of its children included
+        self.number = 0  #: index in HyperNodes.all
         self.parent: HyperNode | None = None
         self.children: list[HyperNode] = []
 
@@ -46,14 +46,14 @@ class HyperNode:
         return f"<HyperNode {self.name} tier {self.tier}>"
 
     def upward(self) -> Iterator[HyperNode]:
-        """Itself, its parent, and so on to the root."""
+        """The HyperNode itself, its parent, and so on to the root."""
         node: HyperNode | None = self
         while node is not None:
             yield node
             node = node.parent
 
     def downward(self) -> Iterator[HyperNode]:
-        """Itself and all below it, level by level."""
+        """The HyperNode itself and all below it, level by level."""
         level = [self]
         while level:
             yield from level
@@ -64,7 +64,7 @@ class HyperNode:
 
 
 class HyperNodes:
-    """The tree over a node table. Stands until nodes or HyperNode objects change."""
+    """The tree of HyperNodes over a node table. It holds until nodes or HyperNode objects change."""
 
     def __init__(self, objects: Iterable[HyperNodeObject], nodes: Nodes) -> None:
         self.trouble = ""  #: why the tree cannot be used
@@ -107,8 +107,8 @@ class HyperNodes:
         return list(names)
 
     def _measure(self) -> None:
-        """Look for what makes a tree that cannot be used, going up from each HyperNode to the first that is known."""
-        depths: dict[str, int] = {}  #: how many there are from one up to the top, itself included
+        """Look for reasons why the tree cannot be used (`trouble`): go up from each HyperNode to the first whose depth is known."""
+        depths: dict[str, int] = {}  #: number of HyperNodes from each one up to the top, itself included
         for node in self.by_name.values():
             path: dict[str, HyperNode] = {}
             above: HyperNode | None = node
@@ -155,11 +155,11 @@ class HyperNodes:
 
     @cached_property
     def homes(self) -> Codes:
-        """Per row the number of its lowest HyperNode."""
+        """For each row the number of its lowest HyperNode."""
         return self._numbers(self.all)
 
     def of_tier(self, tier: int) -> Codes:
-        """Per row the number of the HyperNode of this tier that holds it, or NOWHERE."""
+        """For each row the number of the HyperNode of this tier that holds it, or NOWHERE."""
         if tier not in self._tiers:
             self._tiers[tier] = self._numbers([node for node in self.all if node.tier == tier])
         return self._tiers[tier]
@@ -188,7 +188,7 @@ def _nodes_of(member: HyperNodeMember, nodes: Nodes) -> Mask:
 
 
 def _named(member: HyperNodeMember, names: Collection[str]) -> list[str]:
-    """Those of the names that a member selector means."""
+    """The names, out of `names`, that the selector of a member matches."""
     selector = member.selector
     if selector.exact_match is not None:
         return [selector.exact_match.name] if selector.exact_match.name in names else []
@@ -202,7 +202,7 @@ def _named(member: HyperNodeMember, names: Collection[str]) -> list[str]:
 
 
 def hypernodes_of(cluster: Cluster) -> HyperNodes:
-    """The tree as it is now, kept until something it depends on changes."""
+    """The tree of HyperNodes as it is now. It is kept until something changes on which it depends."""
     version = cluster.nodes.static_version, len(cluster.nodes), cluster.versions.get("HyperNode", 0)
     kept = cluster.memory.get(MEMORY)
     if kept is None or kept[0] != version:

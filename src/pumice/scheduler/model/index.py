@@ -1,7 +1,7 @@
-"""What is kept of the pods on each node for rules to ask about: their ports, labels, terms, disks, devices.
+"""Indexes of the pods on each node, for rules to read: their ports, labels, affinity terms, disks, devices.
 
-`Cluster.index(Ports)` counts once, when it is first asked for, and tells the index of every move from then on; what nobody asks for costs
-nothing.
+`Cluster.index(Ports)` counts all pods at the first call, and calls the index for every move from then on; an index that is never read
+costs nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster
     from pumice.scheduler.model.job import Job
 
-MOST_ROWS = 4096  #: that are remembered of what was before the last session closed
+MOST_ROWS = 4096  #: rows that are remembered of changes before the last session closed
 
 
 class Index:
-    """One of a kind for each cluster. `kinds` are those of the objects that it reads besides pods and nodes."""
+    """The base class of all indexes. A cluster has one index of each class. `kinds`: the kinds that it reads besides pods and nodes."""
 
     kinds: tuple[str, ...] = ()
 
@@ -26,7 +26,7 @@ class Index:
         self.cluster = cluster
 
     def begin(self) -> None:
-        """Know of no pod."""
+        """Reset the index to a cluster without pods."""
 
     def recount(self) -> None:
         self.begin()
@@ -34,29 +34,29 @@ class Index:
             self.change(task.node, task, 1)
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        """A pod came to a row (+1) or left it (-1), as filters see it; its labels and status hold for both."""
+        """Take in that a pod came to a row (+1) or left it (-1), as filters see it. The task has its labels and status of that row."""
 
     def reread(self, job: Job) -> None:
-        """The PodGroup of some pods was put anew."""
+        """Take in that the PodGroup of a job with tasks was added or changed."""
 
     def refresh(self) -> None:
-        """Take in what else has changed. Called whenever it is asked for."""
+        """Take in what else has changed. Called whenever `Cluster.index` returns the index."""
 
     def agrees(self, recount: Self) -> bool:
-        """Whether one that was counted just now says the same. For tests."""
+        """Whether an index that was counted just now has the same content. For tests."""
         return True
 
     def versions(self, *kinds: str) -> tuple[int, ...]:
-        """Other numbers once nodes or objects of the kinds (by default its own) have changed."""
+        """Version numbers, which change when nodes or objects of these kinds (by default the index's own `kinds`) change."""
         cluster = self.cluster
         return cluster.nodes.static_version, len(cluster.nodes), *(cluster.versions.get(kind, 0) for kind in kinds or self.kinds)
 
 
-# How the cluster tells who comes and goes: entries of its log, for those who catch up later.
+# The log of a cluster: which tasks came to nodes and left them, for readers that catch up later.
 
 
 class RowChange(NamedTuple):
-    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), as filters see it."""
+    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), or filters do not see the task (0)."""
 
     row: int
     task: Task
@@ -64,14 +64,14 @@ class RowChange(NamedTuple):
 
 
 class RowLog(list[RowChange]):
-    """Since the last session closed, who came and went. Of what was before, the last rows are remembered.
+    """The changes since the last session closed. Of earlier changes only the rows are remembered, and only of the last ones.
 
-    A position counts all entries that there ever were.
+    A position is the number of all entries that there have ever been.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[int] = []  #: of its entries, and before them the last ones of what was before
+        self._rows: list[int] = []  #: rows of the entries, and before them the remembered rows of earlier changes
         self.position = 0
 
     def append(self, change: RowChange) -> None:
@@ -85,6 +85,6 @@ class RowLog(list[RowChange]):
         super().clear()
 
     def rows_since(self, position: int) -> set[int] | None:
-        """The rows that changed after a position; None if that is too long ago."""
+        """The rows that changed after a position; None if the position is too long ago."""
         first = len(self._rows) - (self.position - position)
         return None if first < 0 else set(self._rows[first:])

@@ -37,7 +37,7 @@ PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running",
 
 
 class Job:
-    """A PodGroup with its tasks. Without a PodGroup (`group` None) its tasks are nobody's."""
+    """A PodGroup with its tasks. Without a PodGroup (`group` None) the job has no queue, and Volcano's actions do not place its tasks."""
 
     __slots__ = (
         "_subjobs",
@@ -80,19 +80,19 @@ class Job:
         self.uid = uid
         self.namespace, _, self.name = uid.partition("/")
         self.group = group
-        self.read(dimensions)  # before there are vectors: it may make them longer
+        self.read(dimensions)  # before vectors are made: it may make all vectors longer
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}
-        self.pending: dict[str, Task] = {}  #: the Pending ones of `tasks`
-        self.pending_best_effort = 0  #: of `pending`
-        self.counts = dict.fromkeys(status.NAMES, 0)  #: tasks by status
-        self.ready_count = 0  #: tasks that hold a node or have succeeded
+        self.pending: dict[str, Task] = {}  #: the Pending tasks
+        self.pending_best_effort = 0  #: number of Pending tasks that request nothing
+        self.counts = dict.fromkeys(status.NAMES, 0)  #: number of tasks by status
+        self.ready_count = 0  #: number of tasks that hold a node or have succeeded
         self.holding: Sum = dimensions.nothing()  #: requests of tasks in status.HELD
         self.asking: Sum = dimensions.nothing()  #: requests of Pending tasks
         self.promises = Promises()
         self.priority = 0
-        self.waiting_since: float | None = None  #: first cycle that saw it
-        self.nominated_hypernodes: dict[str, str] = {}  #: sub-job to HyperNode, by gang preemption
+        self.waiting_since: float | None = None  #: time of the first cycle whose action enqueue saw it
+        self.nominated_hypernodes: dict[str, str] = {}  #: sub-job uid to HyperNode, set by gang preemption
 
     def read(self, dimensions: Dimensions) -> None:
         """Take over the PodGroup's fields."""
@@ -106,7 +106,7 @@ class Job:
         self.created = meta.created if meta else 0.0
         self.has_min_resources = spec is not None and spec.min_resources is not None
         self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
-        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount of them that no cluster has
+        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount that no cluster has; or empty
         self.waiting_time = _waiting_time(annotations)
         self.estimate = _seconds(annotations.get(ESTIMATE))  #: how long its pods are expected to run
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
@@ -127,7 +127,7 @@ class Job:
 
     @property
     def subjobs(self) -> SubJobs:
-        """Its parts, built when first asked for."""
+        """The sub-jobs of the job, made when they are first read."""
         if self._subjobs is None:
             spec = self.group.spec if self.group else None
             self._subjobs = SubJobs(self, (spec.sub_group_policy if spec else None) or [], spec.network_topology if spec else None)
@@ -135,13 +135,13 @@ class Job:
 
     @property
     def asks_for_topology(self) -> bool:
-        """Whether it or a part of it has any network topology."""
+        """Whether the job or one of its sub-group policies has a network topology."""
         spec = self.group.spec if self.group else None
         return spec is not None and (spec.network_topology is not None or any(p.network_topology for p in spec.sub_group_policy or ()))
 
     @property
     def has_one_part(self) -> bool:
-        """Whether no policy splits it into sub-jobs."""
+        """Whether no sub-group policy splits the job into sub-jobs."""
         return self.group is None or not self.group.spec.sub_group_policy
 
     @property
@@ -191,7 +191,7 @@ class Job:
     # -- counts
 
     def count(self, mask: int) -> int:
-        """Tasks in any of the statuses."""
+        """The number of tasks in any of the statuses of the mask."""
         return sum(number for bit, number in self.counts.items() if bit & mask)
 
     @property
@@ -204,7 +204,7 @@ class Job:
 
     @property
     def lacks_pods(self) -> bool:
-        """Whether there are fewer pods than its minimum."""
+        """Whether the job has fewer pods than its minimum."""
         return self.valid_count < self.min_member
 
     @property
@@ -228,7 +228,8 @@ class Job:
         return self.phase == PENDING
 
     def roles_reach(self, mask: int, *, pending_best_effort: bool) -> bool:
-        """Whether each role has its minimum in the statuses. A job minimum below the sum of the roles' makes them meaningless."""
+        """Whether each role has its minimum of tasks in the statuses of the mask. If the job's minimum is below the sum of the roles'
+        minimums, these do not count."""
         if not self.role_minimum or self.min_member < self.role_minimum_total:
             return True
         counts = dict.fromkeys(self.role_minimum, 0)
@@ -248,7 +249,7 @@ class Job:
     # -- what the gate of a queue counts
 
     def gated_request(self) -> Vector | None:
-        """Requests of tasks that somebody else's scheduling gate holds back."""
+        """The sum of the requests of tasks that have a scheduling gate besides the queue's; None if there are none."""
         gated = [t.template.request for t in self.pending.values() if t.gated and t.template.gates != (QUEUE_GATE,)]
         return np.sum(gated, axis=0) if gated else None
 
@@ -257,7 +258,7 @@ class Job:
         return amounts if gated is None else np.where(amounts > 0, np.maximum(amounts - gated, 0.0), amounts)
 
     def outstanding(self, held: Vector) -> Vector:
-        """Per dimension of its minimum resources, what is not among that which it holds."""
+        """For each dimension of the job's minimum resources, the amount that `held` does not cover."""
         rest = np.zeros_like(self.min_resources)
         for column, amount in self.min_amounts.items():
             rest[column] = max(0.0, amount - held[column])
@@ -265,19 +266,19 @@ class Job:
 
     @property
     def reserves(self) -> bool:
-        """Whether it is admitted and may still create pods that its minimum resources promise room to."""
+        """Whether the job is admitted and may still create pods, for which its minimum resources reserve room."""
         if not self.has_min_resources:
             return False
         return self.phase == INQUEUE or (self.phase == RUNNING and self.allocated_count >= self.min_member)
 
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:
-    """Seconds a job may wait before sla lets it in."""
+    """The seconds that a job may wait before the plugin sla lets it in; None for no limit."""
     return _seconds(annotations.get(SLA_WAITING_TIME, annotations.get(OLD_SLA_WAITING_TIME))) or None
 
 
 def _seconds(text: str | None) -> float | None:
-    """A duration; None for what is none, or below zero."""
+    """A duration in seconds; None if there is no text, or if the text is no duration or is below zero."""
     try:
         seconds = duration(text) if text else None
     except ValueError:
@@ -285,16 +286,16 @@ def _seconds(text: str | None) -> float | None:
     return seconds if seconds is None or seconds >= 0 else None
 
 
-# Gangs whose placing was cut short: some of their pods have nodes, and the others have waited since before.
+# Gangs whose placing was cut short: some of their pods have nodes, and the others have waited since before these got theirs.
 #
-# Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lead, or binds failed. A gang
-# that ran and then lost pods is another matter: the pods that wait are younger than the places of the others.
+# Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lease, or binds failed. A
+# gang that ran and then lost pods is a different case: its waiting pods were created after the others had got their nodes.
 
 PLACED = status.BOUND | status.RUNNING
 
 
 def cut_short_at(job: Job) -> float | None:
-    """When the last of its pods got its node; None for any other job."""
+    """When the last of the placed pods of such a gang got its node; None for any other job."""
     placed, waiting = job.counts[status.BOUND] + job.counts[status.RUNNING], job.counts[status.PENDING] + job.counts[status.PIPELINED]
     if not placed or job.is_ready or placed + waiting < max(job.min_member, len(job.tasks)):
         return None

@@ -1,7 +1,7 @@
 """All nodes as columns; row n is one node, resources are rows of [resource, node] arrays.
 
-A removed node leaves a dead row (nothing allocatable, `alive` False) until the table is packed between two cycles, so that rows
-stay what they are while a session runs. Labels are interned to integer codes per key: a selector becomes a mask.
+A removed node leaves a dead row (nothing allocatable, `alive` False), which a new node may take later, so the rows of other nodes never
+change. Labels are interned to integer codes per key: a selector becomes a mask.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from pumice.scheduler.model.task import Task
 
 Codes = NDArray[np.int32]
 Table = NDArray[np.float64]
-Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
+Cells = list["memoryview[float]"]  #: the columns of a table, for access to single numbers, at which arrays are slow
 
-GREAT = MOST_OF_ONE // 2  #: no node is so much over what it has by pods that it might have started
+GREAT = MOST_OF_ONE // 2  #: pods that could have started never exceed a node's resources by so much
 COLUMNS = ("allocatable", "used", "idle", "releasing", "pipelined", "used_for_filters", "nonzero_used")
-ABSENT = -1  #: label code of a node without the key
+ABSENT = -1  #: code of a node without the label
 
 
 class Nodes:
-    """All nodes, as columns."""
+    """The table of all nodes, as columns."""
 
     def __init__(self, dimensions: Dimensions) -> None:
         self.dimensions = dimensions
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.wire: list[Node] = []
-        self.tasks: list[dict[str, Task]] = []  #: per row, all that stand there by uid
-        self._great: dict[int, Tally] = {}  #: of rows whose bulk is above EXACT
-        self._bulk: list[int] = []  #: per row, what none of its sums is above
-        self._dead: list[int] = []  #: rows of nodes that have gone
-        self._moving = 0  #: tasks that are Releasing or Pipelined
+        self.tasks: list[dict[str, Task]] = []  #: per row, its tasks by uid
+        self._great: dict[int, Tally] = {}  #: exact sums of the rows whose bulk is above EXACT
+        self._bulk: list[int] = []  #: per row, an upper bound of all its sums
+        self._dead: list[int] = []  #: rows of nodes that were removed
+        self._moving = 0  #: number of tasks that are Releasing or Pipelined
         self._capacity = 0
         self._alive: Mask = np.zeros(0, bool)
         self._cordoned: Mask = np.zeros(0, bool)
@@ -56,7 +56,7 @@ class Nodes:
     # -- columns
 
     def _reserve(self, rows: int) -> None:
-        """Room for so many rows, all dimensions."""
+        """Make the arrays anew with room for this number of rows and for all dimensions."""
         width, old = self.dimensions.width, self._capacity
 
         def grown(name: str, depth: int) -> Table:
@@ -83,31 +83,31 @@ class Nodes:
     def _view(self) -> None:
         n = len(self.names)
         self.allocatable: Table = self._allocatable[:, :n]  #: [r, n]
-        self.used: Table = self._used[:, :n]  #: [r, n] requests of the tasks that hold a place, those on their way out included
+        self.used: Table = self._used[:, :n]  #: [r, n] requests of the tasks that hold a place, tasks being deleted included
         self.idle: Table = self._idle[:, :n]  #: [r, n] allocatable less used
-        self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
+        self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is being released
         self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
-        #: [r, n] what kube's filters and scores see: the promised too, but none that the session evicted
+        #: [r, n] what kube-scheduler's filters and scores see: pipelined tasks included, tasks that the session evicted left out
         self.used_for_filters: Table = self._used_for_filters[:, :n]
-        #: [cpu and memory, n] the same with a floor for each container, as kube's scores count
+        #: [cpu and memory, n] the same, with a default for containers that request nothing, as kube-scheduler's scores count
         self.nonzero_used: Table = self._nonzero_used[:, :n]
         self.columns: dict[str, Table] = {name: getattr(self, name) for name in COLUMNS}  #: these tables by name
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
 
     def part(self, name: str, rows: Rows | slice) -> Table:
-        """Some rows of one of these tables."""
+        """Some rows of the table with this name."""
         if isinstance(rows, slice):
             shown: Table = self.columns[name][:, rows]
             return shown
-        reserved: Table = getattr(self, f"_{name}")  # in one piece: of a part of it, take() would first copy the whole
+        reserved: Table = getattr(self, f"_{name}")  # the whole array, which is contiguous: else take() would first copy it
         return reserved.take(rows, axis=1)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __iter__(self) -> Iterator[int]:
-        """Rows of living nodes: in order of arrival, but that a new one takes the place of one that has gone."""
+        """The rows of existing nodes, in order of arrival, except that a new node takes the row of a removed one."""
         return iter(np.flatnonzero(self.alive).tolist())
 
     @property
@@ -116,16 +116,16 @@ class Nodes:
 
     @property
     def moving(self) -> bool:
-        """Whether anything is being released or promised anywhere, so that what will be idle is not what is."""
+        """Whether any task is Releasing or Pipelined on any node, so that `future_idle` differs from `idle`."""
         return bool(self._moving)
 
     @property
     def future_idle(self) -> Table:
-        """Idle once everything that leaves has left and everything promised has come."""
+        """What will be idle when all Releasing tasks are gone and all Pipelined tasks are placed."""
         return self.idle + self.releasing - self.pipelined
 
     def future_idle_in(self, column: int) -> Vector:
-        """The same of one resource."""
+        """One resource of `future_idle`."""
         future: Vector = self.idle[column] + self.releasing[column] - self.pipelined[column]
         return future
 
@@ -138,16 +138,17 @@ class Nodes:
         return vector
 
     def room_in_sums(self, room: Table) -> Table:
-        """Room as it counts in sums over nodes: one that holds what no node can have is full, and takes nothing from the others."""
+        """Room as it counts in sums over nodes: a node that holds more than any node can have counts as full, with room 0, so that it
+        takes nothing from the others."""
         return room if room.min(initial=0.0) > -GREAT else np.where(room > -GREAT, room, 0.0)
 
     def total(self) -> Vector:
-        """Sum of what living nodes can give."""
+        """The sum of what all nodes have allocatable."""
         total: Vector = self.allocatable.sum(axis=1)
         return total
 
     def least(self, column: int) -> float:
-        """So much of a resource every row has."""
+        """The least allocatable amount of a resource among all rows."""
         known = self._least.get(column)
         if known is None:
             known = self._least[column] = float(self.allocatable[column].min(initial=np.inf))
@@ -161,7 +162,7 @@ class Nodes:
     # -- nodes
 
     def put(self, node: Node) -> int:
-        """Add or update a node; its row."""
+        """Add or update a node, and return its row."""
         self.version += 1
         name = node.metadata.name
         row = self.rows.get(name)
@@ -194,7 +195,8 @@ class Nodes:
         return row
 
     def remove(self, name: str) -> int | None:
-        """Leave a dead row for a node to come; the caller takes the tasks off it."""
+        """Remove a node and return its row, or None if there is no such node. The row is left dead for a new node; the caller takes the
+        tasks off it."""
         row = self.rows.pop(name, None)
         if row is not None:
             self.version += 1
@@ -251,7 +253,7 @@ class Nodes:
                 self._releasing_cells[column][row] += amount * sign
 
     def show(self, task: Task, row: int, sign: float) -> None:
-        """Count a task among those that filters and scores see."""
+        """Count a task (sign 1), or no longer count it (-1), in the sums that filters and scores see."""
         if self._bulk[row] > EXACT:
             self._great[row].show(task, int(sign))
             self._write(row, self._great[row].sums())
@@ -266,7 +268,7 @@ class Nodes:
         memory[row] += template.scoring_memory * sign
 
     def _count_great(self, task: Task, row: int, sign: int) -> None:
-        """On a row whose sums float64 may not hold."""
+        """Count a task on a row whose sums may be too great for float64."""
         tally = self._great.get(row)
         if tally is None:
             tally = self._great[row] = self._tally(row)
@@ -296,11 +298,11 @@ class Nodes:
         return self.wire[row].spec.taints or []
 
     def codes(self, key: str) -> tuple[Codes, list[str]]:
-        """Per row a code for its value of the label, ABSENT without it; and the values by code. `metadata.name` is a key too."""
+        """For each row the code of its value of a label, ABSENT without it; and the values by code. `metadata.name` is a key, too."""
         return self._coded(key)[:2]
 
     def _coded(self, key: str) -> tuple[Codes, list[str], dict[str, int]]:
-        """These two, and the codes by value."""
+        """The codes per row and the values by code, as `codes` returns them, and the codes by value."""
         known = self._labels.get(key)
         if known is None:
             values: dict[str, int] = {}
@@ -313,7 +315,7 @@ class Nodes:
         return known
 
     def taint_codes(self) -> tuple[Codes, list[list[Taint]]]:
-        """Per row a code for its list of taints, and the different lists."""
+        """For each row the code of its list of taints, and the different lists by code."""
         if self._taints is None:
             lists: dict[bytes, int] = {}
             codes = np.zeros(len(self.names), np.int32)
@@ -328,11 +330,11 @@ class Nodes:
         return self._taints
 
     def satisfying(self, requirement: Requirement) -> Mask:
-        """Rows whose label satisfies one requirement."""
+        """A mask of the rows whose label satisfies one requirement."""
         mask = self._masks.get(requirement)
         if mask is None:
             codes, values, by_value = self._coded(requirement.key)
-            if requirement.operator in ("In", "NotIn"):  # a name is one of thousands
+            if requirement.operator in ("In", "NotIn"):  # one lookup per value: a key such as a node's name has thousands of values
                 verdicts = np.full(len(values) + 1, requirement.operator == "NotIn")
                 verdicts[[by_value[value] for value in requirement.values if value in by_value]] = requirement.operator == "In"
             else:
@@ -341,7 +343,7 @@ class Nodes:
         return mask
 
     def matching(self, selector: Selector) -> Mask:
-        """Rows whose labels satisfy all requirements."""
+        """A mask of the rows whose labels satisfy all requirements."""
         mask = np.ones(len(self.names), bool)
         for requirement in selector:
             mask &= self.satisfying(requirement)
@@ -350,7 +352,7 @@ class Nodes:
     # -- invariants
 
     def check(self) -> None:
-        """Assert that every sum is what its tasks say."""
+        """Assert that every sum is that of its tasks. For tests."""
         for row in range(len(self.names)):
             for task in self.tasks[row].values():
                 assert task.node == row, f"{task} does not know that it is on row {row}"
@@ -374,7 +376,7 @@ def _static(node: Node) -> tuple[object, ...]:
 
 
 def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
-    """What Volcano's agent lends out beyond the allocatable."""
+    """The resources that Volcano's agent offers beyond what is allocatable (oversubscription)."""
     annotations = node.metadata.annotations or {}
     extra = dimensions.zeros()
     for column, name in ((CPU, "cpu"), (MEMORY, "memory")):

@@ -1,10 +1,10 @@
-"""What queues and users used before now: the mean of what they held, in which the past counts the less the longer ago it is.
+"""What queues and users used before now: the mean of what they held, in which earlier times count less.
 
     mean(t) = ln 2 / halfLife * integral over all s before t of held(s) * 2 ** ((s - t) / halfLife)
 
-Who held 8 GPUs for one half-life and nothing before has a mean of 4; a half-life after he let go of them, 2. Between two changes it runs
-towards what is held, exponentially, so it is reckoned anew only when something changes. What was held before the first asked
-is what the pods that run tell: each has held its place since it was placed; of those that have ended nothing is known.
+A queue that held 8 GPUs for one half-life and nothing before has a mean of 4; one half-life after it has released them, 2. Between two
+changes the mean approaches what is held, exponentially, so it is computed only when something changes. For the time before the first
+question the running pods are counted: each has held its resources since it was placed. Pods that had ended by then are not known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pumice.scheduler.model.task import Task
 if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster
 
-HolderOf = Callable[[Job], str]  #: whose a job is
+HolderOf = Callable[[Job], str]  #: the name of the queue or user that a job counts for
 
 
 def queue_of(job: Job) -> str:
@@ -33,13 +33,13 @@ def queue_of(job: Job) -> str:
 
 
 def user_of(job: Job) -> str:
-    """By its annotation, else by its namespace."""
+    """The name of the user that a job counts for: from its annotation, else from its namespace."""
     user = job.annotations.get(USER)
     return f"user {user}" if user else f"namespace {job.namespace}"
 
 
 class Holder:
-    """What one of them holds since an instant, and the mean at that instant."""
+    """What one queue or user has held since an instant, and its mean at that instant."""
 
     __slots__ = ("held", "mean", "since")
 
@@ -53,17 +53,17 @@ class Holder:
 
 
 class PastUsage:
-    """Of all holders, with one half-life. The cluster tells it who comes to hold something, and who ceases to."""
+    """The past usage of all holders, with one half-life. The cluster calls it when a task begins or ceases to hold resources."""
 
     def __init__(self, dimensions: Dimensions, half_life_s: float, holder_of: HolderOf) -> None:
         self._dimensions = dimensions
         self._half_life_s = half_life_s
         self._holder_of = holder_of
         self._holders: dict[str, Holder] = {}
-        self._holding: dict[str, str] = {}  #: by uid of tasks: as whose they count
+        self._holding: dict[str, str] = {}  #: by task uid: the holder that it counts for
 
     def count(self, tasks: Iterable[Task], now: float) -> None:
-        """Begin with those that hold something."""
+        """Begin with the tasks that hold resources now."""
         for task in tasks:
             if task.job is not None and task.status & status.HELD:
                 self.begins(task, task.job, now)
@@ -89,7 +89,7 @@ class PastUsage:
         return self._dimensions.fitted(holder.mean_at(now, self._half_life_s)) if holder else self._dimensions.zeros()
 
     def check(self, tasks: Iterable[Task]) -> None:
-        """Assert that it knows who holds what. For tests."""
+        """Assert that what each holder holds is what a recount says. For tests."""
         recount = PastUsage(self._dimensions, self._half_life_s, self._holder_of)
         recount.count(tasks, 0.0)
         assert self._holding == recount._holding
@@ -105,17 +105,18 @@ class PastUsage:
 
 
 def _left(elapsed_s: float, half_life_s: float) -> float:
-    """What is left of the past after so long."""
+    """The share of its weight that the past keeps after a time."""
     return math.pow(2.0, -max(0.0, elapsed_s) / half_life_s)
 
 
-# A share of drf and capacity in which what was used before counts beside what is held now. Off without a half-life.
+# Shares for drf and capacity in which what was used before counts beside what is held now. Without a half-life they are off.
 #
 #     amount = held + usage.weight * mean of what was held before
 #
-# It changes as time passes, so the order is made anew now and then even if nothing happens; where somebody has room, something has.
+# The amount changes with time, so the order is computed again at intervals even if nothing happens. That is often enough: room becomes
+# free only by events, and after these the order is computed as well.
 
-TURNS = 100  #: in a half-life: the order is never older than that
+TURNS = 100  #: per half-life: the order is at least computed so often
 
 
 class PastUsageArgs(Struct):
@@ -124,7 +125,7 @@ class PastUsageArgs(Struct):
 
 
 class PastShares:
-    """As they stand in one session. `next_turn`: when to look at them again."""
+    """The means of holders in one session. `next_turn`: when they are to be computed again."""
 
     def __init__(self, usage: PastUsage, args: PastUsageArgs, now: float) -> None:
         self._usage, self._now = usage, now
@@ -133,19 +134,19 @@ class PastShares:
         self.next_turn = now + args.half_life / TURNS
 
     def mean(self, holder: str) -> Vector:
-        """What it held before."""
+        """The mean of what the holder held before."""
         if holder not in self._means:
             self._means[holder] = self._usage.mean(holder, self._now)
         return self._means[holder]
 
 
 def past_shares(cluster: Cluster, args: PastUsageArgs, holder_of: HolderOf, now: float) -> PastShares | None:
-    """The means of those who hold something. None if the past does not count."""
+    """The means of all holders at this time; None if the past does not count."""
     if not args.half_life:
         return None
     return PastShares(cluster.used_before(args.half_life, holder_of), args, now)
 
 
 def in_words(first: str, less: float, second: str, more: float, whole: str) -> str:
-    """Why the first is served before the second: by the shares that they held before."""
+    """Why the first holder is served before the second, by the shares that they held before."""
     return f"{second} used more before: on average {more:.0%} of {whole}, {first} {less:.0%}"

@@ -1,4 +1,4 @@
-"""A queue and the sums of its jobs: what they hold, ask for, and are promised beyond that."""
+"""A queue and the sums of its jobs: what they hold, what they request, and what they are promised beyond that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Queue:
-    """A name that PodGroups refer to. Without an object (`wire` None) its jobs wait for it."""
+    """A queue, under the name that PodGroups refer to. Without a Queue object (`wire` None) its jobs wait for the object."""
 
     def __init__(self, name: str, dimensions: Dimensions) -> None:
         self.name = name
@@ -23,7 +23,7 @@ class Queue:
         self.jobs: dict[str, Job] = {}
         self.holding = dimensions.nothing()
         self.asking: Sum = dimensions.nothing()  #: requests of all Pending tasks of its jobs
-        self.reserved: Sum = dimensions.nothing()  #: what admitted jobs may still ask for (Promises.reserve)
+        self.reserved: Sum = dimensions.nothing()  #: what admitted jobs may still request (Promises.reserve)
         self.surplus: Sum = dimensions.nothing()  #: what its jobs hold above their minimum (Promises.surplus)
         self.promised: Sum = dimensions.nothing()  #: what overcommit counts as promised to its jobs (Promises.admitted)
         self.read(dimensions)
@@ -39,9 +39,9 @@ class Queue:
         self.created = self.wire.metadata.created if self.wire else 0.0
         capability = dimensions.vector(spec.capability if spec else None, missing=np.inf)
         capability[[column for column in (CPU, MEMORY) if capability[column] <= 0]] = np.inf
-        self.capability: Vector = capability  #: all it may hold; unbounded where it names nothing, and where cpu or memory is 0
+        self.capability: Vector = capability  #: the most that it may hold; inf for resources not named, and for cpu or memory of 0
         self.guarantee: Vector = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
-        self.deserved: Vector = dimensions.vector(spec.deserved if spec else None)  #: as its owner wants it; for plugin capacity
+        self.deserved: Vector = dimensions.vector(spec.deserved if spec else None)  #: from the object; for the plugin capacity
         self.deserves: Mask = ~np.isnan(dimensions.vector(spec.deserved if spec else None, missing=np.nan))  #: what `deserved` names
         self.annotations = (self.wire.metadata.annotations if self.wire else None) or {}
 
@@ -51,19 +51,19 @@ class Queue:
 
     @property
     def open(self) -> bool:
-        """Whether it lets jobs in."""
+        """Whether the queue admits jobs."""
         return self.state == "Open"
 
     @property
     def serving(self) -> bool:
-        """Whether jobs that were let in get room: in a closing queue, too, or their pods would wait for ever."""
+        """Whether admitted jobs get room. They do in a closing queue, too; else their pods would wait for ever."""
         return self.state in ("Open", "Closing")
 
-    # -- sums, as numbers to reckon with
+    # -- the sums as vectors
 
     @property
     def holding(self) -> Sum:
-        """Requests of all tasks of its jobs that hold or await a place."""
+        """The requests of all tasks of its jobs that hold a place or wait for one that is being released."""
         return self._holding
 
     @holding.setter
@@ -73,7 +73,7 @@ class Queue:
 
     @property
     def held(self) -> Vector:
-        """Another object whenever it has changed."""
+        """`holding` as a vector. It is another object whenever `holding` was set."""
         if self._held is None:
             self._held = as_vector(self._holding)
         return self._held
@@ -118,13 +118,13 @@ class Queue:
 
 # What admitted jobs are promised beyond what they hold: the sums of queues that depend on a job as a whole.
 #
-# A job's part in these sums is kept beside the job, so that a change of one job costs one subtraction and one addition.
+# A job's part in these sums is kept with the job, so that a change of one job costs one subtraction and one addition.
 
 
 class Promises(NamedTuple):
-    """A job's part in the sums; None is nothing."""
+    """A job's part in the sums of its queue. None stands for zero."""
 
-    reserve: Sum | None = None  #: in Queue.reserved: what it may still ask for
+    reserve: Sum | None = None  #: in Queue.reserved: what it may still request
     surplus: Sum | None = None  #: in Queue.surplus: what it holds above its minimum
     admitted: Sum | None = None  #: in Queue.promised: what overcommit counts
 
@@ -132,18 +132,18 @@ class Promises(NamedTuple):
         return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
 
 
-#: With the vector of the minimum resources whose identity the key holds.
+#: Promises by what they depend on. The key has the `id` of a vector of minimum resources, so that vector is kept with them.
 KnownPromises = dict[tuple[bytes, int, bool, str], tuple[Vector, Promises]]
 MOST_KNOWN = 4096
 
 
 def refresh_promises(job: Job, known: KnownPromises) -> None:
-    """Bring the job's part in the sums of its queue up to date. `known`: the parts of those that were refreshed before."""
+    """Bring the job's part in the sums of its queue up to date. `known`: parts that were computed before, for jobs that are alike."""
     if any(task.gated for task in job.pending.values()):
         _replace(job, _promises(job))
         return
     holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
-    counts_minimum = reserves or holding.strip(b"\0")  # who neither holds nor reserves anything has no part in any sum
+    counts_minimum = reserves or holding.strip(b"\0")  # a job that neither holds nor reserves anything has no part in any sum
     question = holding, id(job.min_resources) if counts_minimum else 0, reserves, job.phase
     if question not in known:
         if len(known) >= MOST_KNOWN:
@@ -156,7 +156,7 @@ def _promises(job: Job) -> Promises:
     held = job.held
     rest = job.without_gated(job.outstanding(held)) if job.reserves and not job.beyond else None
     surplus = np.maximum(held - job.min_resources, 0.0)
-    surplus[PODS] = 0.0  # pods are no resource that a queue counts
+    surplus[PODS] = 0.0  # queues do not count pods
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
     return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
 
@@ -166,7 +166,7 @@ def _kept(amounts: Vector | None) -> Sum | None:
 
 
 def withdraw_promises(job: Job) -> None:
-    """Take the job's part out of all sums."""
+    """Take the job's part out of the sums of its queue."""
     _replace(job, Promises())
 
 

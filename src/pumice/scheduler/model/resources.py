@@ -3,9 +3,9 @@
 A `Dimensions` maps resource names to fixed columns. CPU and extended resources count in thousandths, memory and other byte
 amounts in bytes, pods in pods. Vectors are wider than the names in use, so that a new name seldom changes their shape.
 
-What users write is bounded before it becomes a number here: a pod's amount, and a node's, by MOST_OF_ONE; those of queues and PodGroups,
-which speak of many pods, by MOST_OF_MANY; none is below zero. What reaches its bound fits nowhere, ever, and enters no kept sum. All that
-stays below does, exactly: a `Sum` holds the low and the high half of each amount, so that no number of pods is too many for it.
+Amounts that users write are bounded when they become numbers here: a pod's and a node's by MOST_OF_ONE; those of queues and PodGroups,
+which are for many pods, by MOST_OF_MANY; none is below zero. An amount that reaches its bound never fits anywhere, and enters no kept sum.
+All smaller amounts do, exactly: a `Sum` holds the low and the high half of each amount, so that no number of pods is too great for it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ NDArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
 
 
 Vector: TypeAlias = NDArray[np.float64]
-Sum: TypeAlias = NDArray[np.int64]  #: [low and high, r] a vector that is kept from cycle to cycle, by additions and subtractions
+Sum: TypeAlias = NDArray[np.int64]  #: [low and high, r] a sum kept from cycle to cycle, by additions and subtractions
 Mask: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.intp]
 
 CPU, MEMORY, PODS = 0, 1, 2
-EPSILON = 0.1  #: amounts nearer than this are equal, as Volcano has it
+EPSILON = 0.1  #: amounts that differ by less are equal, as in Volcano
 WIDTH = 16
 Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 4096
-MOST_NAMES = 128  #: names that have a column before those that no node has offered get none: each widens all vectors
-HALF = 2**32  #: what one of the high half of a sum stands for
-HALVES = np.array((1.0, HALF))  #: what one of each half does
-MOST_OF_ONE = 2**46  #: 64Ti bytes, 70 billion CPUs, cards or pods: no pod that asks for as much fits anywhere
+MOST_NAMES = 128  #: with so many columns, names that no node offers get none: each would widen all vectors
+HALF = 2**32  #: the amount for which 1 in the high half of a sum stands
+HALVES = np.array((1.0, HALF))  #: the amounts for which 1 in the low and in the high half stands
+MOST_OF_ONE = 2**46  #: 64Ti bytes, 70 billion CPUs, cards or pods: no pod that requests so much fits anywhere
 MOST_OF_MANY = 2**52  #: the bound of minResources, and of a queue's amounts
 DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
-#: what pods ask of a single card: no sum over a node means anything, and no node offers it
+#: what pods request of a single card: a sum over a node would mean nothing, and no node offers it
 
 
 def is_scalar(name: str) -> bool:
@@ -52,17 +52,17 @@ def in_bytes(name: str) -> bool:
 
 
 def in_units(name: str) -> bool:
-    """Whether amounts of it count whole, not in thousandths."""
+    """Whether amounts of the resource are counted in whole units, not in thousandths."""
     return in_bytes(name) or name == "pods"
 
 
 def bounded(amount: int, most: int = MOST_OF_ONE) -> float:
-    """A written amount, as it counts."""
+    """A written amount, limited to 0..most."""
     return float(min(max(amount, 0), most))
 
 
 def beyond(resources: Mapping[str, Quantity] | None, most: int, dimensions: Dimensions) -> str:
-    """The first amount that reaches the bound, or is of nothing that anybody has, as `cpu 1e30`; empty if there is none."""
+    """The first amount that reaches the bound, or is of a resource that no node has, written as `cpu 1e30`; empty if there is none."""
     for name, quantity in (resources or {}).items():
         if (quantity.whole if in_units(name) else quantity.milli) >= most or dimensions.leaves_out(name, quantity.milli):
             return f"{name} {quantity.text}"
@@ -70,9 +70,9 @@ def beyond(resources: Mapping[str, Quantity] | None, most: int, dimensions: Dime
 
 
 class Dimensions:
-    """Resource name to column. `width` is the length of all vectors; `ignored` names never enter one.
+    """The columns of resource names. `width` is the length of all vectors; names in `ignored` never get a column.
 
-    Whoever keeps vectors puts a function into `widened`, which is called as soon as a new name made `width` greater.
+    An object that keeps vectors puts a function into `widened`. It is called as soon as a new name has made `width` greater.
     """
 
     def __init__(self, ignored: Iterable[str] = ()) -> None:
@@ -84,8 +84,8 @@ class Dimensions:
         self._shared: dict[tuple[object, ...], tuple[dict[int, float], Vector]] = {}
 
     def column(self, name: str, *, offered: bool = False) -> int | None:
-        """The column of a name, given one at first sight; None for what is no resource of scheduling, and for one name too many.
-        What nodes offer always has one."""
+        """The column of a resource name; a new name gets one. None if the name is no resource of scheduling, or if there are too many
+        names already. Resources that nodes offer always get a column."""
         column = self.columns.get(name)
         if column is None and self._counts(name) and (offered or len(self.names) < MOST_NAMES):
             column = self.columns[name] = len(self.names)
@@ -100,11 +100,11 @@ class Dimensions:
         return is_scalar(name) and name not in self.ignored
 
     def leaves_out(self, name: str, milli: int) -> bool:
-        """Whether some of it is asked for and it has no column, so that no node has any."""
+        """Whether some of the resource is requested and it has no column, so that no node has any of it."""
         return milli > 0 and name not in self.columns and self._counts(name)
 
     def amounts(self, resources: Mapping[str, Quantity] | None, most: int = MOST_OF_MANY) -> dict[int, float]:
-        """Column to amount, for the names that count."""
+        """Column to amount, for the names that have a column."""
         found: dict[int, float] = {}
         for name, quantity in (resources or {}).items():
             column = self.column(name)
@@ -113,7 +113,7 @@ class Dimensions:
         return found
 
     def shared(self, resources: Mapping[str, Quantity] | None) -> tuple[dict[int, float], Vector]:
-        """The amounts and their vector, as a rule the same objects for equal ones: not to be changed."""
+        """The amounts by column, and their vector. As a rule equal resources give the same objects, so do not change them."""
         items = (resources or {}).items()
         found = self._shared.get((len(self.names), *items))
         if found is None:
@@ -124,7 +124,7 @@ class Dimensions:
         return found
 
     def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0, most: int = MOST_OF_MANY) -> Vector:
-        """All columns; those not named get `missing`."""
+        """The vector of these resources. Columns that are not named get `missing`."""
         amounts = self.amounts(resources, most)
         vector = np.full(self.width, missing)
         for column, amount in amounts.items():
@@ -149,12 +149,12 @@ class Dimensions:
         return str(round(amount)) if name == "pods" else format_milli(amount)
 
     def in_words(self, column: int, amount: float) -> str:
-        """For messages: few digits, if not all of them."""
+        """An amount for messages: exact if that is short, else rounded to few digits."""
         name = self.names[column]
         return self.format(column, amount) if name == "pods" else in_words(amount, binary=in_bytes(name))
 
     def quantities(self, vector: Vector) -> dict[str, str]:
-        """What is not zero, as Kubernetes writes it; cpu and memory always."""
+        """The amounts that are not zero, as Kubernetes writes them; cpu and memory always."""
         return {
             name: self.format(column, vector[column])
             for column, name in enumerate(self.names)
@@ -168,28 +168,28 @@ def as_sum(amounts: Vector) -> Sum:
 
 
 def as_vector(total: Sum) -> Vector:
-    """As numbers to reckon with: exact up to 2**53, near enough above."""
+    """The sum as a vector of float64: exact up to 2**53, and close above."""
     vector: Vector = HALVES.dot(total)
     return vector
 
 
 def as_vectors(totals: Iterable[Sum]) -> NDArray[np.float64]:
-    """The same of many, a row for each."""
+    """The vectors of many sums, one row for each."""
     return np.array([as_vector(total) for total in totals])
 
 
 def fits(need: Vector, room: Vector) -> bool:
-    """need <= room in every dimension, up to EPSILON. So few numbers are quicker one by one."""
+    """Whether need <= room in every dimension, up to EPSILON. For so few numbers a loop is quicker than arrays."""
     return not any(some >= much + EPSILON for some, much in zip(need.tolist(), room.tolist(), strict=True))
 
 
 def share(part: float, whole: float) -> float:
-    """part / whole, where nothing of nothing is 0 and something of nothing is 1."""
+    """part / whole; if whole is 0, then 0 for a part of 0, else 1."""
     if whole == 0:
         return 0.0 if part == 0 else 1.0
     return part / whole
 
 
 def dominant_share(part: Vector, whole: Vector) -> float:
-    """The greatest share over the dimensions that `whole` has."""
+    """The greatest share among the dimensions in which `whole` is not 0."""
     return max((some / all_ for some, all_ in zip(part.tolist(), whole.tolist(), strict=True) if all_ >= EPSILON), default=0.0)

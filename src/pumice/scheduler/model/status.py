@@ -1,12 +1,12 @@
-"""Where a task stands. Statuses are bits, so that a class of them is a mask."""
+"""The statuses of tasks. Each status is a bit, so that a set of statuses is a mask."""
 
 from __future__ import annotations
 
 from pumice.api.pod import Pod
 
 PENDING = 1
-ALLOCATED = 2  #: a node with room chosen in this session, not yet committed
-PIPELINED = 4  #: a node chosen whose room is still being released; lasts for the session
+ALLOCATED = 2  #: the session has chosen a node with room, and has not committed it yet
+PIPELINED = 4  #: the session has chosen a node whose room is still being released; lasts until the session closes
 BINDING = 8  #: the bind has been decided
 BOUND = 16
 RUNNING = 32
@@ -16,12 +16,12 @@ FAILED = 256
 UNKNOWN = 512
 
 ALLOCATED_ALL = ALLOCATED | BINDING | BOUND | RUNNING
-HELD = ALLOCATED_ALL | PIPELINED  #: counted against its job and queue
+HELD = ALLOCATED_ALL | PIPELINED  #: its request counts as held by its job and queue
 VALID = ALLOCATED_ALL | SUCCEEDED | PIPELINED | PENDING
-READY = ALLOCATED_ALL | SUCCEEDED  #: counted towards the minimum of its job
+READY = ALLOCATED_ALL | SUCCEEDED  #: it counts towards the minimum of its job
 FINISHED = SUCCEEDED | FAILED
 PREEMPTABLE = BOUND | RUNNING
-ON_NODE = ALLOCATED_ALL | RELEASING | UNKNOWN  #: takes from `used` of its node
+ON_NODE = ALLOCATED_ALL | RELEASING | UNKNOWN  #: its request counts in `used` of its node
 
 NAMES = {
     PENDING: "Pending",
@@ -38,7 +38,7 @@ NAMES = {
 
 
 def of_pod(pod: Pod) -> int:
-    """The status that a pod's own fields tell."""
+    """The status that follows from the pod's own fields."""
     match pod.status.phase:
         case "Running":
             return RELEASING if pod.metadata.deletion_timestamp else RUNNING
@@ -54,7 +54,8 @@ def of_pod(pod: Pod) -> int:
 
 
 def is_echo(known: int, told: int) -> bool:
-    """Whether news of a pod are from before what we decided about it: its bind, or its eviction. No pod goes those ways back."""
+    """Whether a status that was just read dates from before our own decision on the pod, its bind or its eviction: a pod never goes back
+    from the known status to such a status."""
     if known == RELEASING:
         return bool(told & (PENDING | BOUND | RUNNING))
     return told == PENDING and bool(known & ALLOCATED_ALL)

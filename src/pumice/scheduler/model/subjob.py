@@ -1,4 +1,4 @@
-"""Sub-groups of a gang: policies that split a job's tasks, each part with a minimum and perhaps a topology of its own.
+"""Sub-jobs: policies split the tasks of a gang into parts, each with a minimum of its own and perhaps a network topology.
 
 A task belongs to the first policy whose selector and label keys match it; the others form the default sub-job.
 """
@@ -25,7 +25,7 @@ class SubJob:
 
     def __init__(self, uid: str, policy: str, min_member: int, topology: NetworkTopology | None, match_index: int) -> None:
         self.uid = uid
-        self.policy = policy  #: name, empty for the default sub-job
+        self.policy = policy  #: name of the policy; empty for the default sub-job
         self.min_member = min_member
         self.topology = topology
         self.match_index = match_index
@@ -48,7 +48,7 @@ class SubJob:
 
     @property
     def ready_margin(self) -> int:
-        """Tasks that hold a node, have succeeded or need none, above its minimum."""
+        """The number of tasks that hold a node, have succeeded or are Pending and request nothing, less the minimum."""
         return self.count(status.READY) + self._best_effort - self.min_member
 
     @property
@@ -57,7 +57,7 @@ class SubJob:
 
     @property
     def pipelined_margin(self) -> int:
-        """The same, with tasks that wait for room."""
+        """The same number with the Pipelined tasks added."""
         return self.ready_margin + self.count(status.PIPELINED)
 
     @property
@@ -70,7 +70,7 @@ class SubJob:
 
 
 class SubJobs:
-    """The sub-jobs of one job, made as its tasks come."""
+    """The sub-jobs of one job. Each is made when its first task is added."""
 
     def __init__(self, job: Job, policies: list[SubGroupPolicy], topology: NetworkTopology | None) -> None:
         self.job = job
@@ -122,7 +122,7 @@ class SubJobs:
             if values and all(values):
                 joined = "-".join(values)
                 if len(joined) > MAX_ID:
-                    import hashlib  # OpenSSL is not for those whose names are short
+                    import hashlib  # OpenSSL is loaded only where names are long
 
                     joined = hashlib.sha256(joined.encode()).hexdigest()[:32]
                 return f"{self.job.uid}/{policy.name}-{joined}", policy, values

@@ -1,9 +1,9 @@
-"""What the tasks of one node sum up to, exactly, however much they ask for.
+"""The exact sums of the tasks of one node, however much they request.
 
-Nodes keep their sums in float64, which is exact as long as none is above EXACT. A row that outgrows it is tallied here; what the columns of
-the node table then hold is cut to EXACT, far more than any node has, and cut by itself for those that stay and for those that leave: so
-what will be idle once they have left is exact all the same. Amounts beyond MOST_OF_ONE are not added but counted: one is enough to make
-the node full.
+Nodes keep their sums in float64, which is exact as long as none is above EXACT. A row with greater sums is tallied here. The columns of
+the node table then hold sums cut to EXACT, which is far more than any node has. They are cut separately for the tasks that stay and for
+those that are Releasing, so that what will be idle afterwards is exact all the same. Amounts that reach MOST_OF_ONE are not added but
+counted: one of them is enough to make the node full.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import MOST_OF_ONE, Dimensions, NDArray, Rows, Sum, Vector, as_sum, as_vector
 from pumice.scheduler.model.task import Task
 
-EXACT = 2**51  #: integers up to twice as much, and their differences, are exact in float64
-FILL = EXACT // MOST_OF_ONE  #: so many immense amounts are EXACT
+EXACT = 2**51  #: integers up to twice this, and their differences, are exact in float64
+FILL = EXACT // MOST_OF_ONE  #: the number of immense amounts that makes EXACT
 
 
 class Sums(Struct, frozen=True):
-    """As the columns of the same names in `Nodes`."""
+    """The sums of one row, for the columns of the same names in `Nodes`."""
 
     used: Vector
     releasing: Vector
@@ -30,7 +30,7 @@ class Sums(Struct, frozen=True):
 
 
 class PartialSum:
-    """One sum, and how many immense amounts it leaves out in each dimension."""
+    """One sum, and for each dimension the number of immense amounts that it leaves out."""
 
     def __init__(self, width: int) -> None:
         self._total: Sum = np.zeros((2, width), np.int64)
@@ -65,7 +65,7 @@ class Tally:
         parts.get(task.status, self._staying).add(task.template.exactly, task.template.immense, sign)
 
     def show(self, task: Task, sign: int) -> None:
-        """Among those that filters and scores see."""
+        """Count a task (sign 1), or no longer count it (-1), in the sums that filters and scores see."""
         template = task.template
         self._used_for_filters.add(template.exactly, template.immense, sign)
         scoring = np.array((template.scoring_cpu, template.scoring_memory))

@@ -1,4 +1,4 @@
-"""One pod, as the scheduler thinks of it."""
+"""The task: one pod, in the model of the scheduler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
 
 
 class Task:
-    """Identity, state and place of a pod. What it shares with equal pods is in `template`."""
+    """Identity, state and place of a pod. What the pod shares with equal pods is in `template`."""
 
     __slots__ = (
         "annotations",
@@ -68,17 +68,17 @@ class Task:
         self.priority = _priority(pod, annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
         self.status = status.PENDING
-        self.evicted = False  #: evicted by the present session: still there, but about to go
-        self.node = -1  #: row in the node table, -1 while it has no place or its node is unknown
+        self.evicted = False  #: evicted by the present session: still on its node, but hidden from filters
+        self.node = -1  #: row in the node table, -1 if the task has no node or its node is unknown
         self.node_name = sys.intern(pod.spec.node_name or "")
         self.read_state(pod)
 
     def read_state(self, pod: Pod) -> None:
-        """What may change in a pod without changing its template. The status is set by the cluster."""
+        """Read what may change in a pod while its template stays the same. The status is set by the cluster."""
         self.deleting = bool(pod.metadata.deletion_timestamp)
         self.nominated = pod.status.nominated_node_name or ""
         self.started = instant_or(pod.status.start_time, None)
-        self.disrupted = False  #: leaving because of a preemption
+        self.disrupted = False  #: being deleted because of a preemption
         self.claims = device_claims(pod)
         self.placed_at: float | None = None  #: when PodScheduled became true
         self.ended: float | None = None  #: when a pod that has finished ceased to be ready
@@ -103,7 +103,7 @@ class Task:
 
     @property
     def index(self) -> int:
-        """Its number among the pods of its role: the last part of a name of three or more parts; -1 if that is no number."""
+        """The number of the pod among the pods of its role: the last part of a name of three or more parts; -1 if that is no number."""
         before, _, last = self.key[len(self.template.namespace) + 1 :].rpartition("-")
         return int(last) if last.isdigit() and last.isascii() and "-" in before else -1
 
@@ -113,7 +113,7 @@ class Task:
 
     @property
     def pod_priority(self) -> int:
-        """As kube-scheduler counts it: 0 if there is none."""
+        """The pod's priority as kube-scheduler counts it: 0 if it has none."""
         return self.template.priority_value or 0
 
     @property
@@ -126,18 +126,18 @@ class Task:
 
     @property
     def at_queue_gate(self) -> bool:
-        """Whether nothing but its queue holds it back, as it asked for."""
+        """Whether the queue's scheduling gate is the pod's only gate, and the pod has asked for that gate in its annotations."""
         return self.template.gates == (QUEUE_GATE,) and QUEUE_GATE in self.annotations
 
 
 def key_of(pod: Pod) -> str:
-    """Returns "namespace/name"."""
+    """The key of a pod, "namespace/name"."""
     return f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
 
 
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
-    """Name in the pod and name of each of its device claims, without those that turned out not to be needed; "" for one that is not
-    made yet."""
+    """For each device claim of the pod, its name in the pod and the name of the ResourceClaim, which is "" if that is not made yet.
+    Claims that turned out not to be needed are left out."""
     if not pod.spec.resource_claims:
         return ()
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
@@ -146,20 +146,20 @@ def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
 
 
 def flag(annotations: Mapping[str, str], labels: Mapping[str, str], key: str, *, default: bool) -> bool:
-    """A boolean in an annotation, else in a label; what cannot be read is false."""
+    """The value of a boolean annotation, else of a label; a text that is not a boolean is false."""
     text = annotations.get(key, labels.get(key))
     return default if text is None else text in TRUE_WORDS
 
 
 def revocable_zone(annotations: Mapping[str, str]) -> str:
-    """`*` or nothing: whether a pod or job may use nodes of any revocable zone."""
+    """The revocable zones that a pod or job may use: `*` for all, or empty for none."""
     if REVOCABLE_ZONE in annotations:
         return "*" if annotations[REVOCABLE_ZONE] == "*" else ""
     return "*" if annotations.get(PREEMPTABLE) in TRUE_WORDS else ""
 
 
 def _controller(pod: Pod) -> str:
-    """Kind and name of the controller, if it is of a kind that spreads its pods."""
+    """Kind and name of the pod's controller, if it is of a kind whose pods are spread; else empty."""
     owner = pod.metadata.controller
     return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None and owner.kind in SPREADING_KINDS else ""
 
@@ -173,11 +173,11 @@ def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
     return 1 if pod.spec.priority is None else pod.spec.priority
 
 
-# Our nouns as objects of Kubernetes again, for services that are asked about them.
+# Tasks as Kubernetes objects again, for services that are called about them.
 
 
 def as_pod(task: Task) -> Pod:
-    """The pod as far as we read pods."""
+    """The task as a pod, with the fields that we read of pods."""
     meta = Metadata(
         name=task.name,
         namespace=task.namespace,
@@ -190,7 +190,7 @@ def as_pod(task: Task) -> Pod:
 
 
 def metadata_of(task: Task) -> Metadata:
-    """With its age and the object that controls it."""
+    """The metadata of the task's pod, with its creation time and its controller."""
     kind, _, owner = task.controller.partition("/")
     return structs.replace(
         as_pod(task).metadata,

@@ -1,9 +1,9 @@
 """What equal pods share: everything that scheduling reads except identity, state and labels.
 
-A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod. `Shared` has each once.
+A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod. `Shared` keeps each once.
 
-`pod_request` is what a pod requests: containers that run together or one after another, overhead, the pod as a whole, a resize under way;
-as kube-scheduler counts it, for filters and, with something made up for containers that name nothing, for scores.
+`pod_request` is what a pod requests as kube-scheduler counts it: containers that run together or one after another, overhead, pod-level
+resources, a resize under way. It is used for filters and, with defaults for containers that request nothing, for scores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.structs import encode
 from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
 
-UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: what a container counts in scoring if it names none
+UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: the request of a container in scoring if it has none
 POD_LEVEL = ("cpu", "memory")
 
 
@@ -31,7 +31,8 @@ def _requests(asking: Container | PodSpec) -> ResourceList:
 
 
 def pod_request(pod: Pod, unnamed: Mapping[str, Quantity] = MappingProxyType({}), *, pod_level: bool = True) -> dict[str, int]:
-    """What the pod takes from a node, as kube-scheduler counts it, in thousandths. `unnamed`: what containers count that name none."""
+    """What the pod takes from a node, as kube-scheduler counts it, in thousandths. `unnamed`: amounts that
+    count for resources that a container does not name. `pod_level`: whether pod-level requests count."""
     spec, resized = pod.spec, _resized(pod)
     running = requested_by_containers(spec, lambda container: {**unnamed, **resized.get(container.name, _requests(container))})
     for name, amount in _requests(spec).items() if pod_level else ():
@@ -42,12 +43,13 @@ def pod_request(pod: Pod, unnamed: Mapping[str, Quantity] = MappingProxyType({})
 
 
 def is_pod_level(name: str) -> bool:
-    """Whether a pod may ask for a resource as a whole."""
+    """Whether a pod may request the resource as a whole (pod-level resources)."""
     return name in POD_LEVEL or name.startswith("hugepages-")
 
 
 def requested_by_containers(spec: PodSpec, requests_of: Callable[[Container], ResourceList] = _requests) -> dict[str, int]:
-    """In milli-units: what runs together, or what initialising needs at its peak."""
+    """The requests of a pod's containers, in thousandths: for each resource the greater of what runs together and the peak of the init
+    containers."""
     running: dict[str, int] = {}
     for container in spec.containers or ():
         _add(running, requests_of(container))
@@ -70,7 +72,7 @@ def _in_units(name: str, milli: int) -> int:
 
 
 def request_vector(asked: Mapping[str, int], dimensions: Dimensions) -> Vector:
-    """What is asked for in all dimensions, with one of `pods`."""
+    """The vector of what a pod requests, with 1 in the dimension `pods`."""
     columns = {name: dimensions.column(name) for name in asked}
     vector = dimensions.zeros()
     for name, column in columns.items():
@@ -81,7 +83,7 @@ def request_vector(asked: Mapping[str, int], dimensions: Dimensions) -> Vector:
 
 
 def beyond_all(asked: Mapping[str, int], dimensions: Dimensions) -> str:
-    """An amount, in words, that no node can ever have; empty for none."""
+    """The first requested amount, in words, that no node can ever have; empty if there is none."""
     for name, milli in asked.items():
         if dimensions.leaves_out(name, milli) or (name in dimensions.columns and _in_units(name, milli) >= MOST_OF_ONE):
             return f"{name} {format_milli(milli)}"
@@ -99,7 +101,7 @@ def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
 
 
 def _resized(pod: Pod) -> dict[str, ResourceList]:
-    """Requests of containers whose in-place resize is under way: the greatest of asked, granted and applied."""
+    """By name, the requests of containers with an in-place resize under way: the greatest of the amounts requested, granted and applied."""
     state = resize_state(pod)
     if state is None:
         return {}
@@ -117,7 +119,8 @@ def _resized(pod: Pod) -> dict[str, ResourceList]:
 
 
 def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
-    """What nodes have granted to containers by name, and whether what is asked beyond it cannot be had; None for nothing."""
+    """The container statuses, by name, with resources that the node has granted, and whether the requested resize is infeasible; None if
+    there are no such statuses."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
     applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
     if not applied:
@@ -129,10 +132,10 @@ def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
 
 
 def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
-    """CPU in milli and memory in bytes for scoring: a container that names none counts as UNNAMED says.
+    """CPU in thousandths and memory in bytes for scoring. Resources that a container does not name count as in UNNAMED.
 
-    If the pod asks for something as a whole, only what nothing of it names is made up; but kube-scheduler overlooks that in a pod not
-    placed yet.
+    If the pod has pod-level requests, defaults count only for resources that neither the pod nor a container requests. For a pod that
+    has no node yet (not `placed`) kube-scheduler ignores pod-level requests.
     """
     level = placed and any(is_pod_level(name) for name in _requests(pod.spec))
     named = pod_request(pod) if level else {}
@@ -141,28 +144,28 @@ def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
 
 
 class Template:
-    """The part of pods that equal ones share. `spec` is that of the first pod met, without its node."""
+    """The part of a pod that equal pods share. `spec` is that of the first of these pods, without its node."""
 
     def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
         self.spec: PodSpec = pod.spec
         self.namespace = pod.metadata.namespace or "default"
-        self.annotations = pod.metadata.annotations or {}  #: of the first pod; read only keys in TEMPLATE_ANNOTATIONS here
+        self.annotations = pod.metadata.annotations or {}  #: annotations of the first of these pods; others may have others
         asked = pod_request(pod)
         whole = request_vector(asked, dimensions)
-        self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that makes it fit nowhere, ever; empty for none
-        self.immense = np.flatnonzero(whole >= MOST_OF_ONE)  #: dimensions of which it asks for more than a node can ever have
+        self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that no node can ever have; empty for none
+        self.immense = np.flatnonzero(whole >= MOST_OF_ONE)  #: dimensions in which it requests more than a node can ever have
         self.request: Vector = np.where(whole < MOST_OF_ONE, whole, 0.0)  #: as it counts in sums over jobs and queues
-        self.exactly: Sum = as_sum(self.request)  #: the same, as kept sums count
+        self.exactly: Sum = as_sum(self.request)  #: `request` in the form of kept sums
         needed = np.flatnonzero(whole)
         self.columns = needed  #: dimensions with a request
-        self.amounts: Vector = whole[needed]  #: what it takes on a node
-        self.needs = list(zip(needed.tolist(), self.amounts.tolist(), strict=True))  #: the same as pairs
+        self.amounts: Vector = whole[needed]  #: in these dimensions, what it takes on a node
+        self.needs = list(zip(needed.tolist(), self.amounts.tolist(), strict=True))  #: `columns` and `amounts` as pairs
         real = whole.copy()
         real[PODS] = 0
-        self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
+        self.best_effort = bool((real < EPSILON).all())  #: requests nothing but a place
         self.scoring_cpu, self.scoring_memory = scoring_request(pod)
-        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod, placed=False)  #: the same while it looks for a node
-        self.bulk = int(max(whole.max(), self.scoring_cpu, self.scoring_memory))  #: no sum grows by more than this
+        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod, placed=False)  #: the same while it has no node
+        self.bulk = int(max(whole.max(), self.scoring_cpu, self.scoring_memory))  #: a pod of it makes no sum grow by more
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
@@ -170,13 +173,13 @@ class Template:
 
     @property
     def taken(self) -> Vector:
-        """What it takes on a node, in all dimensions."""
+        """What a pod takes on a node, in all dimensions."""
         vector = np.zeros_like(self.request)
         vector[self.columns] = self.amounts
         return vector
 
     def without_amounts(self) -> bytes:
-        """Equal for templates that differ only in how much they ask for."""
+        """A key that is equal for templates that differ only in the amounts that they request."""
         spec = self.spec
         bare = replace(
             spec,
@@ -200,19 +203,19 @@ class Template:
 
     @cached_property
     def host_ports(self) -> frozenset[tuple[str, str, int]]:
-        """(protocol, address, port) of every host port asked for."""
+        """(protocol, address, port) of every host port that the pod requests."""
         ports = (port for container in (*self.containers, *self.sidecars) for port in container.ports or ())
         return frozenset((p.protocol or "TCP", p.host_ip or "0.0.0.0", p.host_port) for p in ports if p.host_port and p.host_port > 0)
 
     @cached_property
     def has_pod_terms(self) -> bool:
-        """Whether it has inter-pod affinity or anti-affinity of its own."""
+        """Whether the pod has inter-pod affinity or anti-affinity terms of its own."""
         affinity = self.spec.affinity
         return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
 
     @cached_property
     def needs_only_room(self) -> bool:
-        """Whether all it takes from others is room: no port, volume, claim or shared device, and no say in who stands beside it."""
+        """Whether the pod takes only room from others: no port, volume, claim or shared device, no pod affinity or spread constraint."""
         spec = self.spec
         beside = self.has_pod_terms or spec.topology_spread_constraints
         shares_devices = any(name.startswith("volcano.sh/") for name in self.limits)
@@ -220,7 +223,7 @@ class Template:
 
     @cached_property
     def guaranteed(self) -> bool:
-        """Quality of service class Guaranteed: every container has equal cpu and memory requests and limits."""
+        """Whether the quality of service class is Guaranteed: every container has equal cpu and memory requests and limits."""
         for container in (*self.containers, *(self.spec.init_containers or ())):
             limits = (container.resources.limits if container.resources else None) or {}
             requests = (container.resources.requests if container.resources else None) or {}
@@ -231,7 +234,7 @@ class Template:
 
     @cached_property
     def limits(self) -> dict[str, float]:
-        """Container limits by name, in whole units: the greater of the sum of containers and the largest init container."""
+        """Container limits by resource, in whole units: the greater of the sum of containers and the largest init container."""
         totals: dict[str, float] = {}
         for container in self.containers:
             for name, amount in _limits(container):
@@ -243,7 +246,8 @@ class Template:
 
 
 def volumes_that_matter(spec: PodSpec) -> list[Volume] | None:
-    """Without those of which only the name is read: the server makes one up for every pod's token, and equal pods would differ by it."""
+    """The volumes of which we read more than the name. The API server adds a volume for every pod's token, with a name of its own, by
+    which equal pods would differ."""
     return [volume for volume in spec.volumes or () if volume != Volume(name=volume.name)] or None
 
 
@@ -252,16 +256,16 @@ def _limits(container: Container) -> list[tuple[str, Quantity]]:
     return list((limits or {}).items())
 
 
-# What equal pods share is there once, and gone with the last of them, or some time after.
+# What equal pods share exists once, and is dropped with the last of these pods, or some time after.
 #
-# Nearly each pod of a gang has labels of its own, and a weak reference takes half as much memory as labels: those that nobody has any
-# longer are looked for instead, whenever there are twice as many as the last time.
+# Nearly every pod of a gang has labels of its own, and a weak reference takes half as much memory as labels. So there are no weak
+# references to labels: whenever their number has doubled, those that no task has any longer are searched for and dropped.
 
-FEW = 1000  #: labels and annotations that are not worth looking through
+FEW = 1000  #: so few labels and annotations are not worth a search
 
 
 class Pairs(dict[str, str]):
-    """Labels or annotations, one for all equal ones, and so a key as itself."""
+    """Labels or annotations. Equal ones are the same object, so its identity can be the key."""
 
     __slots__ = ("__weakref__",)
 
@@ -271,18 +275,18 @@ class Pairs(dict[str, str]):
 
 NO_PAIRS = Pairs()
 _nobodys = {0: Pairs()}
-UNUSED = getrefcount(_nobodys[0])  #: of what stands in a dictionary alone
+UNUSED = getrefcount(_nobodys[0])  #: reference count of an object that is only in a dictionary
 
 
 class Shared:
-    """Templates, and labels and annotations as a whole. Each is one object for all that are equal."""
+    """Templates, and labels and annotations as a whole. Equal ones are the same object."""
 
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
         self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
-        self._latest: Callable[[], Template | None] = lambda: None  #: that the next pod has often, too
-        self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less than they
-        self._bound = FEW  #: pairs after which those that nobody has are looked for
+        self._latest: Callable[[], Template | None] = lambda: None  #: often also that of the next pod
+        self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less memory than they do
+        self._bound = FEW  #: with more pairs than this, unused ones are searched for
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
