@@ -199,12 +199,11 @@ def rehearse_alone(cluster: Cluster, policy: Policy, now: float, waiter: Waiter,
 
 @contextmanager
 def _by_itself(cluster: Cluster, waiter: Waiter) -> Iterator[None]:
-    """Let no job except the subject's wait for nodes or for admission. If the subject has no job, all jobs still wait."""
+    """Let no job except the subject's wait for nodes or for admission."""
     waiting, not_enqueued = cluster.waiting, cluster.not_enqueued
-    job = waiter.job
-    if job is not None:
-        cluster.waiting = {job.uid: job} if job.uid in waiting else {}
-        cluster.not_enqueued = {job.uid: job} if job.uid in not_enqueued else {}
+    own = {waiter.job.uid: waiter.job} if waiter.job is not None else {}
+    cluster.waiting = {uid: job for uid, job in own.items() if uid in waiting}
+    cluster.not_enqueued = {uid: job for uid, job in own.items() if uid in not_enqueued}
     try:
         yield
     finally:

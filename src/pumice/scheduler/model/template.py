@@ -149,7 +149,6 @@ class Template:
     def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
         self.spec: PodSpec = pod.spec
         self.namespace = pod.metadata.namespace or "default"
-        self.annotations = pod.metadata.annotations or {}  #: annotations of the first of these pods; others may have others
         asked = pod_request(pod)
         whole = request_vector(asked, dimensions)
         self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that no node can ever have; empty for none
