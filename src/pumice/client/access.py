@@ -1,7 +1,7 @@
 """How one user reaches one API server: the resolved outcome of a kubeconfig or of the pod we run in.
 
-`Access` is a value but for its credentials, which may change while we run (token files are rotated, tokens of programs expire). Whoever
-sends a request asks the credentials for the header each time; they answer from memory almost always.
+`Access` is a plain value, except for its credentials, which may change while we run (token files are rotated, tokens of exec plugins
+expire). The sender of a request asks the credentials for the header each time; they answer from memory almost always.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from pumice.api.errors import InputError
 from pumice.api.times import instant
 from pumice.client.tls import KeyPair, Trust
 
-TOKEN_FILE_AGE_S = 60.0  #: a token file is read again after so long; the kubelet rotates them
+TOKEN_FILE_AGE_S = 60.0  #: a token file is read again after this time, because the kubelet rotates it
 
 
 class TimeSource(Protocol):
-    """Seconds, since 1970 or since whenever."""
+    """A clock: it returns seconds, since 1970 or since an arbitrary moment."""
 
     def __call__(self) -> float: ...
 
 
 class Keys(Protocol):
-    """Where a client certificate comes from."""
+    """The source of a client certificate."""
 
     def current(self) -> KeyPair:
-        """The same object as long as it is the same certificate."""
+        """The certificate and its key: the same object as long as the certificate is the same."""
 
     def look_now(self) -> None:
-        """It was refused."""
+        """Look for a new certificate at the next call of `current`: the server refused this one."""
 
 
 class Credentials(Protocol):
-    """What proves who we are."""
+    """The credentials that prove to a server who we are."""
 
     async def authorization(self) -> str:
         """The value of the Authorization header, empty for none."""
@@ -47,22 +47,22 @@ class Credentials(Protocol):
         """The client certificate to present; the same object as long as it is the same certificate."""
 
     def refused(self) -> None:
-        """The server answered 401: what is remembered is worth nothing."""
+        """Forget what is remembered: the server answered 401."""
 
 
 class Access(msgspec.Struct, frozen=True):
-    """Everything a client needs to know to speak with a server."""
+    """Everything that a client needs to send requests to a server."""
 
-    server: str  #: URL without a slash at its end
+    server: str  #: the URL, without a slash at its end
     credentials: Credentials
     trust: Trust = Trust()
     namespace: str = "default"
     proxy: str = ""
-    headers: tuple[tuple[str, str], ...] = ()  #: impersonation; a name may stand several times
+    headers: tuple[tuple[str, str], ...] = ()  #: headers for impersonation; a name may occur several times
 
 
 class Fixed:
-    """A header that does not change, and perhaps a certificate. With neither: anonymous."""
+    """Credentials with a header that does not change, and perhaps a certificate. With neither, the user is anonymous."""
 
     def __init__(self, header: str = "", keys: Keys | None = None) -> None:
         self._header = header
@@ -80,7 +80,7 @@ class Fixed:
 
 
 class TokenFile:
-    """A bearer token in a file that somebody rotates."""
+    """Credentials with a bearer token from a file that is rotated."""
 
     def __init__(self, path: Path, clock: TimeSource, keys: Keys | None = None) -> None:
         self._path = path
@@ -104,7 +104,7 @@ class TokenFile:
             self._keys.look_now()
 
     def _read(self, now: float) -> None:
-        """A file that is gone or empty for a moment (it is being replaced) leaves the old token in force."""
+        """Read the token file. If it is missing or empty while it is being replaced, the old token stays; OSError if there is none."""
         try:
             token = self._path.read_text().strip()
         except OSError:
@@ -116,13 +116,13 @@ class TokenFile:
             self._read_at = now
 
 
-# Credentials from a program named in the kubeconfig (`users[].user.exec`), as cloud providers' clusters use them.
+# Credentials from a program named in the kubeconfig (`users[].user.exec`), as clusters of cloud providers use them.
 #
-# The program writes an ExecCredential to its output. What it said is kept until it expires, or until the server refuses it; callers that
-# come meanwhile wait for the one run. Standard input is ours only if it is a terminal and the program may use it.
+# The program writes an ExecCredential to its output. It is kept until it expires, or until the server refuses it. Callers that come while
+# the program runs wait for this run. The program gets our standard input only if that is a terminal and the program may use it.
 
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-EXPIRY_MARGIN_S = 10.0  #: a token that ends so soon would be refused on its way
+EXPIRY_MARGIN_S = 10.0  #: a token that expires within this time is renewed: it could expire on its way to the server
 RUN_LIMIT_S = 120.0
 
 
@@ -132,7 +132,7 @@ class EnvVar(msgspec.Struct):
 
 
 class ExecSpec(msgspec.Struct, rename="camel"):
-    """`users[].user.exec`."""
+    """The section `users[].user.exec` of a kubeconfig."""
 
     command: str
     api_version: str
@@ -156,7 +156,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class ExecPlugin:
-    """Credentials of one `exec` section."""
+    """The credentials from the program of one `exec` section."""
 
     def __init__(
         self, spec: ExecSpec, *, where: str, subject: str, folder: Path, cluster: dict[str, object] | None, wall: TimeSource
@@ -223,7 +223,7 @@ class ExecPlugin:
         return out
 
     def _program(self) -> str:
-        """A bare name is looked up in PATH; a path with a slash counts from the kubeconfig's folder."""
+        """The program to run. A bare name is looked up in PATH; a path with a slash is relative to the kubeconfig's folder."""
         command = self._spec.command
         return str(self._folder / command) if "/" in command else command
 

@@ -1,9 +1,9 @@
-"""Certificates of our own making, for servers that nobody else issues one to: an authority, and what it signs.
+"""Certificates that we make ourselves, for servers that get none from elsewhere: an authority, and the certificates that it signs.
 
-Elliptic keys (P-256), which are small and quick to make. The time is an argument; certificates begin an hour before it, for clocks that
-are behind.
+The keys are elliptic (P-256), which are small and quick to make. The time is an argument; certificates are valid from an hour before it,
+for clocks that are behind.
 
-A server keeps its authority in its directory (`kept_authority`) and presents a pair that this one signed (`server_context`).
+A server keeps its authority in its directory (`kept_authority`) and presents a pair that this authority signed (`server_context`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pumice.client.tls import KeyPair
 
 
 class Authority:
-    """A certificate authority: a new one, or the one whose certificate and key were `kept`. What it signs is valid from `now` on.
+    """A certificate authority: a new one, or the one whose certificate and key were `kept`. It issues certificates for `days` from `now`.
 
-    Raises ValueError if what was kept is no authority's.
+    Raises ValueError if the kept certificate or key is damaged, or if they do not belong together.
     """
 
     def __init__(self, now: float, days: int, name: str = "pumice", kept: KeyPair | None = None) -> None:
@@ -47,11 +47,11 @@ class Authority:
 
     @property
     def pair(self) -> KeyPair:
-        """What is to be kept of it."""
+        """The authority's certificate and key, which are to be kept."""
         return KeyPair(self.pem, private_pem(self._key))
 
     def issue(self, common_name: str, *hosts: str, groups: tuple[str, ...] = ()) -> KeyPair:
-        """A certificate for a server (with hosts) or a user (with groups)."""
+        """A signed certificate and its key, for a server (with hosts) or a user (with groups)."""
         key = ec.generate_private_key(ec.SECP256R1())
         built = self._begin(_name(common_name, *groups), key)
         if hosts:
@@ -112,7 +112,7 @@ def make_authority(now: float) -> Authority:
 
 
 def kept_authority(directory: Path, now: float) -> Authority:
-    """The directory's own authority, made on first use: kubeconfigs written earlier go on trusting the server."""
+    """The directory's own authority, made on first use: earlier kubeconfigs still trust the server. Raises InputError if damaged."""
     certificate, key = directory / "ca.crt", directory / "ca.key"
     if not (certificate.exists() and key.exists()):
         made = make_authority(now).pair
@@ -126,7 +126,7 @@ def kept_authority(directory: Path, now: float) -> Authority:
 
 
 def server_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
-    """`directory` holds the pair for as long as the server_context is made: OpenSSL reads files only."""
+    """The TLS context of a server that presents the pair. The pair is written into `directory`, because OpenSSL reads files only."""
     path = directory / "server.pem"
     write_private(path, pair.certificate + pair.key)
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -137,7 +137,7 @@ def server_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """A file that only its owner may read, from its first byte on."""
+    """Write a file that only its owner may read, from its first byte on."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,18 +1,18 @@
-"""The client of an API server: Kubernetes' verbs over HTTP, with pacing, repetition and the fence in one place.
+"""The client of an API server: Kubernetes' verbs over HTTP, with rate limit, retries and the fence in one place.
 
-Every call goes through `_call`. A write waits for one of `in_flight` places and for the rate limit, then asks the fence, then leaves: so a
-write that waited or is being repeated is stopped too, if the lease was lost meanwhile. `fenced` gives a second client over the same
-connections and limits whose writes ask; the election itself uses the one that does not.
+Every call goes through `_call`. A write waits for one of `in_flight` places and for the rate limit, then asks the fence, then is sent. So a
+write that waited or is being repeated is stopped too, if the lease was lost meanwhile. `fenced` gives a second client with the same
+connections and limits, whose writes ask the fence; the election itself uses the client whose writes do not ask it.
 
-`Retry` says which failed calls are made again, and when:
+`Retry` says which failed calls are repeated, and when:
 
-* 429, and 5xx with Retry-After: the server did not carry it out and says when to come back. Any call may be repeated.
+* 429, and 5xx with Retry-After: the server did not carry out the call and says when to try again. Any call may be repeated.
 * No connection: nothing was sent. Any call may be repeated.
-* Connection lost after sending, time-out, 5xx without Retry-After: it may have been carried out. Only a call that may be made twice
-  (`repeatable`: reads, and writes whose second time changes nothing) is repeated; the others go to the caller, who looks.
+* Connection lost after sending, time-out, 5xx without Retry-After: the call may have been carried out. Only a call that may be made twice
+  (`repeatable`: reads, and writes whose second time changes nothing) is repeated; for others, the caller finds out what happened.
 * 409 and the other 4xx are answers, not faults: never repeated.
 
-API priority and fairness speaks through 429 and Retry-After, so it needs no case of its own.
+API priority and fairness uses 429 and Retry-After, so it needs no case of its own.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from pumice.client.access import Access, TimeSource
 from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat, not_whole
 from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, NoAnswer, Page, PatchType, decode
 
-PASSING = (404, 408, 409, 410, 429)  #: the object or the moment was wrong, not the write
+PASSING = (404, 408, 409, 410, 429)  #: the state of the object or the moment was the cause, not the write itself
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """Waiting times that double from `first_s` up to `longest_s`, spread by up to half so that clients do not come in step."""
+    """Pauses that double from `first_s` up to `longest_s`. Jitter takes away up to half, so that clients do not retry together."""
 
     first_s: float = 0.1
     longest_s: float = 5.0
 
     def delay_s(self, attempt: int, jitter: float) -> float:
-        """How long to wait after failure number `attempt` (from 0). `jitter` is in [0, 1)."""
+        """The seconds to wait after failure number `attempt` (counted from 0). `jitter` is in [0, 1)."""
         return min(self.longest_s, self.first_s * 2.0 ** min(attempt, 30)) * (0.5 + jitter / 2)
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often a call is made again before the caller hears of its failure."""
+    """How often a call is tried, and after which pauses, before its failure is raised to the caller."""
 
     attempts: int = 6
     backoff: Backoff = Backoff()
 
     def delay_s(self, error: KubeError, attempt: int, *, repeatable: bool, jitter: float) -> float | None:
-        """Seconds until the next try, None to give up. `attempt` counts the failures before this one."""
+        """The seconds until the next try, None to give up. `attempt` counts the failures before this one."""
         if attempt + 1 >= self.attempts or not may_repeat(error, repeatable):
             return None
         return max(asked_delay_s(error), self.backoff.delay_s(attempt, jitter))
@@ -83,7 +83,7 @@ def is_refusal(error: KubeError) -> bool:
 
 
 def asked_delay_s(error: BaseException) -> float:
-    """What the server asked us to wait: Retry-After, a second if a 429 came without."""
+    """The seconds that the server asks us to wait: its Retry-After; 1 for a 429 without one; else 0."""
     if not isinstance(error, ApiError):
         return 0.0
     if error.retry_after_s is not None:
@@ -91,14 +91,14 @@ def asked_delay_s(error: BaseException) -> float:
     return 1.0 if error.code == 429 else 0.0
 
 
-# How fast writes may leave: so many a second with a burst, as `--kube-api-qps` and `--kube-api-burst` say.
+# The rate limit of writes: a number per second with a burst, as `--kube-api-qps` and `--kube-api-burst` set them.
 #
-# `TokenBucket` is pure: it is asked at an instant and answers how long to wait, having taken the token already. So waiting callers are
-# served in the order they asked, without a queue.
+# `TokenBucket` is pure: `reserve` takes a token at once and returns how long to wait before using it. So waiting callers are served in the
+# order in which they came, without a queue.
 
 
 class TokenBucket:
-    """`burst` at once, then `rate` a second."""
+    """A bucket that gives `burst` tokens at once, then `rate` tokens per second."""
 
     __slots__ = ("_at", "_tokens", "burst", "rate")
 
@@ -109,13 +109,13 @@ class TokenBucket:
         self._at = now
 
     def reserve(self, now: float) -> float:
-        """Take one token; the seconds until it may be used."""
+        """Take one token. Return the seconds until it may be used."""
         self._refill(now)
         self._tokens -= 1.0
         return max(0.0, -self._tokens / self.rate)
 
     def take(self, now: float) -> bool:
-        """Take one token if there is one."""
+        """Take one token if there is one. Return whether there was one."""
         self._refill(now)
         if self._tokens < 1.0:
             return False
@@ -129,18 +129,18 @@ class TokenBucket:
 
 
 class ClientLimits(msgspec.Struct, frozen=True):
-    """How much may leave at once, and how long an answer may take."""
+    """How many writes may be sent per second and at once, and how long an answer may take."""
 
-    qps: float = 2000.0  #: writes a second
+    qps: float = 2000.0  #: writes per second
     burst: float = 2000.0
-    in_flight: int = 64  #: writes under way
+    in_flight: int = 64  #: writes that wait for their answer at the same time
     timeout_s: float = 30.0
 
 
 DEFAULT_LIMITS = ClientLimits()
 DEFAULT_RETRY = Retry()
 _JSON = WireFormat(JSON)
-_LIST = WireFormat(zipped=True, checked=False)  # it is gone through when it is taken apart
+_LIST = WireFormat(zipped=True, checked=False)  # a list is checked when it is decoded
 
 
 class _ListMeta(msgspec.Struct):
@@ -189,7 +189,7 @@ class Client:
         await self._wire.__aexit__(kind, error, trace)
 
     def fenced(self, may_write: Callable[[], bool]) -> Client:
-        """This client, but its writes leave only while `may_write()`; otherwise they raise Fenced."""
+        """A copy of this client whose writes are sent only while `may_write()` is true; otherwise they raise Fenced."""
         other = copy.copy(self)
         other._may_write = may_write
         return other
@@ -198,15 +198,15 @@ class Client:
         return await self._call("GET", resource.path(ref.name, ref.namespace), form=PLAIN, repeatable=True)
 
     async def get_path(self, path: str, accept: str = JSON) -> bytes:
-        """Anything else the server tells, such as /version, or an object in another form, such as a table."""
+        """Get any other path of the server, such as /version, or an object in another form, such as a table."""
         return await self._call("GET", path, form=WireFormat(accept=accept), repeatable=True)
 
     def watch_path(self, path: str, accept: str, idle_s: float) -> AsyncIterator[list[bytes]]:
-        """The lines of a watch in another form than that of the objects themselves."""
+        """The lines of a watch that gives the objects in another form, such as a table."""
         return self._wire.lines(path, idle_s, WireFormat(accept=accept))
 
     async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
-        # No resourceVersion: the list must not be older than anything seen before, so a server's stale cache will not do.
+        # No resourceVersion: the list must not be older than anything seen before, so it must not come from a server's stale cache.
         query = _selection(scope) | ({"limit": str(limit)} if limit else {})
         path = scope.resource.path(namespace=scope.namespace)
         while True:
@@ -236,7 +236,7 @@ class Client:
         return await self._call("PATCH", path, _encode(body), WireFormat(patch_type.value), repeatable=repeatable)
 
     async def apply(self, resource: Kind, ref: ObjectRef, body: Any, manager: str) -> bytes:
-        """Server-side apply: create the object or make it so, taking over what others wrote. Unknown fields are refused."""
+        """Server-side apply: create or update the object, and take over fields that others own. Unknown fields are refused."""
         query = {"fieldManager": manager, "fieldValidation": "Strict", "force": "true"}
         target = _target(resource.path(ref.name, ref.namespace), query)
         return await self._call("PATCH", target, _encode(body), WireFormat("application/apply-patch+yaml"), repeatable=True)
@@ -260,7 +260,7 @@ class Client:
                 return await self._write(method, target, body, form)
             except KubeError as error:
                 if method == "DELETE" and doubtful and isinstance(error, ApiError) and error.code == 404:
-                    return b""  # an earlier try of ours was carried out
+                    return b""  # an earlier try of this call was carried out
                 doubtful = doubtful or perhaps_done(error)
                 delay_s = self._retry.delay_s(error, attempt, repeatable=repeatable, jitter=self._jitter())
                 if delay_s is None:

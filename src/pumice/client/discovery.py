@@ -1,7 +1,7 @@
-"""What kinds a server has, and which of them a person means by a word such as "po", "vcjob" or "jobs.batch.volcano.sh".
+"""The kinds that a server has, and which of them a user means by a word such as "po", "vcjob" or "jobs.batch.volcano.sh".
 
-Discovery is asked for in its aggregated form, two calls in all, which servers have since 1.27. Names are looked up as kubectl does it:
-plural, singular, short name or kind, with or without the group; of several groups with one name the server's first wins.
+Discovery uses the aggregated form, two calls in all, which servers have since 1.27. Names are looked up as in kubectl:
+plural, singular, short name or kind, with or without the group; if several groups have the name, the first in the server's order wins.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ServedResource(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """As kubectl names objects of it: "pod", "job.batch.volcano.sh"."""
+        """The name by which kubectl calls an object of this resource: "pod", "job.batch.volcano.sh"."""
         name = self.singular or self.resource.kind.lower()
         return f"{name}.{self.resource.group}" if self.resource.group else name
 
 
 async def discover(client: Client) -> list[ServedResource]:
-    """Every resource in the server's order, the preferred version of a group first."""
+    """Every resource, in the server's order; the preferred version of a group comes first. Raises InputError if the server is too old."""
     found: list[ServedResource] = []
     for path in ("/api", "/apis"):
         answer = as_dict(await client.get_path(path, ACCEPT))
@@ -62,7 +62,7 @@ def _served(answer: dict[str, Any]) -> Iterator[ServedResource]:
 
 
 def named(word: str, served: Iterable[ServedResource]) -> ServedResource:
-    """The resource that a person calls by this word. Raises InputError."""
+    """The resource that a user means by this word. Raises InputError if there is none."""
     known = list(served)
     name, _, group = word.lower().partition(".")
     for one in known:
@@ -73,7 +73,7 @@ def named(word: str, served: Iterable[ServedResource]) -> ServedResource:
 
 
 def of_kind(api_version: str, kind: str, served: Iterable[ServedResource]) -> ServedResource:
-    """The resource of a manifest. Raises InputError."""
+    """The resource for the apiVersion and kind of a manifest. Raises InputError if there is none."""
     for one in served:
         if one.resource.kind == kind and one.resource.api_version == api_version:
             return one

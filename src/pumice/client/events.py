@@ -1,11 +1,11 @@
-"""Events about objects, counted and thinned out as client-go does it: occurrences in, writes out, the time an argument.
+"""Events about objects, counted and limited as client-go does it: event records in, writes out; the time is an argument.
 
-Three steps, each with a memory that forgets what it has not met for longest:
+There are three steps, each with a memory that forgets the entries which were not used for longest:
 
 1. fold: the tenth different message of the same object, type and reason (each within ten minutes of the one before), and those after it,
    become one event whose message begins "(combined from similar events): ";
-2. count: a repeat of an event is a patch of its count, message and last time;
-3. spare: an object has 25 events at once from us, and one more each 300 s. What is above is counted, but not sent.
+2. count: a repeated event becomes a patch of its count, message and last time;
+3. spare: an object may get 25 events at once from us, and one more every 300 s. Events above that are counted, but not sent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ V = TypeVar("V")
 
 
 class InvolvedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The object an event is about, as it is written (`involvedObject`)."""
+    """The object that an event is about, in the form in which it is written (`involvedObject`)."""
 
     kind: str
     name: str
@@ -55,7 +55,7 @@ class InvolvedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """Something happened."""
+    """Something that happened to an object and is to be written as an event."""
 
     regarding: InvolvedObject
     type: str  #: Normal or Warning
@@ -64,7 +64,7 @@ class EventRecord(msgspec.Struct, frozen=True):
 
 
 class EventWrite(msgspec.Struct, frozen=True):
-    """What to send: the whole event, and a patch if the server should have it already."""
+    """The write of an event: the whole event, and a patch if the server should have the event already."""
 
     namespace: str
     name: str
@@ -73,7 +73,7 @@ class EventWrite(msgspec.Struct, frozen=True):
 
 
 class _Told(msgspec.Struct):
-    number: int  #: what the event's name ends with
+    number: int  #: the number at the end of the event's name
     first: float
     count: int
 
@@ -84,7 +84,7 @@ class _Similar(msgspec.Struct):
 
 
 class _Memory(Generic[K, V]):
-    """What was met last. (A dict keeps the order, in half the room of an OrderedDict.)"""
+    """The entries that were used last. (A dict keeps the order, in half the memory of an OrderedDict.)"""
 
     def __init__(self) -> None:
         self._items: dict[K, V] = {}
@@ -103,17 +103,17 @@ class _Memory(Generic[K, V]):
 
 
 class EventCorrelator:
-    """All that one component has said lately."""
+    """The recent events of one component, with which new events are folded and counted."""
 
     def __init__(self, component: str) -> None:
         self.component = component
         self._similar: _Memory[tuple[object, ...], _Similar] = _Memory()
         self._told: _Memory[tuple[object, ...], _Told] = _Memory()
-        self._spared: _Memory[tuple[str, ...], float] = _Memory()  #: when the object's share would be whole again
+        self._spared: _Memory[tuple[str, ...], float] = _Memory()  #: when the object could get a full burst of events again
         self._last_ns = 0
 
     def note(self, what: EventRecord, now: float) -> EventWrite | None:
-        """The write that tells of it; None if the object had its share. `now` is seconds since 1970."""
+        """The write for an event record; None if the object has used up its share of events. `now` is seconds since 1970."""
         identity = what.regarding.identity
         message, key = self._fold(what, (identity, what.type, what.reason), now)
         write = self._count(what, message, key, now)
@@ -158,7 +158,7 @@ class EventCorrelator:
         return EventWrite(namespace, name, event, patch)
 
     def _number(self, now: float) -> int:
-        """Nanoseconds, which never stand twice."""
+        """The time in nanoseconds, increased where needed so that no number is given twice."""
         self._last_ns = max(int(now * 1e9), self._last_ns + 1)
         return self._last_ns
 
@@ -170,18 +170,18 @@ class EventCorrelator:
         return True
 
 
-# The event recorder: a queue between those who tell of events and the API server, which nobody ever waits for.
+# The event recorder: a queue between the code that reports events and the API server. Nobody ever waits for it.
 #
-# Occurrences are spread over a few senders by object, so that what concerns one event stays in order. What does not fit into the queue is
-# dropped, as is what the server refuses or does not take in several tries; `dropped` counts both. A rate of their own, and some patience
-# while those who tell are busy with better things, keep events from taking the API server's time from binds.
+# Event records are spread over a few senders by object, so that the writes of one event stay in order. A record that does not fit into the
+# queue is dropped, as is an event that the server refuses or does not accept in several tries; `dropped` counts both. Events have a rate
+# limit of their own, and wait for a while if the process is busy, so that they do not take the API server's time from binds.
 
 log = logging.getLogger(__name__)
 LOOK_AGAIN_S = 0.05
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """How much the recorder may hold and send."""
+    """How many events the recorder may hold, and how fast and how often it tries to send them."""
 
     queue: int = 20_000
     senders: int = 4
@@ -189,14 +189,14 @@ class Flow(msgspec.Struct, frozen=True):
     burst: float = 500.0
     tries: int = 12
     pause_s: float = 10.0  #: between tries
-    patience_s: float = 10.0  #: so long an event waits at most while we are busy and the queue is not half full
+    patience_s: float = 10.0  #: the longest that an event waits while the process is busy and the queue is less than half full
 
 
 DEFAULT_FLOW = Flow()
 
 
 class EventRecorder:
-    """`tell` from anywhere in the loop's thread; `run` sends until it is cancelled."""
+    """Writes events. Call `tell` anywhere in the event loop's thread; `run` sends the events until it is cancelled."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class EventRecorder:
         clock: TimeSource = time.monotonic,
         busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._forbidden = False  #: the server has refused events for want of a right
+        self._forbidden = False  #: whether the server has refused an event because our role does not allow it
         self.dropped = 0
         self._transport = transport
         self._book = EventCorrelator(component)
@@ -233,7 +233,7 @@ class EventRecorder:
                 senders.create_task(self._send_all(queue))
 
     async def drain(self, limit_s: float) -> None:
-        """Wait until everything told so far has left, but no longer than that."""
+        """Wait until all events are sent or dropped, but at most `limit_s` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 for queue in self._queues:
@@ -266,7 +266,8 @@ class EventRecorder:
             await asyncio.sleep(self._flow.pause_s)
 
     def _drop(self, write: EventWrite, error: KubeError) -> None:
-        """A namespace that ends takes no events, which is as it should be. A right that is missing is missing for all events: told once."""
+        """Count and log a dropped event. A namespace that is being deleted takes no events, which is normal. If our role does not allow
+        events, it allows none of them: the warning is logged once."""
         self.dropped += 1
         code = error.code if isinstance(error, ApiError) else 0
         if code in (403, 404) and ("is being terminated" in str(error) or 'namespaces "' in str(error)):
@@ -278,7 +279,7 @@ class EventRecorder:
             log.warning("event %s/%s dropped: %s", write.namespace, write.name, error)
 
     async def _put(self, write: EventWrite) -> None:
-        """Patch the event, or create it if it is new or the server has forgotten it. Both may reach the server twice."""
+        """Patch the event, or create it if it is new or the server has forgotten it. Both writes may reach the server twice."""
         if write.patch is not None:
             try:
                 await self._transport.patch(

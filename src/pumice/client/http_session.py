@@ -1,7 +1,7 @@
-"""HTTP exchanges with an API server: no policy, only bytes, headers, TLS, and failures put into our words.
+"""HTTP exchanges with an API server: no policy, only bytes, headers, TLS, and failures turned into KubeErrors.
 
-HTTP/1.1 with kept-alive connections, as many as there are requests under way. Lists are asked for zipped: to unzip them costs a fraction of
-what it takes to receive them record by record.
+HTTP/1.1 with kept-alive connections, as many as there are requests at the same time. Lists are requested with gzip: to unzip them costs a
+fraction of what it costs to receive them unzipped, record by record.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected
 
 JSON = "application/json"
-_json = msgspec.json.Decoder(msgspec.Raw)  # goes through it without making anything
+_json = msgspec.json.Decoder(msgspec.Raw)  # checks the JSON without building objects
 
 
 class WireFormat(Struct, frozen=True):
-    """The media types of an exchange: of the body that is sent, if any, and of the answer, which may be `zipped` on its way."""
+    """The media types of an exchange: of the body that is sent, if any, and of the answer, which may be sent `zipped`."""
 
     content: str = ""
     accept: str = JSON
     zipped: bool = False
-    checked: bool = True  #: whether an answer of JSON is gone through at once, so that one that was cut is tried again
+    checked: bool = True  #: whether an answer of JSON is checked at once, so that the call is tried again if the answer was cut
 
 
 PLAIN = WireFormat()
 
 
 class HttpSession:
-    """Connections to one server as one user. To be entered before use: it needs the running event loop."""
+    """The connections to one server as one user. Enter it before use: it needs the running event loop."""
 
     def __init__(self, access: Access, user_agent: str, warned: Callable[[str], None]) -> None:
-        """`warned` is told what the server warns of."""
+        """`warned` is called with each warning of the server."""
         self._access = access
         self._warned = warned
         self._user_agent = user_agent
@@ -59,7 +59,7 @@ class HttpSession:
         self._pool.close()
 
     async def call(self, method: str, target: str, body: bytes | None, form: WireFormat, timeout_s: float) -> bytes:
-        """The body of a good answer. A refusal of our credentials is tried once more if there are newer ones."""
+        """The body of a successful answer. If the server refuses our credentials, the call is tried once more if there are newer ones."""
         authorization = await self._authorization()
         try:
             return await self._exchange(method, target, body, form, timeout_s, authorization)
@@ -94,7 +94,7 @@ class HttpSession:
         return answer.body
 
     async def lines(self, target: str, idle_s: float, form: WireFormat = PLAIN) -> AsyncIterator[list[bytes]]:
-        """The lines of an answer that does not end, in batches as they come. What follows the last line break is not a line."""
+        """The lines of an answer that does not end, in batches as they come. Text after the last line break is not a line."""
         authorization = await self._authorization()
         with _our_words("WATCH", target):
             parts = self._pool.listen(target, self._head(authorization, form), self._context(), idle_s)
@@ -110,24 +110,24 @@ class HttpSession:
                         yield lines
 
     async def _refused(self, first: Answer, others: AsyncIterator[Answer]) -> KubeError:
-        """Why there is no watch; whoever watches tries again."""
+        """The error for a watch that the server refused. The caller tries the watch again."""
         if first.status == 401:
             self._access.credentials.refused()
         body = b"".join([first.body, *[part.body async for part in others]])
         return _refusal(first._replace(body=body))
 
     def _context(self) -> ssl.SSLContext | None:
-        """TLS with the certificate of the day."""
+        """The TLS context with the present client certificate; None for plain HTTP."""
         pair = self._access.credentials.key_pair()
         if pair is not self._pair and self._tls:
             self._pair, self._tls = pair, context(self._access.trust, pair, self._access.server)
         return self._tls
 
     def _head(self, authorization: str, form: WireFormat) -> bytes:
-        """The header lines of a request; equal ones are built once."""
+        """The header lines of a request; equal header lines are built once."""
         known = self._heads.get((authorization, form))
         if known is None:
-            if len(self._heads) > 16:  # tokens that came and went
+            if len(self._heads) > 16:  # of tokens that are no longer in use
                 self._heads.clear()
             named = {"User-Agent": self._user_agent, "Accept": form.accept, "Accept-Encoding": "gzip" if form.zipped else "identity"}
             named |= {"Authorization": authorization} if authorization else {}
@@ -140,7 +140,8 @@ class HttpSession:
 
 
 def _whole(body: bytes, what: str) -> bytes:
-    """An answer that was cut on its way says nothing of what became of the request. Nothing in it is deeper than decoders can go."""
+    """The body without parts that are nested too deeply for decoders. Raises NoAnswer if the body was cut on its way: then it does not tell
+    what happened to the request."""
     try:
         _json.decode(body)
         return body
@@ -160,7 +161,7 @@ def _refusal(answer: Answer) -> KubeError:
 
 @contextmanager
 def _our_words(method: str, target: str) -> Iterator[None]:
-    """Failures of a connection as NoAnswer, which knows whether the request may have arrived."""
+    """Turn failures of a connection into NoAnswer, which says whether the request may have arrived."""
     what = f"{method} {target.partition('?')[0]}"
     try:
         yield

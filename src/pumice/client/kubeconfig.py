@@ -1,8 +1,8 @@
-"""Kubeconfig files: read, merged, and one context of them chosen.
+"""Kubeconfig files: they are read and merged, and one context is chosen.
 
-KUBECONFIG may name several files: the first that has a current-context, or an entry of a name, decides; entries are never mixed. Files
-named there may be missing, a file named by a flag may not. Paths inside a file count from its folder. What comes out is an `Access`;
-what is wrong is an InputError with file, line, context and field.
+KUBECONFIG may name several files: the first file that has a current-context, or an entry of a name, decides; entries are never mixed.
+Files named there may be missing, a file named by a flag may not. Paths inside a file are relative to its folder. The result is `Chosen`,
+from which `resolve_access` makes an `Access`; an error is an InputError with file, line, context and field.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ T = TypeVar("T")
 
 
 class Entry(msgspec.Struct):
-    """One entry, and where it was found."""
+    """One entry of a kubeconfig, and where it was found."""
 
     value: Any
     document: Document
@@ -96,7 +96,7 @@ class Entry(msgspec.Struct):
 
 
 class Chosen(msgspec.Struct):
-    """The context that is used, with the two entries it names."""
+    """The context that is used, with the cluster and the user that it names."""
 
     name: str
     context: ContextEntry
@@ -105,8 +105,8 @@ class Chosen(msgspec.Struct):
 
 
 def files(explicit: str, environ: dict[str, str]) -> list[Path]:
-    """The files to read: the flag's, those of KUBECONFIG, or the usual one; only those that exist, but for the flag's.
-    Raises InputError if KUBECONFIG names none that does."""
+    """The files to read: the flag's file, those of KUBECONFIG, or the usual one. Files that do not exist are left out, except the flag's.
+    Raises InputError if KUBECONFIG names files and none of them exists."""
     if explicit:
         return [Path(explicit).expanduser()]
     named = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -118,7 +118,7 @@ def files(explicit: str, environ: dict[str, str]) -> list[Path]:
 
 
 class Kubeconfig:
-    """Several files as one: entries by name, the first file that has a name keeps it."""
+    """Several files merged into one: entries by name; the first file with an entry of a name decides."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.clusters: dict[str, Entry] = {}
@@ -176,7 +176,7 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def _converted(document: Document) -> _File:
-    """The document in our types. msgspec says where it stumbled as `$.users[0].user.token`."""
+    """The document in our types. Raises InputError; msgspec gives the place of an error as `$.users[0].user.token`."""
     try:
         return msgspec.convert(document.value, _File)
     except msgspec.ValidationError as error:
@@ -191,7 +191,7 @@ def _plain(message: str) -> str:
 
 
 def _subject(value: Any, path: tuple[str | int, ...]) -> str:
-    """`user admin` for a path into users[0]."""
+    """The entry that a path leads into, for messages: `user admin` for a path into users[0]; empty if there is none."""
     if len(path) < 2 or not isinstance(path[1], int):
         return ""
     named = value[path[0]][path[1]]

@@ -1,7 +1,7 @@
-"""Leader election, run against a server: reads and writes the Lease that a `LeaseCandidate` asks for.
+"""Leader election against a server: reads the Lease, and writes it as a `LeaseCandidate` decides.
 
-Every step has a deadline of its own, so that a call that hangs costs a step and not the lease. The transport should be a client of its
-own: it may not ask the fence, which is `leading` of this very election, and renewals may not queue behind binds.
+Every step has a deadline of its own, so that a call that hangs costs one step and not the lease. The election should have a client of its
+own as transport: it must not ask the fence, which is `leading` of this very election, and renewals must not queue behind binds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pumice.client.transport import ApiError, KubeError, NoAnswer, Transport
 
 # Leader election with a Lease, as client-go does it, with a fence: the pure half.
 #
-# A `LeaseCandidate` is told what was read and what was granted, each with the local time at which we knew, and says what to write. Other
-# clocks are never believed: a lease may be taken once nobody renewed it, as we saw it, for the time that its holder promised.
+# A `LeaseCandidate` gets each Lease that was read or written, with the local time of the answer, and decides what to write. The clocks of
+# other machines are never used: a lease may be taken if we have seen no renewal of it for the lease duration that its holder stated.
 #
-# The fence: `leading` holds until `renew_deadline_s` after the last granted write was *sent*. Others saw that write no earlier than it was
-# sent and wait the whole lease from there, so the difference of the two (5 s) is left for writes under way and for clocks that drift. A
-# leader that passes the deadline has lost, for good: what it does next would be decided on old knowledge.
+# The fence: `leading` is true until `renew_deadline_s` after the last granted write was *sent*. Other replicas saw that write no earlier
+# than it was sent, and wait the whole lease duration from then on. So the difference of the two (5 s) is left for writes on their way and
+# for clock drift. A leader that passes the deadline has lost for good: its next decisions would be based on old knowledge.
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class LeaseSpec(msgspec.Struct, rename="camel"):
 
 
 class Lease(msgspec.Struct, rename="camel"):
-    """What is read of a Lease; the rest of it is sent back as it came."""
+    """A Lease: the fields that are read or written. Its metadata is sent back as it came."""
 
     metadata: dict[str, Any]
     spec: LeaseSpec
@@ -70,33 +70,33 @@ DEFAULT_TERM = Term()
 
 
 class LeaseCandidate:
-    """One replica's part in an election. Times are seconds of the local monotonic clock, `wall` is seconds since 1970."""
+    """The state of one replica in an election. Times are seconds of the local monotonic clock, `wall` is seconds since 1970."""
 
     def __init__(self, identity: str, lock: ObjectRef, term: Term = DEFAULT_TERM) -> None:
         self.identity = identity
         self.lock = lock
         self.term = term
-        self.lost = False  #: it led and does no longer; nothing makes it lead again
-        self._record: Lease | None = None  #: as last seen
-        self._seen_at = 0.0  #: when the record was first seen as it is
-        self._led_until: float | None = None  #: None: never led
+        self.lost = False  #: this replica led and leads no longer; it never leads again
+        self._record: Lease | None = None  #: the Lease as last seen
+        self._seen_at = 0.0  #: when this version of the Lease was first seen
+        self._led_until: float | None = None  #: None: this replica never led
 
     def leading(self, now: float) -> bool:
-        """Whether writes may leave. False before anybody else may think that they lead."""
+        """Whether writes may be sent. It is False before any other replica may take the lead."""
         return self._led_until is not None and now < self._led_until and not self.lost
 
     def check(self, now: float) -> None:
-        """Notice that the deadline has passed."""
+        """Mark the lease as lost if the deadline has passed."""
         if self._led_until is not None and now >= self._led_until:
             self.lost = True
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as we know."""
+        """The identity of the lease's holder, as last seen; empty if there is none."""
         return (self._record.spec.holder_identity or "") if self._record else ""
 
     def observed(self, record: Lease | None, received_at: float) -> None:
-        """The Lease was read, None if there is none. Renewals are noticed by the resource version, not by the times in it."""
+        """Note the Lease that was read; None if there is none. Renewals are noticed by the resource version, not by the times in it."""
         if record is None or self._record is None or record.version != self._record.version:
             self._seen_at = received_at
         self._record = record
@@ -104,7 +104,7 @@ class LeaseCandidate:
             self.lost = True
 
     def wanted(self, now: float, wall: float) -> Lease | None:
-        """What to write now: create it if it has no resource version, else update it. None: wait."""
+        """The Lease to write now: create it if it has no resource version, else update it. None if this replica has to wait."""
         if self.lost or self._held_by_other(now):
             return None
         time = micro_time(wall)
@@ -120,7 +120,7 @@ class LeaseCandidate:
         return Lease(self._metadata(), spec)
 
     def granted(self, record: Lease, sent_at: float, received_at: float) -> None:
-        """Our write was carried out."""
+        """Note the Lease that our write, sent at `sent_at`, has stored."""
         self._record = record
         self._seen_at = received_at
         self.check(received_at)
@@ -128,7 +128,7 @@ class LeaseCandidate:
             self._led_until = sent_at + self.term.renew_deadline_s
 
     def released(self, wall: float) -> Lease | None:
-        """Give up leading, at once, and say what to write so that a successor need not wait. None if there is nothing to give."""
+        """Stop leading at once. Return the Lease to write so that a successor need not wait; None if this replica does not hold it."""
         led = self._led_until is not None and not self.lost
         self.lost = True
         if not led or self._record is None or self.leader != self.identity:
@@ -152,7 +152,7 @@ class LeaseCandidate:
 
 
 def micro_time(seconds: float) -> str:
-    """Seconds since 1970 as Kubernetes' MicroTime."""
+    """The time, given in seconds since 1970, as Kubernetes' MicroTime."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -160,12 +160,12 @@ log = logging.getLogger(__name__)
 
 
 def new_identity() -> str:
-    """Host name and something that no other process has."""
+    """A new identity: the host name, and an id that no other process has."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class Election:
-    """`won` is set when the candidate begins to lead; `run` returns when it has lost."""
+    """Runs an election. `won` is set when the candidate begins to lead; `run` returns when it has lost the lead."""
 
     def __init__(
         self,
@@ -182,12 +182,12 @@ class Election:
         self._clock = clock
         self._wall = wall
         self._jitter = jitter
-        self._told = ""  #: whose lead was last told of
-        self._trouble = ""  #: what is in the way, as told last
-        self._fresh = False  #: the record is as our own last write left it
+        self._told = ""  #: the leader that was logged last
+        self._trouble = ""  #: the failure that was logged last
+        self._fresh = False  #: the candidate's Lease is the answer to our own last write
 
     def leading(self) -> bool:
-        """The fence, for `Client.fenced`."""
+        """Whether writes may be sent: the fence, for `Client.fenced`."""
         return self.candidate.leading(self._clock())
 
     async def run(self) -> None:
@@ -205,13 +205,13 @@ class Election:
                 log.info("%s became leader of %s", self.candidate.identity, self.candidate.lock)
                 self.won.set()
             self._tell_who_leads()
-            # Waiting candidates spread out; the leader keeps the period.
+            # Waiting candidates add jitter to the period; the leader keeps it.
             await asyncio.sleep(term.retry_s * (1 if self.won.is_set() else 1 + 0.2 * self._jitter()))
             self.candidate.check(self._clock())
         log.error("%s lost %s to %s", self.candidate.identity, self.candidate.lock, self.candidate.leader or "nobody")
 
     def _tell_trouble(self, trouble: str) -> None:
-        """The same again is no news."""
+        """Log a failed step; if it is the same failure as before, only for debugging."""
         log.log(logging.DEBUG if trouble == self._trouble else logging.WARNING, "lease %s: %s", self.candidate.lock, trouble)
         self._trouble = trouble
 
@@ -222,7 +222,7 @@ class Election:
         self._told = leader
 
     async def step(self) -> None:
-        """Read the Lease unless we wrote it last, then create or renew or take it if we may."""
+        """Read the Lease unless we wrote it last. Then create, renew or take it if we may."""
         if not self._fresh:
             await self._read()
         wanted = self.candidate.wanted(self._clock(), self._wall())

@@ -1,8 +1,8 @@
-"""What a scheduler writes to pods: bind, evict, status; each carried through to a known end.
+"""The writes of a scheduler to pods: bind, evict, status; each is carried through until its outcome is known.
 
-An answer that was lost is found out by reading the pod, so a bind never fails that took place and never happens twice. A pod is known by
-its uid: one that was created again under the name is another pod and is left alone. The status is written as a whole object, read just
-before, because the installed role allows no patch of it.
+If an answer was lost, the pod is read to find out what happened. So a bind that took place is not reported as failed, and never happens
+twice. A pod is identified by its uid: a pod that was created again under the same name is another pod and is left alone. The status is
+written as a whole object, read just before, because the installed role does not allow it to be patched.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _pod = msgspec.json.Decoder(_Pod)
 
 
 async def bind(transport: Transport, pod: ObjectRef, node: str, annotations: dict[str, str] | None = None) -> None:
-    """Put the pod on the node. Raises ApiError if it is elsewhere, gone, or refused, NoAnswer if that cannot be found out."""
+    """Bind the pod to the node. Raises ApiError if the pod is on another node or gone, or the bind is refused; NoAnswer if the outcome
+    cannot be found out."""
     body = _binding(pod, node, annotations)
     for _ in range(ATTEMPTS):
         try:
@@ -48,7 +49,7 @@ async def bind(transport: Transport, pod: ObjectRef, node: str, annotations: dic
         try:
             found = await _place(transport, pod)
         except NoAnswer as error:
-            raise NoAnswer(str(error), sent=True) from doubt  # the bind was sent, whatever became of the question
+            raise NoAnswer(str(error), sent=True) from doubt  # the bind was sent, even if the read was not
         if found == node:
             return
         if found or (isinstance(doubt, ApiError) and doubt.code == 409):
@@ -57,7 +58,7 @@ async def bind(transport: Transport, pod: ObjectRef, node: str, annotations: dic
 
 
 async def evict(transport: Transport, pod: ObjectRef, conditions: list[dict[str, Any]]) -> None:
-    """Tell why in the pod's status, then delete it. That it is gone already is well too."""
+    """Write the conditions into the pod's status, then delete the pod. It is no failure if the pod is gone already."""
     try:
         await amend_status(transport, pod, lambda status: set_conditions(status, conditions))
         await _delete(transport, pod)
@@ -67,7 +68,7 @@ async def evict(transport: Transport, pod: ObjectRef, conditions: list[dict[str,
 
 
 def eviction_conditions(why: str, scheduler: str, at: str) -> list[dict[str, Any]]:
-    """What a victim's status says, in Volcano's words. `at` is an RFC 3339 time."""
+    """The conditions for the status of a victim, in Volcano's words. `at` is an RFC 3339 time."""
     moment = {"lastProbeTime": None, "lastTransitionTime": at}
     text = f"{scheduler}: preempting to accommodate a higher priority pod"
     return [
@@ -77,9 +78,9 @@ def eviction_conditions(why: str, scheduler: str, at: str) -> list[dict[str, Any
 
 
 async def amend_status(transport: Transport, pod: ObjectRef, change: Callable[[dict[str, Any]], bool]) -> bool:
-    """Read the pod, let `change` alter its status, write it if `change` says that it did; again if somebody was faster.
+    """Read the pod, let `change` alter its status, and write the status if `change` returned True. Try again after a conflict.
 
-    The answer is whether anything was written, or was found written after an answer that got lost.
+    Return whether the status was written. If an answer got lost and the status is then found as wanted, it counts as written.
     """
     doubt: ApiError | NoAnswer | None = None
     for _ in range(ATTEMPTS):
@@ -99,7 +100,7 @@ async def amend_status(transport: Transport, pod: ObjectRef, change: Callable[[d
 
 
 def set_conditions(status: dict[str, Any], conditions: list[dict[str, Any]]) -> bool:
-    """Put each condition in the place of the one of its type; whether anything changed but times."""
+    """Replace the conditions of the same types, or add them. Return whether anything except times changed."""
     there = status.get("conditions") or []
     status["conditions"] = there
     changed = [_set_condition(there, condition) for condition in conditions]
@@ -129,7 +130,7 @@ def _binding(pod: ObjectRef, node: str, annotations: dict[str, str] | None) -> d
 
 
 def _in_doubt(error: ApiError | NoAnswer) -> bool:
-    """It may have been done, now or by a try before."""
+    """Whether the write may have been carried out, by this try or by an earlier one."""
     return error.sent if isinstance(error, NoAnswer) else error.code == 409 or error.code >= 500
 
 

@@ -1,20 +1,21 @@
-"""One resource of an API server, followed for ever: list, watch, resume, list again, told to a consumer as changes.
+"""Follow one resource of an API server for ever: list, watch, resume, list again, and deliver the changes to a consumer.
 
-`Reflector` is the shell around `KnownObjects`. It lists page by page and watches from there; a watch that begins with all sends each in a
-parcel of its own, which costs several times as much to receive. When a stream ends, breaks, is cut within a line or falls silent, the watch
-goes on from the last position after a pause that doubles and is spread; when the position is forgotten (410) or the stream broke its order,
-everything is listed anew and only the differences are told. It ends by being cancelled.
+`Reflector` makes the calls. It lists page by page and watches from there; a watch that begins with all objects would send each of them
+separately, which costs several times as much to receive. When a stream ends, breaks, is cut within a line or falls silent, the watch
+goes on from the last position after a pause that doubles and has jitter. When the server has forgotten the position (410) or the events
+came out of order, everything is listed again and only the differences are delivered. The reflector runs until it is cancelled.
 
-`KnownObjects` is the pure half: what the consumer has been told. It holds uid and resourceVersion of every object, nothing else, and turns
-whatever a server sends into changes that are each told once and never go back in time:
+`KnownObjects` is the pure half: the objects as the consumer has them. It holds only uid and resourceVersion of every object, and turns
+whatever a server sends into changes that are delivered once each and never go back in time:
 
-* a list is compared with what is known: equal objects are silent, missing ones are Deleted at its end;
-* a watch event must be newer than what is known of its object. Older ones are dropped, if they can be told from news that came late;
-* an object with another uid under a known name is Deleted, then Added;
-* what the consumer has `heard` from an answer counts as told.
+* a list is compared with the known objects: an unchanged object gives no change, missing objects are Deleted at its end;
+* a watch event must be newer than the known version of its object. An older event of a known object is dropped;
+* an object with a known name and another uid gives Deleted, then Added;
+* an object that the consumer has `heard` of from the answer to a call counts as delivered.
 
-Resource versions are compared as numbers, as Kubernetes promises since 1.35 and etcd always gave. After its list, a watch brings them
-in rising order; an event of an unknown object that is older than the `position` is a broken promise (`OutOfOrder`): only a new list helps.
+Resource versions are compared as numbers: Kubernetes guarantees this since 1.35, and with etcd it was always so. After its list, a watch
+sends them in rising order. An event of an unknown object that is not newer than `position` breaks this order (`OutOfOrder`): only a new
+list helps.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ T = TypeVar("T")
 
 class Added(msgspec.Struct, Generic[T], frozen=True):
     object: T
-    key: str  #: "namespace/name", for consumers to keep the same one
+    key: str  #: "namespace/name"; consumers can keep this same string object, to save memory
 
 
 class Modified(msgspec.Struct, Generic[T], frozen=True):
@@ -56,11 +57,11 @@ Change = Added[T] | Modified[T] | Deleted
 
 
 class OutOfOrder(Exception):
-    """Events came so that something may have been missed; list again."""
+    """Events came out of order, so changes may have been missed: list again."""
 
 
 class KnownObject(msgspec.Struct, frozen=True, gc=False):
-    """Identity and version of an object as it was told last; there is one for each object of a cluster."""
+    """The uid and version of an object as it was delivered last. There is one of these for each object of a cluster."""
 
     uid: str
     version: int
@@ -70,19 +71,19 @@ UNKNOWN = KnownObject("", 0)
 
 
 class KnownObjects(Generic[T]):
-    """The identities of one resource's objects, as told."""
+    """The uids and versions of one resource's objects, as they were delivered."""
 
     def __init__(self) -> None:
         self._known: dict[str, KnownObject] = {}  #: by "namespace/name"
-        self._listed: set[str] | None = None  #: keys met in the list under way
-        self._newest = 0  #: no list may be older
+        self._listed: set[str] | None = None  #: the keys found so far in the list that is being read; None if none is
+        self._newest = 0  #: no list may be older than this resource version
         self.position = 0  #: the resource version from which to watch on; 0: list first
 
     def __len__(self) -> int:
         return len(self._known)
 
     def version(self, namespace: str, name: str) -> int:
-        """Of an object as it was told last; 0 if it is not known."""
+        """The resource version of an object as it was delivered last; 0 if the object is not known."""
         return self._known.get(f"{namespace}/{name}", UNKNOWN).version
 
     def list_begins(self) -> None:
@@ -90,33 +91,33 @@ class KnownObjects(Generic[T]):
         self.must_list()
 
     def list_is_of(self, resource_version: str) -> None:
-        """Raises OutOfOrder for a list that is older than what was told. (After a restore of etcd, programs are to be started again.)"""
+        """Raise OutOfOrder if the list is older than a position reached before. (After a restore of etcd, programs must be restarted.)"""
         if _number(resource_version) < self._newest:
             raise OutOfOrder(f"the server listed its state at {resource_version}, {self._newest} was seen before")
 
     def list_ends(self, resource_version: str) -> list[Change[T]]:
-        """All objects were listed, as of `resource_version`. What was not met is gone, unless it was heard of since."""
+        """End the list, which is as of `resource_version`. Known objects that were not in it are gone, unless they are newer than it."""
         listed, self._listed = self._listed or (), None
         self.position = _number(resource_version)
         gone = [key for key, told in self._known.items() if key not in listed and told.version <= self.position]
         return [self._drop(key) for key in gone]
 
     def kept(self, metadata: Metadata) -> None:
-        """An object that could not be read was met in a list: what was known of it stays."""
+        """Note an object in a list that could not be decoded: what is known of it stays."""
         if self._listed is not None:
             self._listed.add(_key(metadata))
 
     def must_list(self) -> None:
-        """The server no longer knows what happened since `position`."""
+        """Require a new list: the watch cannot go on from `position`."""
         self._newest = max(self._newest, self.position)
         self.position = 0
 
     def stands_at(self, resource_version: str | None) -> None:
-        """A bookmark: everything up to here has been sent."""
+        """Take a bookmark: the server has sent all events up to this resource version."""
         self.position = max(self.position, _number(resource_version))
 
     def changed(self, item: T, metadata: Metadata) -> list[Change[T]]:
-        """An object of a list, or an ADDED or MODIFIED event of a watch; which of the two is not relied upon."""
+        """The changes for an object of a list, or for an ADDED or MODIFIED event of a watch. It does not matter which of the two it is."""
         key, version = _key(metadata), _number(metadata.resource_version)
         if self._listed is not None:
             self._listed.add(key)
@@ -136,14 +137,14 @@ class KnownObjects(Generic[T]):
         return [Modified(item, key)]
 
     def deleted(self, metadata: Metadata) -> list[Change[T]]:
-        """A DELETED event of a watch. Its resource version is that of the deletion."""
+        """The changes for a DELETED event of a watch, whose resource version is that of the deletion."""
         key, version = _key(metadata), _number(metadata.resource_version)
         self.position = max(self.position, version)
         known = self._known.get(key)
         return [self._drop(key)] if known and version >= known.version else []
 
     def heard(self, metadata: Metadata) -> bool:
-        """The consumer has an object from the answer to a call, and is to hear of its end. False: it ended already."""
+        """Note an object that the consumer has from the answer to a call, to deliver its deletion. False if it is deleted already."""
         key, version = _key(metadata), _number(metadata.resource_version)
         known = self._known.get(key) or KnownObject("", self.position)
         if version > known.version:
@@ -164,7 +165,7 @@ def _key(metadata: Metadata) -> str:
 
 
 def _number(resource_version: str | None) -> int:
-    """The version as a number. Raises OutOfOrder for what is not a resource version: nothing can be ordered by it."""
+    """The resource version as a number. Raises OutOfOrder if it is not a number: nothing can be ordered by it."""
     try:
         return int(resource_version or "")
     except ValueError:
@@ -175,11 +176,11 @@ log = logging.getLogger(__name__)
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """The times a reflector keeps."""
+    """The times of a reflector, and the size of its pages."""
 
     backoff: Backoff = Backoff(first_s=0.8, longest_s=30.0)
-    idle_s: float = 150.0  #: servers send a bookmark a minute; a stream that is silent longer is dead
-    shortest_watch_s: int = 300  #: watches are ended by the server after this to twice this, so that they spread
+    idle_s: float = 150.0  #: servers send a bookmark each minute; a stream that is silent for this long is dead
+    shortest_watch_s: int = 300  #: the server ends a watch after once to twice this time, so that watches do not end together
     page: int = 500
 
 
@@ -192,7 +193,7 @@ class _Event(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """Any object, its metadata only."""
+    """Any object, of which only the metadata is read."""
 
     metadata: Metadata
 
@@ -202,7 +203,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 class Reflector(Generic[T]):
-    """`deliver` is called with each change, in order. `synced` is set once it was told of everything there was."""
+    """Calls `deliver` with each change, in order. `synced` is set once all objects of the first list are delivered."""
 
     def __init__(
         self,
@@ -218,30 +219,30 @@ class Reflector(Generic[T]):
     ) -> None:
         self.scope = scope
         self.synced = asyncio.Event()
-        self.trouble: Exception | None = None  #: why it is not up to date at the moment
+        self.trouble: Exception | None = None  #: why the reflector is not up to date at the moment; None if it is
         self._transport = transport
         self._decode = decode
         self._deliver = deliver
         self._metadata = metadata
         self._jitter = jitter
         self._pace = pace
-        self._optional = optional  #: a server without this resource counts as one without objects
+        self._optional = optional  #: if the server does not have this resource, it counts as a resource without objects
         self._view: KnownObjects[T] = KnownObjects()
         self._page = pace.page
-        self._failures = 0  #: rounds without progress, one after the other
-        self._told = ""  #: the failure that was logged last; the same one again is no news
+        self._failures = 0  #: the number of rounds without progress in a row
+        self._told = ""  #: the failure that was logged last; the same failure is not logged again as a warning
 
     @property
     def forbidden(self) -> bool:
-        """Whether our role does not let it be read."""
+        """Whether our role does not allow the resource to be read."""
         return isinstance(self.trouble, ApiError) and self.trouble.code == 403
 
     def version(self, namespace: str, name: str) -> int:
-        """Of an object as it was delivered last; 0 if it is not known."""
+        """The resource version of an object as it was delivered last; 0 if the object is not known."""
         return self._view.version(namespace, name)
 
     def heard(self, metadata: Metadata) -> bool:
-        """An answer to a call told of this object. False: it has ended since, and nothing more will be told of it."""
+        """Note an object from the answer to a call. False if it has been deleted since: no more changes of it will be delivered."""
         return self._view.heard(metadata)
 
     async def run(self) -> None:
@@ -277,7 +278,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         self._view.list_begins()
-        limit, self._page = self._page, 0  # pages taken too slowly end in 410: the next try asks for everything in one
+        limit, self._page = self._page, 0  # pages that are read too slowly end in 410: the next try lists everything in one page
         version = ""
         async with aclosing(self._transport.pages(self.scope, limit=limit)) as pages:  # type: ignore[type-var]
             async for page in pages:
@@ -332,12 +333,12 @@ class Reflector(Generic[T]):
             self._deliver(change)
 
     def _unreadable(self, raw: msgspec.Raw, error: Exception) -> None:
-        """An object that the decoder refuses: what was known of it stays, everything else goes on."""
+        """Skip an object that the decoder refuses: what is known of it stays, and everything else goes on."""
         metadata = _head.decode(raw).metadata
         self._view.kept(metadata)
         log.error("%s %s/%s cannot be read and is passed over: %s", self.scope.resource.kind, metadata.namespace, metadata.name, error)
 
 
 def dict_metadata(item: dict[str, Any]) -> Metadata:
-    """For reflectors that decode into plain dicts."""
+    """The metadata of an object that was decoded into a plain dict."""
     return msgspec.convert(item["metadata"], Metadata)

@@ -1,7 +1,7 @@
-"""From a chosen kubeconfig context, or from the pod we run in, to an `Access`.
+"""Make an `Access` from a kubeconfig context, or from the service account of the pod we run in.
 
-`find` is what programs call: a kubeconfig named by flag, KUBECONFIG or at its usual place goes first, then the pod's service account.
-The server's authority is read here, once; tokens and our own certificate are the credentials' business, for both may be renewed.
+Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at its usual place, else the pod's service account.
+The server's certificate authority is read here, once. The credentials read tokens and our own certificate, because both may be renewed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, Us
 from pumice.client.tls import KeyFiles, KeyPair, Trust
 from pumice.http.messages import basic
 
-# The proxy that the environment asks for, by Go's rules, since the same pods and shells run kubectl.
+# The proxy that the environment variables state, by Go's rules, since kubectl runs in the same pods and shells.
 #
-# HTTPS_PROXY and HTTP_PROXY by the URL's scheme; never for localhost and loopback addresses; NO_PROXY lists hosts, domains (`.corp`,
-# `corp`), addresses and networks (`10.0.0.0/8`), each with an optional port, or `*`.
+# HTTPS_PROXY or HTTP_PROXY is used, by the URL's scheme, but never for localhost and loopback addresses. NO_PROXY lists exceptions: hosts,
+# domains (`.corp`, `corp`), addresses and networks (`10.0.0.0/8`), each with an optional port, or `*`.
 
 
 def from_environment(server: str, environ: Mapping[str, str]) -> str:
-    """The proxy's URL, or nothing."""
+    """The URL of the proxy for a server; empty if there is none."""
     parts = urlsplit(server)
     host = (parts.hostname or "").rstrip(".")
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -93,7 +93,7 @@ def find(
     clock: TimeSource = time.monotonic,
     wall: TimeSource = time.time,
 ) -> Access:
-    """How to reach the API server. `master` replaces the server's URL. Raises InputError."""
+    """The `Access` to the API server. `master` replaces the server's URL. Raises InputError."""
     paths = files(kubeconfig, dict(environ))
     if paths:
         return from_context(Kubeconfig(paths).choose(context), master=master, environ=environ, clock=clock, wall=wall)
@@ -105,7 +105,7 @@ def find(
 
 
 def in_cluster(environ: Mapping[str, str], folder: Path, clock: TimeSource) -> Access:
-    """As the pod's service account."""
+    """The `Access` of the pod's service account. Raises InputError if its files cannot be read."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
         authority = (folder / "ca.crt").read_bytes()
@@ -174,7 +174,7 @@ def _proxy(entry: Entry, cluster: ClusterEntry, server: str, environ: Mapping[st
 
 
 def _material(entry: Entry, path: str, data: str, field: str) -> bytes:
-    """Key material from a field or the file it names. The data go first, as in kubectl."""
+    """The key material from the field's data, else from the file that the field names, as in kubectl. Raises InputError."""
     if data:
         try:
             return base64.b64decode(data, validate=True)
@@ -217,7 +217,7 @@ def _token_file(entry: Entry, user: UserEntry, clock: TimeSource, keys: Keys | N
 
 
 def _keys(entry: Entry, user: UserEntry, clock: TimeSource) -> Keys | None:
-    """The client certificate; one in files may be renewed."""
+    """The source of the client certificate: a fixed pair, or files that may be renewed; None if the user has no certificate."""
     pair = _key_pair(entry, user)
     named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
     paths = [entry.folder / path for path, data in named if path and not data]
@@ -246,7 +246,7 @@ def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: TimeSource) -> 
 
 
 def _cluster_info(entry: Entry) -> dict[str, object]:
-    """What an exec plugin is told of the cluster, certificates as data."""
+    """The information on the cluster for an exec plugin; certificates are given as data."""
     cluster = _cluster(entry)
     authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
     config: list[Any] = [part.get("extension") for part in cluster.extensions or () if part.get("name") == EXEC_EXTENSION]

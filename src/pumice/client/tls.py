@@ -1,7 +1,6 @@
-"""TLS: whom we trust, and the certificate we present.
+"""TLS: which servers we trust, and the client certificate that we present.
 
-Python's ssl reads certificates of our own from files only, so key material that came as data lies in a private file for the moment of
-loading.
+Python's ssl reads client certificates from files only, so key material that was given as data is in a private file while it is loaded.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from pumice.api.errors import InputError
 
 
 class Trust(msgspec.Struct, frozen=True):
-    """How the server is to be recognised."""
+    """How the server's certificate is verified."""
 
-    ca_pem: bytes = b""  #: empty: the machine's own authorities
+    ca_pem: bytes = b""  #: the certificate authorities; empty: those of the machine
     server_name: str = ""  #: the name its certificate must have, if not the URL's
     insecure: bool = False
 
@@ -29,18 +28,18 @@ class KeyPair(msgspec.Struct, frozen=True):
 
     certificate: bytes
     key: bytes
-    source: str = ""  #: where they stand, for messages
+    source: str = ""  #: where they come from, for messages
 
     def current(self) -> KeyPair:
-        """Itself: it does not change."""
+        """This key pair: it does not change."""
         return self
 
     def look_now(self) -> None:
-        """There is nowhere to look."""
+        """Do nothing: there are no files to read again."""
 
 
 def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLContext:
-    """A client's side of TLS. Raises InputError if a certificate cannot be used."""
+    """The TLS context of a client. Raises InputError if a certificate cannot be used."""
     try:
         made = ssl.create_default_context(cadata=trust.ca_pem.decode("ascii") if trust.ca_pem else None)
     except (ssl.SSLError, UnicodeDecodeError) as error:
@@ -56,8 +55,8 @@ def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLConte
 
 
 def present(made: ssl.SSLContext, pair: KeyPair) -> None:
-    """Show this certificate on connections that come from now on. Raises InputError."""
-    import tempfile  # few have a client certificate
+    """Present this certificate on connections that are made from now on. Raises InputError if it cannot be used."""
+    import tempfile  # imported only if there is a client certificate
 
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder, "pair.pem")
@@ -69,10 +68,10 @@ def present(made: ssl.SSLContext, pair: KeyPair) -> None:
             raise InputError(f"the certificate and key cannot be used ({error})", where=pair.source) from None
 
 
-# A client certificate in files that somebody renews.
+# A client certificate in files that are renewed.
 #
-# The files are looked at every `LOOK_AGAIN_S`; when they are others than before, and a pair that can be used, new connections present it. A
-# renewal writes one file after the other, so a pair that does not match is one that is being written: the old one stays until it does.
+# The files are checked every `LOOK_AGAIN_S` seconds. When they have changed and hold a usable pair, new connections present it. A renewal
+# writes one file after the other, so a certificate and key that do not match are being written: the old pair stays until they match.
 
 LOOK_AGAIN_S = 10.0
 log = logging.getLogger(__name__)
@@ -81,7 +80,7 @@ log = logging.getLogger(__name__)
 class KeyFiles:
     """A certificate and its key, read again when their files change.
 
-    `read` raises InputError; the first time here, later that only delays the change.
+    `read` may raise InputError. At the first time this is raised here; later it only delays the change.
     """
 
     def __init__(self, paths: Sequence[Path], read: Callable[[], KeyPair], clock: Callable[[], float]) -> None:
@@ -100,7 +99,7 @@ class KeyFiles:
         return self._pair
 
     def look_now(self) -> None:
-        """The server refused us: perhaps there is another one already."""
+        """Check the files at the next call of `current`: the server refused the certificate, and there may be a new one already."""
         self._looked_at = float("-inf")
 
     def _look(self) -> tuple[tuple[int, ...], ...]:

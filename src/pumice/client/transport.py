@@ -1,8 +1,8 @@
-"""The seam between what we want of an API server and how it gets there.
+"""The interface to an API server, apart from how requests get there.
 
-`Transport` has a method for each verb, in Kubernetes' words, and no policy of its own. `Client` is the one over HTTP. Single objects come
-back as the JSON they are, for the caller to decode into just the fields it reads; lists come page by page with their items undecoded, and
-watches as batches of lines, so that one odd object spoils nothing but itself.
+`Transport` has a method for each of Kubernetes' verbs, and no policy of its own. `Client` implements it over HTTP. A single object is
+returned as JSON, and the caller decodes just the fields that it reads. A list comes page by page with its items undecoded, and a watch
+as batches of lines, so that one malformed object does not affect the others.
 
 `repeatable` says that the write may reach the server twice without harm; see `Retry`.
 """
@@ -22,7 +22,7 @@ as_dict = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ListScope(msgspec.Struct, frozen=True):
-    """Which objects of a resource: all, or those of a namespace, or those that selectors choose."""
+    """The objects of a resource to list or watch: all objects, or those of one namespace, or those that selectors choose."""
 
     resource: Kind
     namespace: str = ""
@@ -31,7 +31,7 @@ class ListScope(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct):
-    """Part of a list. All pages of one list show the same instant, `resource_version`."""
+    """A part of a list. All pages of one list show the state at the same `resource_version`."""
 
     items: list[msgspec.Raw]
     resource_version: str
@@ -46,15 +46,15 @@ class PatchType(Enum):
 
 
 class Transport(Protocol):
-    """Raises ApiError, NoAnswer and, for writes only, Fenced."""
+    """The calls to an API server. They raise ApiError, NoAnswer, NoCredentials and, for writes only, Fenced."""
 
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes: ...
 
     def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
-        """The list as it is now. ApiError 410 if it took so long that the server forgot that instant. No limit with 0."""
+        """The pages of the list as it is now; one page if `limit` is 0. ApiError 410 if reading took so long that the server forgot it."""
 
     def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
-        """The lines of a watch from that version on, until the server ends it. NoAnswer after `idle_s` of silence."""
+        """The lines of a watch from that version on, until the server ends it. Raises NoAnswer after `idle_s` seconds of silence."""
 
     async def create(
         self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
@@ -67,13 +67,13 @@ class Transport(Protocol):
     ) -> bytes: ...
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
-        """Delete that very object: if `ref` has a uid, another of its name is left alone (409). ApiError 404 if somebody else did.
-        `propagation` says what becomes of what it owns (Background, Foreground, Orphan); "": as the server does by default."""
+        """Delete the object. If `ref` has a uid, an object with another uid is left alone (ApiError 409). ApiError 404 if it is gone.
+        `propagation` says what happens to its dependents (Background, Foreground, Orphan); "" leaves this to the server."""
 
 
-# JSON that is nested deeper than a decoder can go: who may write an object may nest its managedFields as deep as a server lets them.
+# JSON that is nested too deeply for a decoder: a user who may write an object may nest its managedFields as deeply as the server allows.
 
-DEEPEST = 200  #: levels that are kept; what lies deeper reads as null
+DEEPEST = 200  #: the levels that are kept; a value that lies deeper reads as null
 
 T = TypeVar("T", covariant=True)
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{\]}]', re.DOTALL)
@@ -84,7 +84,7 @@ class Decoder(Protocol[T]):
 
 
 def decode(decoder: Decoder[T], raw: bytes) -> T:
-    """What the decoder makes of it, without what lies too deep for it."""
+    """The decoded value; parts that are nested too deeply for the decoder read as null."""
     try:
         return decoder.decode(raw)
     except RecursionError:
@@ -106,10 +106,11 @@ def shallow(raw: bytes) -> bytes:
     return b"".join([*kept, raw[begin:]])
 
 
-# What can come back from an API server instead of an answer.
+# The failures of a call to an API server.
 #
-# Four cases, because callers must act differently on them: the server refused (`ApiError`, nothing happened unless it is a 5xx), nothing
-# came back (`NoAnswer`, it may have happened), or we did not send it at all: `Fenced`, the lease is no longer ours, and `NoCredentials`.
+# There are four, because callers must act differently on them. `ApiError`: the server refused the call; nothing happened unless it is a
+# 5xx. `NoAnswer`: no answer came; the call may have been carried out. `Fenced` and `NoCredentials`: the call was not sent at all, because
+# the lease is no longer ours, or for want of credentials.
 
 
 class KubeError(Exception):
@@ -123,12 +124,12 @@ class ApiError(KubeError):
         self.code = code
         self.reason = reason
         self.message = message
-        self.retry_after_s = retry_after_s  #: the server asks to wait so long; with it, the request was not carried out
+        self.retry_after_s = retry_after_s  #: the seconds that the server asks to wait; if set, the request was not carried out
         super().__init__(f"{code} {reason}: {message}" if reason else f"{code}: {message}")
 
 
 class NoAnswer(KubeError):
-    """The connection failed or time ran out. With `sent`, the server may have done what was asked."""
+    """The connection failed or timed out. If `sent`, the server may have carried out the call."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         self.sent = sent
@@ -136,11 +137,11 @@ class NoAnswer(KubeError):
 
 
 class Fenced(KubeError):
-    """Not sent, because another replica may lead by now."""
+    """The write was not sent, because another replica may be the leader by now."""
 
 
 class NoCredentials(KubeError):
-    """Not sent, because there is nothing to prove who we are: a token file or an exec plugin fails. It may come back."""
+    """The call was not sent, because our credentials cannot be had: a token file or an exec plugin fails. A later call may succeed."""
 
 
 class _Details(msgspec.Struct):
@@ -148,7 +149,7 @@ class _Details(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
-    """The answer of kind Status, as far as it is read."""
+    """An answer of kind Status: the fields that are read."""
 
     code: int = 0
     reason: str = ""
@@ -160,7 +161,7 @@ _status = msgspec.json.Decoder(_Status)
 
 
 def api_error(code: int, body: bytes, retry_after: str = "") -> ApiError:
-    """The error in an answer or in an ERROR event of a watch, whoever wrote it: proxies answer with plain text."""
+    """The error in an answer or in an ERROR event of a watch. The body need not be JSON: proxies answer with plain text."""
     try:
         status = _status.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,13 +1,13 @@
-"""What a controller is: the kinds it watches, which keys a change touches, and what to write for a key.
+"""The shape of a controller: the kinds that it watches, the keys that a change touches, and the writes for a key.
 
 `watches` maps a kind (or EVERY kind) to a function from a change to keys. A key is any value that can be a dictionary key;
-most controllers use `Key`, the job controller one that also says what happened. `reconcile` is pure and repeatable: run again
-on the objects that its writes have made, it writes nothing. Whoever runs it looks at one key at a time and shows it its own earlier
-writes: a decision made on older objects could be made twice.
+most controllers use `Key`, the job controller uses a key that also holds an event. `reconcile` is pure and repeatable: called again
+on the objects that its writes have made, it writes nothing. The caller handles the keys of one object one after the other and lets
+the controller see its own earlier writes: a decision based on older objects could be made twice.
 
-A `Lister` is the read-only view of a cluster that reconcilers and admission rules have; the embedded store, a live cache and
-`in_memory.Memory` are such. Lists are in the order of (namespace, name), so that equal
-clusters give equal writes. Objects are shared and must not be changed. What is asked for often has an index: by owner, and by
+A `Lister` is the read-only view of a cluster for reconcilers and admission rules; the embedded store, the live cache and
+`in_memory.Memory` implement it. Lists are in the order of (namespace, name), so that equal
+clusters give equal writes. Objects are shared and must not be changed. Frequent look-ups have an index: by owner, and by
 the fields named in `INDEXED`.
 """
 
@@ -39,29 +39,29 @@ INDEXED = {
     kinds.POD_GROUP: ("spec.queue",),
     kinds.JOB: ("spec.queue",),
     kinds.QUEUE: ("spec.parent",),
-}  #: fields that `by_field` can be asked for, by kind
+}  #: the fields that `by_field` can look up, by kind
 ADOPTABLE = (kinds.POD, kinds.REPLICA_SET, kinds.CONTROLLER_REVISION)
 
 
 class Lister(Protocol):
-    """A cluster as it is known at this moment."""
+    """The cluster as it is known at this moment."""
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None: ...
 
     def all(self, kind: str, namespace: str | None = None) -> Iterable[Object]:
-        """All objects of a kind, or those of one namespace. Unknown kinds have none."""
+        """All objects of a kind, or its objects in one namespace. An unknown kind has no objects."""
         ...
 
     def by_field(self, kind: str, field: str, value: str) -> Iterable[Object]:
-        """Objects of all namespaces with this value in a field of `INDEXED`; "" finds those without the field."""
+        """The objects of all namespaces with this value in a field of `INDEXED`; "" finds the objects without the field."""
         ...
 
     def dependents(self, uid: str, kind: str | None = None) -> Iterable[Object]:
-        """Objects with an owner reference (controlling or not) to this uid."""
+        """The objects with an owner reference (controlling or not) to this uid."""
         ...
 
     def strays(self, kind: str, namespace: str) -> Iterable[Object]:
-        """Objects of a kind of `ADOPTABLE` that nobody controls."""
+        """The objects of a kind of `ADOPTABLE` that have no controller."""
         ...
 
     def kinds(self) -> Iterable[str]:
@@ -69,15 +69,15 @@ class Lister(Protocol):
         ...
 
 
-# The questions to a lister that need an index: who has this value in a field, who is owned by this uid, and whom does nobody control.
+# The look-ups of a lister that need an index: objects with a value in a field, objects owned by a uid, and objects without a controller.
 #
-# Whoever keeps the objects tells the index of every change; it holds keys, never objects.
+# The store that keeps the objects passes every change to the index. The index holds keys, never objects.
 
 IndexKey = tuple[str, Key]  #: kind and key of an object
 
 
 class KeyIndex:
-    """Keys by field and by owner."""
+    """An index of keys: by the value of a field, by owner, and those of objects without a controller."""
 
     def __init__(self) -> None:
         self._by_field: dict[tuple[str, str], dict[str, dict[Key, None]]] = {}
@@ -132,18 +132,18 @@ class KeyIndex:
             self._owned.setdefault(owner["uid"], {})[place] = None
 
 
-# What a reconciler wants done, as values. Somebody else sends them to an API server or applies them to a store.
+# The writes that a reconciler wants, as values. Its caller sends them to an API server or applies them to a store.
 #
-# The writes of one result are applied in order; the first that fails ends it and the key is tried again, so what must happen at
-# most once (taking a job's Command) comes first, and `surely`. Patches are JSON merge patches and are made by comparing what is
-# with what should be (`status_change`, `change`): where nothing differs there is no write.
+# The writes of one result are applied in order. The first failure ends them, and the key is tried again. So a write that must happen at
+# most once (the deletion of a job's Command) comes first, and `surely`. Patches are JSON merge patches, made by comparing the present
+# object with the wanted one (`status_change`, `change`): if nothing differs, there is no write.
 
 
 class Create(Struct, frozen=True):
-    """Store a new object; it is no failure if one of this name exists."""
+    """Store a new object; it is no failure if an object of this name exists."""
 
     object: Object
-    about: Object | None = None  #: who is told in an Event if it is refused
+    about: Object | None = None  #: the object that gets an Event if the creation is refused
 
 
 class Patch(Struct, frozen=True):
@@ -158,19 +158,19 @@ class Patch(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete an object, if it still has the uid; one that is gone already is well."""
+    """Delete an object, if it still has the uid; it is no failure if the object is gone already."""
 
     kind: str
     namespace: str
     name: str
     uid: str = ""
     propagation: str = "Background"  #: Background, Foreground or Orphan
-    grace_s: int | None = None  #: None: as the object says
-    surely: bool = False  #: what follows is not decided again: where it may have been carried out though it failed, ask on
+    grace_s: int | None = None  #: None: the grace period of the object
+    surely: bool = False  #: repeat it until the object is gone: a failed deletion may have been carried out, and is not decided again
 
 
 class Emit(Struct, frozen=True):
-    """Tell about an object in an Event; repeats are counted where it is carried out."""
+    """Write an Event about an object; repeated Events are counted where this is carried out."""
 
     about: Object
     type: str  #: Normal or Warning
@@ -190,14 +190,14 @@ def patch(subject: Object, content: Object, subresource: str = "") -> Patch:
 
 
 def change(subject: Object, wanted: Object) -> list[Write]:
-    """Make `subject` equal to `wanted` (its status left alone), if it is not."""
+    """The patch that makes `subject` equal to `wanted`, except for its status; no write if nothing differs."""
     now, then = ({key: value for key, value in each.items() if key != "status"} for each in (subject, wanted))
     news = difference(now, then)
     return [patch(subject, news)] if news else []
 
 
 def status_change(subject: Object, status: Object, subresource: str = "status") -> list[Write]:
-    """Make the status of `subject` equal to `status`, if it is not."""
+    """The patch that makes the status of `subject` equal to `status`; no write if nothing differs."""
     news = difference(status_of(subject), status)
     return [patch(subject, {"status": news}, subresource)] if news else []
 
@@ -206,7 +206,7 @@ EVERY = "*"  #: in `watches`: changes of all kinds
 
 
 class ObjectChange(NamedTuple):
-    """One object before and after; None where it did not exist."""
+    """An object before and after a change; None where it did not exist."""
 
     old: Object | None
     new: Object | None
@@ -224,7 +224,7 @@ class ObjectChange(NamedTuple):
 
 
 class Result(Struct, frozen=True):
-    """What to do now, and what to look at again later."""
+    """The writes to carry out now, and the keys to reconcile again later."""
 
     writes: tuple[Write, ...] = ()
     later: tuple[tuple[float, Hashable], ...] = ()  #: (seconds since 1970, key)
@@ -236,7 +236,7 @@ KeysOf = Callable[[ObjectChange, Lister], Iterable[Hashable]]
 
 
 class Controller(Protocol):
-    """One reconciler. Read-only attributes, so that classes may state them once."""
+    """One reconciler. Its attributes are read-only, so that they may be class attributes."""
 
     @property
     def name(self) -> str: ...
@@ -249,21 +249,21 @@ class Controller(Protocol):
 
 @runtime_checkable
 class GivesUp(Protocol):
-    """A controller that does something else with a key whose writes have failed too often in a row."""
+    """A controller that gives up a key whose writes were refused too often in a row, and works on another key instead."""
 
     @property
     def max_failures(self) -> int:
-        """Negative: it never does."""
+        """The most refusals in a row that are tried again; negative: the controller never gives up."""
         ...
 
     def gave_up(self, key: Hashable) -> Hashable:
-        """The key to work on instead."""
+        """The key to reconcile instead."""
         ...
 
 
 @runtime_checkable
 class Consults(Protocol):
-    """A controller that looks at single objects of kinds of which otherwise not all are read."""
+    """A controller that needs the single objects in `consults`: otherwise not all objects of their kinds are watched."""
 
     @property
     def consults(self) -> Sequence[tuple[str, Key]]: ...
@@ -271,18 +271,18 @@ class Consults(Protocol):
 
 @runtime_checkable
 class LooksUp(Protocol):
-    """A controller that asks for objects by name: a role may let these be read that does not let all of their kind be watched."""
+    """A controller that gets objects by name: a role may allow these objects to be read, but not their kind to be watched."""
 
     def looks_up(self, key: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]: ...
 
 
 def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The changed object."""
+    """The key of the changed object."""
     return (key_of(change.object),)
 
 
 def its_controller(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
-    """The object of this kind that controls, or did control, the changed one."""
+    """A function from a change to the keys of the objects of this kind that control, or controlled, the changed object."""
 
     def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
         found: dict[Key, None] = {}
@@ -296,7 +296,7 @@ def its_controller(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]
 
 
 def all_of(kind: str) -> KeysOf:
-    """Every object of a kind: for the rare change that concerns them all."""
+    """A function from any change to the keys of all objects of a kind: for the rare change that concerns all of them."""
     return lambda change, lister: (key_of(subject) for subject in lister.all(kind))
 
 

@@ -1,7 +1,7 @@
 """A cluster in dictionaries that applies writes: for tests, examples and what-if questions.
 
-It keeps the rules that controllers rely on: uids and resource versions are counted up, generation follows the spec, deletion
-waits for finalizers and, where a pod has a node, for somebody to finish it, and patches honour the uid. It has no validation.
+It keeps the rules that controllers rely on: uids and resource versions count up, the generation follows the spec, a deletion waits for
+finalizers and, if a pod has a node, for a call of `finish`, and a write for another uid does nothing. It validates nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by pro
 
 
 class Memory:
-    """Objects by kind and key. `emitted` lists the events in the order they were told."""
+    """A cluster: objects by kind and key. `emitted` lists the Events in the order in which they were written."""
 
     def __init__(self, objects: Iterable[Object] = (), now: float = 0.0) -> None:
         self.now = now
@@ -30,7 +30,7 @@ class Memory:
         for subject in objects:
             self.apply(Create(subject))
 
-    # What controllers look up
+    # The look-ups of controllers
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return self._objects.get(kind, {}).get(Key(namespace, name))
@@ -52,10 +52,10 @@ class Memory:
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))
 
-    # What writes do to it
+    # How writes are applied
 
     def apply(self, write: Write) -> list[ObjectChange]:
-        """Carry out one write. The changes it made are none if it had nothing to do."""
+        """Carry out one write. Return the changes that it made: none if there was nothing to do."""
         match write:
             case Create(subject):
                 return self._create(subject)
@@ -68,13 +68,13 @@ class Memory:
         return []
 
     def put(self, subject: Object) -> list[ObjectChange]:
-        """Store an object as it is, new or not: what a user or a kubelet does."""
+        """Store an object as it is, new or not, as a user or a kubelet does. Return the changes."""
         if self.get(kind_of(subject), *key_of(subject)) is None:
             return self._create(subject)
         return self._store(subject)
 
     def finish(self, subject: Object) -> list[ObjectChange]:
-        """Remove an object at once, as a kubelet does with a pod that has ended."""
+        """Remove an object at once, as a kubelet does with a pod that has ended. Return the changes."""
         return self._remove(kind_of(subject), key_of(subject))
 
     def _create(self, subject: Object) -> list[ObjectChange]:
@@ -142,7 +142,7 @@ class Memory:
 
 
 def _awaits_somebody(subject: Object) -> bool:
-    """Whether a pod has to be ended on its node, or a namespace to be emptied, before it can go; others are removed at once."""
+    """Whether the object is removed only after some work: a pod is ended on its node, a namespace is emptied. Others go at once."""
     if kind_of(subject) == kinds.NAMESPACE:
         return bool((subject.get("spec") or {}).get("finalizers"))
     return kind_of(subject) == kinds.POD and bool(subject.get("spec", {}).get("nodeName"))
@@ -152,17 +152,17 @@ def _has_ended(subject: Object) -> bool:
     return (subject.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-# Run controllers on it until nothing changes: the whole control loop in one function.
+# Run controllers on a cluster in memory until nothing changes: the whole control loop in one function.
 #
-# Tests, examples and what-if questions use it as it is. The embedded store, which is fed from elsewhere too, has a loop of its own.
+# Tests, examples and what-if questions use it as it is. The embedded store, which gets writes of others too, has a loop of its own.
 
 
 class Unsettled(RuntimeError):
-    """Controllers that undo each other's work, or one that never finds its result good."""
+    """Controllers undo each other's work, or a controller changes its own result again and again."""
 
 
 class InMemoryLoop:
-    """Controllers at work on a cluster in memory: tell it what others changed, and let it settle."""
+    """Controllers that run on a cluster in memory: `observe` takes changes of others, `settle` works until nothing is due."""
 
     def __init__(self, cluster: Memory, controllers: Sequence[Controller]) -> None:
         self.cluster = cluster
@@ -174,7 +174,7 @@ class InMemoryLoop:
         self.queue.observe(changes, self.cluster)
 
     def settle(self, now: float, limit: int = 10_000) -> int:
-        """Work until nothing is due; how many writes that took. Raises Unsettled after `limit` pieces of work."""
+        """Reconcile until no key is due. Return the number of writes. Raises Unsettled after `limit` reconciliations."""
         self.cluster.now = now
         written = 0
         for _ in range(limit):
@@ -191,5 +191,5 @@ class InMemoryLoop:
 
 
 def settle(cluster: Memory, controllers: Sequence[Controller], now: float, limit: int = 10_000) -> int:
-    """Start from every object and work until nothing changes; how many writes that took."""
+    """Queue the keys of every object and reconcile until nothing changes. Return the number of writes. Raises Unsettled."""
     return InMemoryLoop(cluster, controllers).settle(now, limit)

@@ -1,4 +1,4 @@
-"""All controllers, by the part that they play: Volcano's own, and the few of Kubernetes' that a cluster of our own needs."""
+"""All controllers, in two lists: those of Volcano, and those few of Kubernetes that a cluster with the embedded store needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pumice.controllers.volcano.queue import Queues
 
 
 def always_reachable(probe: Probe) -> bool:
-    """For clusters without a network, such as simulated ones."""
+    """Answer every probe with True: for clusters without a network, such as simulated ones."""
     return True
 
 
@@ -40,7 +40,7 @@ def volcano_controllers(
     inherit_owner_annotations: bool = True,
     max_failures: int = MAX_FAILURES,
 ) -> list[Controller]:
-    """What Volcano's controller manager runs."""
+    """The controllers that Volcano's controller manager runs."""
     return [
         Queues(),
         PodGroups(scheduler_names, inherit_owner_annotations),
@@ -55,7 +55,7 @@ def volcano_controllers(
 
 
 def kubernetes_controllers() -> list[Controller]:
-    """What a cluster needs beside Volcano, where Kubernetes' controller manager does not run and the store collects what is owned."""
+    """The controllers that a cluster without Kubernetes' controller manager needs besides Volcano's; its store does garbage collection."""
     return [
         NodeLifecycle(),
         ReplicaSets(),

@@ -1,8 +1,8 @@
-"""The work queue: which controller has to look at which key, and when.
+"""The work queue: which controller has to reconcile which key, and when.
 
-First come, first served; a key that waits already is not queued twice. Keys to be looked at later lie in a heap by time.
-The queue has no clock and carries out nothing: its owner tells it about changes and asks for the next piece of work.
-An object that a controller cannot make sense of is told and passed over: it must not keep the others from being looked after.
+First come, first served; a key that is queued already is not queued twice. Keys for a later time are in a heap by time.
+The queue has no clock and carries out nothing: its owner passes changes to it and takes the next key from it.
+If a controller fails on a changed object, the error is logged and the object is skipped: it must not stop work on other objects.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class QueuedKey(NamedTuple):
 
 
 class KeyQueue:
-    """The queue of some controllers."""
+    """The queue of keys for several controllers."""
 
     def __init__(self, controllers: Sequence[Controller]) -> None:
         self._watchers: dict[str, list[tuple[Controller, KeysOf]]] = {}
@@ -30,17 +30,17 @@ class KeyQueue:
             for kind, keys_of in controller.watches.items():
                 self._watchers.setdefault(kind, []).append((controller, keys_of))
         self._ready: deque[QueuedKey] = deque()
-        self._waiting: set[tuple[str, Hashable]] = set()  #: what stands in `_ready`
+        self._waiting: set[tuple[str, Hashable]] = set()  #: the keys in `_ready`
         self._later: list[tuple[float, int, QueuedKey]] = []  #: heap
-        self._due: dict[tuple[str, Hashable], float] = {}  #: earliest time of what stands in `_later`
+        self._due: dict[tuple[str, Hashable], float] = {}  #: the earliest time of each key in `_later`
         self._serial = 0
 
     def __len__(self) -> int:
-        """How much can be done at once."""
+        """The number of keys that can be reconciled at once."""
         return len(self._ready)
 
     def observe(self, changes: Iterable[ObjectChange], lister: Lister) -> None:
-        """Queue what these changes touch."""
+        """Queue the keys that these changes touch."""
         for change in changes:
             kind = kind_of(change.object)
             for controller, keys_of in (*self._watchers.get(kind, ()), *self._watchers.get(EVERY, ())):
@@ -53,7 +53,7 @@ class KeyQueue:
             self._ready.append(QueuedKey(controller, key))
 
     def add_later(self, when: float, controller: Controller, key: Hashable) -> None:
-        """Queue a key at a time, unless it comes up earlier anyway."""
+        """Queue a key for a later time, unless it is queued for an earlier time already."""
         identity = (controller.name, key)
         if self._due.get(identity, float("inf")) <= when:
             return
@@ -62,11 +62,11 @@ class KeyQueue:
         heapq.heappush(self._later, (when, self._serial, QueuedKey(controller, key)))
 
     def next_time(self) -> float | None:
-        """When the earliest of the later keys is due."""
+        """The time at which the earliest of the later keys is due; None if there is none."""
         return self._later[0][0] if self._later else None
 
     def pop(self, now: float) -> QueuedKey | None:
-        """The next piece of work that is due."""
+        """Take the next key that is due from the queue; None if no key is due."""
         while self._later and self._later[0][0] <= now:
             when, _, work = heapq.heappop(self._later)
             identity = (work.controller.name, work.key)
@@ -84,25 +84,26 @@ def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, lister:
     try:
         return list(keys_of(change, lister))
     except Exception:
-        import logging  # only a fault waits for it
+        import logging  # imported only if there is an error to log
 
         logging.getLogger(__name__).exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
         return []
 
 
-# What becomes of a key whose writes failed: another try after a pause that doubles, or another key where the controller gives up.
+# A key whose writes failed is tried again after a pause that doubles, or another key takes its place when the controller gives up.
 #
-# A controller gives up on what is refused again and again. A server that is away, overloaded or behind says nothing about the key.
+# A controller gives up a key whose writes are refused again and again. Failures of a server that is away, overloaded or behind are no
+# refusals.
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, DOUBLINGS = 0.05, 60.0, 20
 
 
 class Retries:
-    """Failures in a row, by controller and key. `refused`: the server has looked at the write and does not want it."""
+    """The failures in a row, by controller and key. `refused`: the server has checked the write and does not accept it."""
 
     def __init__(self, queue: KeyQueue) -> None:
         self._queue = queue
-        self._counts: dict[tuple[str, Hashable], tuple[int, int]] = {}  #: all, and those that were refusals
+        self._counts: dict[tuple[str, Hashable], tuple[int, int]] = {}  #: all failures, and the refusals among them
 
     def succeeded(self, work: QueuedKey) -> None:
         self._counts.pop((work.controller.name, work.key), None)

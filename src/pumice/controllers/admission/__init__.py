@@ -1,8 +1,8 @@
-"""Admission: what is filled in on objects when they are created, and what is refused, with the reason.
+"""Admission: the defaults that objects get when they are created, and the objects that are refused, with the reasons.
 
-One file a kind (`task.py` has those of the tasks of Jobs), each with `mutate(object, lister, settings)` and
-`validate(operation, new, old, lister, settings)` as far as the kind has them; both are pure. `mutate` and `validate` here are what an
-API server or a webhook calls. A problem names the field, says what was found and what to write.
+There is one file per kind (`task.py` has the rules for the tasks of Jobs), with `mutate(object, lister, settings)` and
+`validate(operation, new, old, lister, settings)` if the kind has such rules; both are pure. An API server or a webhook calls the `mutate`
+and `validate` of this file. A problem names the field, and says what was found and what to write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Validate = Callable[[str, Object | None, Object | None, Lister, Settings], list[
 
 
 class Rules(Struct, frozen=True):
-    """Of one kind. `mutate` is for creations; `validate` for the operations named."""
+    """The rules for one kind. `mutate` is for creations, `validate` for the named operations."""
 
     mutate: Mutate | None
     validate: Validate | None
@@ -45,23 +45,23 @@ DEFAULTS = Settings()
 
 
 def mutate(operation: str, subject: Object, lister: Lister, settings: Settings = DEFAULTS) -> Object:
-    """The object as it is to be stored; the one given stays as it is."""
+    """The object as it is to be stored; the given object is not changed."""
     rules = RULES.get(kinds.kind_of(subject))
     if rules is None or rules.mutate is None or operation != CREATE:
         return subject
     try:
         return rules.mutate(subject, lister, settings)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return subject  # values of wrong types are for the schema to refuse, which comes after this and names them
+        return subject  # the schema, which is checked after this, refuses values of wrong types and names them
 
 
 def validate(operation: str, new: Object | None, old: Object | None, lister: Lister, settings: Settings = DEFAULTS) -> list[Problem]:
-    """What is wrong; nothing if it may be done. `new` is None for a deletion, `old` for a creation."""
+    """The problems of an operation; none if it is allowed. `new` is None for a deletion, `old` for a creation."""
     rules = RULES.get(kinds.kind_of(new or old or {}))
     if rules is None or rules.validate is None or operation not in rules.operations:
         return []
     if operation == UPDATE and new is not None and old is not None and _says(new) == _says(old):
-        return []  # or what has become wrong since could not even lose its finalizers
+        return []  # else an object that has become invalid since could not even lose its finalizers
     return list(readable("spec", _found(rules.validate, operation, new, old, lister, settings)))
 
 
@@ -70,7 +70,7 @@ def _found(rule: Validate, *about: Any) -> Iterator[Problem]:
 
 
 def _says(subject: Object) -> tuple[object, ...]:
-    """What the rules look at."""
+    """The parts of an object that the rules look at."""
     notes = annotations_of(subject)
     return subject.get("spec"), subject.get("status"), *(notes.get(name) for name in (keys.HIERARCHY, keys.HIERARCHY_WEIGHTS))
 

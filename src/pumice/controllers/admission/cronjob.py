@@ -1,4 +1,4 @@
-"""Rules for CronJobs: a schedule and a time zone that exist, and a job that would be admitted."""
+"""Rules for CronJobs: a valid schedule, a time zone that exists, and a job that would be admitted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_s
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.cronjob import ScheduleError, parse_schedule
 
-LONGEST_NAME = 52  #: the jobs' names get 11 characters more, and must stay labels
-SOME_MINUTE = "29000000"  #: in the place of what a job's name ends in
+LONGEST_NAME = 52  #: the names of its jobs have up to 11 characters more, and must be valid labels
+SOME_MINUTE = "29000000"  #: stands for the minute in which a job's name ends
 DEFAULTS = {"concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
 
 
@@ -36,9 +36,9 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
     for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         problems.extend(not_negative(spec.get(field), f"spec.{field}"))
     if misnamed:
-        return problems  # so are its jobs
+        return problems  # its jobs have invalid names too
     if old is not None and spec_of(old).get("jobTemplate") == spec.get("jobTemplate"):
-        return problems  # its queue may have been closed since: that is no reason not to suspend it
+        return problems  # its queue may have been closed since: the CronJob can still be suspended
     return [*problems, *_template(new, lister, settings)]
 
 

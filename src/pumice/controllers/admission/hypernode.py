@@ -1,4 +1,4 @@
-"""Rules for HyperNodes: at least one member, each chosen in exactly one way that can be read."""
+"""Rules for HyperNodes: there is at least one member, and each member has exactly one valid selector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for Jobs: defaults written out, tasks that fit together, policies that say something, and little that may change later."""
+"""Rules for Jobs: defaults are filled in, tasks must fit together, policies must be valid, and few fields may change later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pumice.controllers.volcano.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.volcano.job.plugins.plugin import flags, is_port
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import TEXTS, texts
 
-CALLED_AFTER_JOB = {"svc": ("Service", ""), "ssh": ("volume", "-ssh"), "ray": ("Service", "-head-svc")}  #: by plugin: what, and its ending
+CALLED_AFTER_JOB = {"svc": ("Service", ""), "ssh": ("volume", "-ssh"), "ray": ("Service", "-head-svc")}  #: by plugin: object, end of name
 MAY_CHANGE = ("minAvailable", "priorityClassName")
 TASK_MAY_CHANGE = ("replicas", "minAvailable")
 NOT_NEGATIVE = {
@@ -66,7 +66,7 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 
 
 def _ranges(job: Object) -> Iterator[Problem]:
-    """What must hold at any time: counts that are not negative and add up."""
+    """The problems that are found at creation and at updates: counts that are negative or do not fit together."""
     spec, tasks = spec_of(job), job_spec.tasks(job)
     for field, words in NOT_NEGATIVE.items():
         if (spec.get(field) or 0) < 0:
@@ -123,7 +123,7 @@ def _plugins(job: Object) -> Iterator[Problem]:
 
 
 def _hosts(job: Object) -> Iterator[Problem]:
-    """Plugins call Services and volumes after the job; with svc, pods' names are those of hosts."""
+    """The problems with names: plugins call Services and volumes after the job; with svc, the names of pods are host names."""
     plugins = with_implied(spec_of(job).get("plugins") or {})
     for plugin, (made, ending) in CALLED_AFTER_JOB.items():
         if plugin in plugins and not is_label(name_of(job) + ending):
@@ -175,7 +175,7 @@ def _queue(job: Object, lister: Lister) -> Iterator[Problem]:
 
 
 def _changes(new: Object, old: Object) -> Iterator[Problem]:
-    """What may not change once the job exists. Both have their defaults: who applies a file again takes away none."""
+    """The problems of an update: fields that may not change. Both versions have their defaults, so applying a file again removes none."""
     before, after = (_fixed(job) for job in (old, new))
     if len(before["tasks"]) != len(after["tasks"]):
         yield Problem("spec.tasks", "job updates may not add or remove tasks; delete the job and create it anew")
@@ -199,19 +199,19 @@ def _fixed(job: Object) -> Object:
 
 
 def _described(volume: Object) -> Object:
-    """A volume as its user wrote it: the controller names the claims that it makes."""
+    """A volume as its user wrote it, without the name that the controller gives to a claim which it makes."""
     return {name: value for name, value in volume.items() if name != "volumeClaimName" or not volume.get("volumeClaim")}
 
 
-# What a part of an object means, for comparing one version with another.
+# The meaning of a part of an object, to compare two versions of it.
 #
-# Programs write the same thing differently: Go's leave out empty values or write them out, say "1" for "1000m" and "10m0s" for "10m".
+# Programs write the same value differently: Go programs may leave out empty values or write them, "1" for "1000m", and "10m0s" for "10m".
 
 AMOUNTS = ("requests", "limits")
 
 
 def meaning(value: Any, field: str = "") -> Any:
-    """Equal for what means the same; None for what might as well be left out."""
+    """A value that is equal for parts with the same meaning; None for a part that might as well be left out."""
     if isinstance(value, dict):
         read = _amount if field in AMOUNTS else meaning
         found = {name: read(inner, name) for name, inner in value.items()}

@@ -1,6 +1,6 @@
-"""Rules for JobFlows: every step is named after a JobTemplate, depends on steps that exist, and not on itself by a detour.
+"""Rules for JobFlows: every step is named after a JobTemplate, depends only on steps that exist, and not indirectly on itself.
 
-A step that stands twice is one step, as in Volcano; a flow without steps waits for some.
+A step that is listed twice is one step, as in Volcano; a flow without steps is allowed, and waits for steps.
 """
 
 from __future__ import annotations

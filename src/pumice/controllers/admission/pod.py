@@ -1,6 +1,6 @@
-"""Rules for pods of our schedulers: disruption budgets in annotations that can be read, and resource groups filled in.
+"""Rules for pods of our schedulers: valid disruption budgets in annotations, and the settings of resource groups filled in.
 
-A resource group (from the admission ConfigMap) gives pods of some namespaces or annotations a node selector, tolerations, an
+A resource group (from the admission ConfigMap) gives pods of some namespaces or with some annotations a node selector, tolerations, an
 affinity or another scheduler; the first group that matches wins.
 """
 

@@ -1,4 +1,4 @@
-"""Rules for PodGroups: the namespace's queue where none is named, and a queue that takes new work."""
+"""Rules for PodGroups: a PodGroup without a queue, or in the default queue, gets its namespace's queue; and the queue must be open."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 
 
 def open_queue(name: str, lister: Lister, what: str) -> Iterator[Problem]:
-    """New work needs a queue that exists and is open."""
+    """The problems with the queue of new work: it must exist and be open."""
     queue = lister.get(kinds.QUEUE, "", name)
     if queue is None:
         yield Problem("spec.queue", f"unable to find queue: `{name}` does not exist; create it or name another")

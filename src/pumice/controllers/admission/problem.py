@@ -1,4 +1,4 @@
-"""Problems, and what the rules can be told: the flags of Volcano's webhook manager that change them."""
+"""Problems, and the settings of the rules: the flags of Volcano's webhook manager that change them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]
 
 
 class Problem(Struct, frozen=True):
-    """One thing that must be written differently."""
+    """A field of an object that must be written differently, and how."""
 
     field: str  #: a path such as "spec.tasks[0].replicas"
     message: str
@@ -31,7 +31,7 @@ class Problem(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """As the webhook manager's flags, with its defaults."""
+    """The settings of the rules, like the webhook manager's flags and with the same defaults."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)
     max_queue_depth: int = 5
@@ -42,7 +42,7 @@ class Settings(Struct, frozen=True):
 
 
 def readable(field: str, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """These problems; one more, which ends them, where something is not of the type that they count on."""
+    """These problems. If a value is not of the type that their check expects, one more problem says so and is the last."""
     try:
         yield from problems
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -50,12 +50,12 @@ def readable(field: str, problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def is_label(text: str) -> bool:
-    """A DNS-1123 label."""
+    """Whether the text is a DNS-1123 label."""
     return _LABEL.match(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """A DNS-1123 subdomain: the name of most objects."""
+    """Whether the text is a DNS-1123 subdomain, as the names of most objects are."""
     return _SUBDOMAIN.match(text) is not None
 
 
@@ -65,7 +65,7 @@ def not_negative(value: Any, field: str) -> Iterable[Problem]:
 
 
 def amounts(resources: Any, field: str) -> tuple[dict[str, int], list[Problem]]:
-    """A resource list as exact numbers, without what cannot be read."""
+    """The amounts of a resource list in exact thousandths, without those that cannot be read; and the problems with it."""
     found: dict[str, int] = {}
     problems = []
     for name, text in (resources or {}).items():
@@ -86,11 +86,11 @@ def one_of(value: Any, allowed: Iterable[str], field: str) -> Iterable[Problem]:
         yield Problem(field, f'"{value}" is not known; write one of {", ".join(names)}')
 
 
-# Who depends on whom: finding a loop in it.
+# Finding a loop in a graph of dependencies.
 
 
 def loop(graph: Mapping[str, Sequence[str]]) -> list[str]:
-    """A path that ends where it began, or nothing. Names without an entry depend on nothing."""
+    """A path in the graph that ends where it began; empty if there is none. Names without an entry depend on nothing."""
     done: set[str] = set()
     for start in graph:
         path, waiting = [start], [iter(graph[start])]

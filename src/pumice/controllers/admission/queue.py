@@ -1,6 +1,7 @@
-"""Rules for queues: a state that can be asked for, amounts that fit, and a tree in which children fit into their parent.
+"""Rules for queues: a valid state, amounts that fit together, and a tree in which children fit into their parent.
 
-Amounts are compared where both sides state the resource; what a queue does not state it does not limit.
+Amounts are compared if both sides state the resource: a resource that a queue does not state is not limited. Only a guarantee
+needs a deserved amount too.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _own(queue: Object, old: Object | None) -> Iterator[Problem]:
 
 
 def _hierarchy(queue: Object, lister: Lister) -> Iterator[Problem]:
-    """The annotations of the older, weighted hierarchy."""
+    """The problems with the annotations of the older, weighted hierarchy."""
     notes = annotations_of(queue)
     path, weights = notes.get(key.HIERARCHY) or "", notes.get(key.HIERARCHY_WEIGHTS) or ""
     if not path and not weights:
@@ -151,7 +152,7 @@ def _tree(queue: Object, old: Object | None, lister: Lister, settings: Settings)
 
 
 def _place(queue: Object, parent_name: str, parent: Object | None, depth: int, lister: Lister, settings: Settings) -> Iterator[Problem]:
-    """Whether the parent can take a child."""
+    """The problems with the queue's place: the tree would be too deep, or the parent runs pods itself."""
     deepest = depth - 1 + _height(name_of(queue), lister)
     if deepest > settings.max_queue_depth:
         yield Problem("spec.parent", f"the tree would be {deepest} levels deep below root; at most {settings.max_queue_depth} are allowed")
@@ -178,7 +179,7 @@ def _fits(queue: Object, ancestors: list[str], lister: Lister) -> Iterator[Probl
 
 
 def _sums(queue: Object, parent: str, part: str, lister: Lister) -> Iterator[Problem]:
-    """The children of a queue may not be promised more than the queue itself."""
+    """The problems with sums: the children of a queue may not have more together than the queue itself."""
     own = _read(queue, part)
     of_children = [_read(child, part) for child in _children(name_of(queue), lister)]
     for resource, amount in own.items():
@@ -213,7 +214,7 @@ def _children(name: str, lister: Lister) -> Iterable[Object]:
 
 
 def _ancestors(name: str, lister: Lister) -> Iterator[str]:
-    """A queue's name and those above it, root last; stops at a loop."""
+    """The names of a queue and of the queues above it, root last; they end at a loop."""
     seen: set[str] = set()
     while name not in seen:
         seen.add(name)
@@ -224,7 +225,7 @@ def _ancestors(name: str, lister: Lister) -> Iterator[str]:
 
 
 def _subtree(name: str, lister: Lister) -> Iterator[Object]:
-    """The queues below one."""
+    """All queues below the queue of this name."""
     waiting, seen = [name], {name}
     while waiting:
         for child in _children(waiting.pop(), lister):
@@ -235,7 +236,7 @@ def _subtree(name: str, lister: Lister) -> Iterator[Object]:
 
 
 def _height(name: str, lister: Lister, above: frozenset[str] = frozenset()) -> int:
-    """Levels of the subtree that starts here: 1 for a leaf."""
+    """The number of levels of the subtree under and with this queue: 1 for a leaf."""
     if name in above:
         return 0
     return 1 + max((_height(name_of(child), lister, above | {name}) for child in _children(name, lister)), default=0)

@@ -1,6 +1,6 @@
-"""Rules for the tasks of a Job: names, dependencies, partitions, pods that would not be refused; and lifecycle policies.
+"""Rules for the tasks of a Job: names, dependencies, partitions, valid pod templates; and lifecycle policies.
 
-A policy answers events or one exit code with an action, and nothing is answered twice. Jobs have policies as a whole, too.
+A policy answers events or one exit code with an action, and no event or exit code is answered twice. The whole Job may have policies too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACTIONS = (
     "ResumeJob",
 )
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
-LONGEST_NAME = 63  #: of what is written as a label, or names a host
+LONGEST_NAME = 63  #: of a text that is the value of a label or the name of a host
 
 
 def task_problems(job: Object) -> Iterator[Problem]:

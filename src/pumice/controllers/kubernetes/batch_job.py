@@ -1,7 +1,7 @@
 """Kubernetes' Job: pods that run to completion, a number of them at a time, tried again within limits.
 
 Indexed jobs give each pod an index and count each index once; each index may have its own limit of failures. Failures delay the next pod,
-longer each time. A job that is suspended or has ended, well or not, loses its running pods. One that is managed by somebody else is
+longer each time. If a job is suspended or has ended, its running pods are deleted. A job that another controller manages is
 left alone.
 """
 
@@ -146,7 +146,7 @@ def _started(job: Object, now: float) -> Object:
 
 
 def _told(job: Object, status: Object) -> list[Write]:
-    """That it was suspended or goes on, when its status begins to say so."""
+    """The Event that the job was suspended or resumed, if its status is only now going to say so."""
     said = condition({"status": status}, "Suspended")
     if said is None or said == condition(job, "Suspended"):
         return []
@@ -154,7 +154,7 @@ def _told(job: Object, status: Object) -> list[Write]:
 
 
 def _scale(job: Object, counted: PodTally, lister: Lister, now: float) -> tuple[list[Write], float | None]:
-    """As many pods as there shall be, and when to look again."""
+    """The writes that bring the pods to the wanted number, and when to look again; None if that is not needed."""
     spec = spec_of(job)
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
     running = [pod for pod in counted.active if pod not in counted.surplus]
@@ -176,7 +176,7 @@ def _scale(job: Object, counted: PodTally, lister: Lister, now: float) -> tuple[
 
 
 def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
-    """Delete pods that have not failed: nobody counts them."""
+    """The writes that delete pods which have not failed: without their finalizers, they are not counted."""
     return [*let_go(pods), *ended(job, pods)]
 
 
@@ -190,7 +190,7 @@ def _indexes(job: Object, counted: PodTally, missing: int, lister: Lister, now: 
 
 
 def _counts(job: Object, counted: PodTally, made: int) -> Object:
-    """Kubernetes writes some zeros and leaves out others."""
+    """The counts in the job's status. As Kubernetes does, some zeros are written and others are left out."""
     ways = {"succeeded": counted.won, "failed": counted.failures}
     counts: Object = {
         "active": len(counted.active) + made or None,

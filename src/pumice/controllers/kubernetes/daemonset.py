@@ -1,7 +1,7 @@
 """DaemonSets: one pod on every node that fits its template's selectors and whose taints it tolerates.
 
-The pod is tied to its node by an affinity and placed by the scheduler like any other. It tolerates what nodes go through in
-their life. An update ends old pods, a few at a time.
+A node affinity ties the pod to its node, and the scheduler places it like any other pod. It tolerates the taints for the usual
+troubles of nodes, such as not being ready. An update ends old pods, a few at a time.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from pumice.controllers.kubernetes.pods import (
     share,
 )
 
-# Whether a node suits a pod's selectors, and whether tolerations cover taints: what controllers need of scheduling's rules.
+# Whether a node matches a pod's selectors, and whether tolerations cover taints: the scheduling rules that controllers need.
 
 
 def fits(pod_spec: Object, node: Object) -> bool:
-    """Node selector and required node affinity."""
+    """Whether a node matches the node selector and the required node affinity of a pod."""
     selector = pod_spec.get("nodeSelector") or {}
     if not selector.items() <= labels_of(node).items():
         return False
@@ -120,7 +120,7 @@ def _remember(owner: Object, by_node: dict[str, list[Object]], lister: Lister) -
 
 
 def _all_if_it_matters(change: ObjectChange, lister: Lister) -> Iterable[Hashable]:
-    """Nodes report all the time; only labels and the spec decide who runs there."""
+    """The keys of all DaemonSets if a node's labels or spec changed: its frequent status reports do not decide which pods run there."""
     old, new = change
     if old and new and labels_of(old) == labels_of(new) and spec_of(old) == spec_of(new):
         return ()
@@ -134,7 +134,7 @@ def _belongs(template: Object, node: Object) -> bool:
 
 
 def node_of(pod: Object) -> str:
-    """The node that a pod is on or is meant for."""
+    """The name of the node that a pod is on or is meant for; empty if there is none."""
     if spec_of(pod).get("nodeName"):
         return str(spec_of(pod)["nodeName"])
     required = ((spec_of(pod).get("affinity") or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
@@ -173,7 +173,7 @@ def _make(owner: Object, node: str) -> Object:
 
 
 def _update(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]]) -> list[Write]:
-    """End pods of an older template, as long as few enough nodes are without one."""
+    """The writes that end pods of an older template, as long as few enough nodes are without a ready pod."""
     strategy = spec_of(owner).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return []

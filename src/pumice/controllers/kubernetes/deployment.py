@@ -1,4 +1,4 @@
-"""Deployments: a ReplicaSet per template, and a rollout from the old ones to the new one.
+"""Deployments: a ReplicaSet per template, and a rollout from the old ReplicaSets to the new one.
 
 The status says what `kubectl rollout status` waits for: the generation seen, the pods updated and available, and whether there
 has been progress within the deadline. Old ReplicaSets are kept, empty, for a rollback.
@@ -63,13 +63,13 @@ from pumice.controllers.kubernetes.pods import (
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #
-# Pure arithmetic on the sizes of ReplicaSets; `deployment` turns its answers into writes.
+# This is pure arithmetic on the sizes of ReplicaSets; `_roll` turns its results into writes.
 
 
 class Size(NamedTuple):
-    """A ReplicaSet as the arithmetic sees it."""
+    """The size of a ReplicaSet: its replicas, and how many pods are available."""
 
-    replicas: int  #: asked for
+    replicas: int  #: the replicas in its spec
     available: int
 
 
@@ -84,7 +84,7 @@ class RolloutLimits(NamedTuple):
 
 
 def limits(replicas: int, strategy: Any) -> RolloutLimits:
-    """From the fields of a Deployment; a rollout that could not move may take one pod away."""
+    """The limits of a Deployment's rollout, from its fields. If both surge and unavailable pods are 0, one pod may be unavailable."""
     rolling = (strategy or {}).get("rollingUpdate") or {}
     stated = {name: "25%" if rolling.get(name) is None else rolling[name] for name in ("maxSurge", "maxUnavailable")}
     surge, unavailable = share(stated["maxSurge"], replicas, True), share(stated["maxUnavailable"], replicas, False)
@@ -92,7 +92,7 @@ def limits(replicas: int, strategy: Any) -> RolloutLimits:
 
 
 def grown(new: Size, old: Sequence[Size], within: RolloutLimits) -> int:
-    """The size that the new set may have now."""
+    """The size that the new ReplicaSet may have now."""
     if new.replicas > within.replicas:
         return within.replicas
     room = within.replicas + within.max_surge - new.replicas - sum(size.replicas for size in old)
@@ -100,7 +100,7 @@ def grown(new: Size, old: Sequence[Size], within: RolloutLimits) -> int:
 
 
 def shrunk(new: Size, old: Sequence[Size], within: RolloutLimits) -> list[int]:
-    """The sizes that the old sets, oldest first, may have now: pods that serve nobody go first."""
+    """The sizes that the old ReplicaSets, oldest first, may have now: pods that are not available go first."""
     sizes = [size.replicas for size in old]
     total = new.replicas + sum(sizes)
     spare = total - within.min_available - (new.replicas - new.available)
@@ -116,14 +116,14 @@ def shrunk(new: Size, old: Sequence[Size], within: RolloutLimits) -> list[int]:
     return sizes
 
 
-# What a Deployment says about itself: counts over its ReplicaSets, and the conditions Available and Progressing.
+# The status of a Deployment: counts over its ReplicaSets, and the conditions Available and Progressing.
 
 DEADLINE_S = 600
 PARTS = {"replicas": "replicas", "readyReplicas": "readyReplicas", "availableReplicas": "availableReplicas"}
 
 
 def deployment_status(deployment: Object, new: Object | None, old: Sequence[Object], now: float) -> tuple[Object, float | None]:
-    """The status, and when the rollout will have taken too long."""
+    """The status, and when the rollout will have taken too long; None if it is over, paused or too late already."""
     sets = [*old, *([new] if new is not None else [])]
     wanted = int(spec_of(deployment).get("replicas", 1))
     counts = {name: sum(int(status_of(each).get(part) or 0) for each in sets) for name, part in PARTS.items()}
@@ -166,7 +166,7 @@ def _progressing(deployment: Object, new: Object | None, complete: bool, moved: 
 
 
 def _entry(deployment: Object, type_: str, status: str, reason: str, message: str, now: float, touched: bool = False) -> Object:
-    """A condition whose times move only if it says something new."""
+    """A condition of the Deployment. Its times change only if its content does; the update time also if `touched`."""
     before = condition(deployment, type_) or {}
     same = before.get("status") == status and before.get("reason") == reason and before.get("message") == message
     stamp = rfc3339(now)
@@ -184,7 +184,7 @@ HISTORY_LIMIT = 10
 
 
 class Deployments:
-    """Rolls out templates."""
+    """Rolls out the templates of Deployments."""
 
     name = "deployment"
 
@@ -212,7 +212,7 @@ class Deployments:
 
 
 def _pod_gone(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """One that replaces all pods at once waits for the old ones to be gone."""
+    """The key of the Deployment of a pod that is gone: with the strategy Recreate, it waits until all old pods are gone."""
     owner = controller_of(change.object)
     if change.new is None and owner is not None and kind_of(owner) == kinds.REPLICA_SET:
         set_ = lister.get(kinds.REPLICA_SET, namespace_of(change.object), owner["name"])
@@ -242,7 +242,7 @@ def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str,
 
 
 def _paused(deployment: Object, sets: list[Object]) -> list[Write]:
-    """No rollout; a change of size goes to the newest set that is not empty."""
+    """The writes for a paused Deployment: no rollout; a change of its size goes to the newest ReplicaSet that is not empty."""
     within = limits(int(spec_of(deployment).get("replicas", 1)), spec_of(deployment).get("strategy"))
     total = sum(_size(each).replicas for each in sets)
     used = [each for each in sets if _size(each).replicas] or sets
@@ -296,13 +296,13 @@ def _new_set(deployment: Object, hash_: str, size: int, revision: str) -> Object
 
 
 def _inherited(deployment: Object) -> dict[str, str]:
-    """The Deployment's own annotations reach its ReplicaSet (and so the PodGroup that is made for it)."""
+    """The annotations of the Deployment that its ReplicaSet inherits (and so the PodGroup that is made for it)."""
     left_out = (DEPLOYMENT_REVISION, LAST_APPLIED)
     return {name: value for name, value in annotations_of(deployment).items() if name not in left_out}
 
 
 def _forget(deployment: Object, new: Object | None, old: list[Object]) -> list[Write]:
-    """Delete the oldest empty sets beyond the history."""
+    """The writes that delete the oldest empty ReplicaSets beyond the history limit."""
     limit = spec_of(deployment).get("revisionHistoryLimit", HISTORY_LIMIT)
     empty = [each for each in old if not _size(each).replicas and not status_of(each).get("replicas")]
     return [delete(each) for each in empty[: max(0, len(empty) - int(limit))]] if new is not None else []
@@ -326,11 +326,11 @@ def _revision(each: Object) -> int:
     return integer(annotations_of(each).get(DEPLOYMENT_REVISION, "0"))
 
 
-# ReplicaSets: as many active pods as asked for. ReplicationControllers are the same with a simpler selector.
+# ReplicaSets: as many active pods as their spec requests. ReplicationControllers are the same with a simpler selector.
 
 
 class ReplicaSets:
-    """Keeps the number of pods of one kind of set."""
+    """Keeps the number of pods of ReplicaSets or of ReplicationControllers."""
 
     def __init__(self, kind: str = kinds.REPLICA_SET) -> None:
         self.kind = kind

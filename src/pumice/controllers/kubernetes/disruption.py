@@ -1,7 +1,7 @@
-"""PodDisruptionBudgets: how many of their pods may be taken away at this moment.
+"""PodDisruptionBudgets: how many of their pods may be evicted at this moment.
 
-A budget in per cent is of the pods that the workloads want, not of those that happen to exist. The eviction that was granted
-last is remembered in `disruptedPods` until its pod is seen to go.
+A budget in per cent refers to the pods that the workloads want, not to the pods that exist. An eviction that was granted
+is remembered in `disruptedPods` until its pod is seen to be deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pumice.api.times import instant, rfc3339
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result, status_change
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
 
-FORGOTTEN_AFTER_S = 120.0  #: an eviction whose pod did not go by then is off
+FORGOTTEN_AFTER_S = 120.0  #: a granted eviction whose pod was not deleted within this time is forgotten
 SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)
 
 
@@ -66,7 +66,7 @@ class DisruptionBudgets:
 
 
 def _wanted(budget: Object, pods: list[Object], lister: Lister) -> tuple[int, int]:
-    """How many pods there should be, and how many must stay healthy."""
+    """The number of pods that there should be, and the number that must stay healthy."""
     spec = spec_of(budget)
     least, most_gone = spec.get("minAvailable"), spec.get("maxUnavailable")
     if most_gone is not None:
@@ -79,7 +79,7 @@ def _wanted(budget: Object, pods: list[Object], lister: Lister) -> tuple[int, in
 
 
 def _asked_for(pods: list[Object], lister: Lister) -> int:
-    """The pods that the controllers of these pods want; a pod without one counts for itself."""
+    """The number of pods that the controllers of these pods want; a pod without a controller counts as one."""
     total, seen = 0, set()
     for pod in pods:
         owner = controller_of(pod)
@@ -94,7 +94,7 @@ def _asked_for(pods: list[Object], lister: Lister) -> int:
 
 
 def _disrupted(budget: Object, pods: list[Object], now: float) -> tuple[dict[str, str], float | None]:
-    """Granted evictions whose pods are still there, and when the first of them is off."""
+    """The granted evictions whose pods are still there, and when the first of them is forgotten."""
     there = {name_of(pod) for pod in pods if not terminating(pod)}
     granted: dict[str, str] = status_of(budget).get("disruptedPods") or {}
     waiting = {name: since for name, since in granted.items() if name in there and now < instant(since) + FORGOTTEN_AFTER_S}

@@ -1,9 +1,9 @@
-"""How a Job counts its pods, and how it ends. First it says what it has come to (SuccessCriteriaMet, FailureTarget) and ends its pods; when
-the last of them is gone, that it is Complete or Failed.
+"""How a Job counts its pods, and how it ends. First its status gets the condition SuccessCriteriaMet or FailureTarget, and its pods are
+ended; when the last of them has ended, it gets the condition Complete or Failed.
 
-Each pod is counted once, though it may be gone before anybody looks. A pod keeps a finalizer until its Job's status lists it among
-`uncountedTerminatedPods`. Once the finalizer is gone, the status has it in its number and no longer in the list. The success of an indexed
-pod needs no list: its index stands in the status.
+Each pod is counted once, even if it is deleted early. A pod keeps a finalizer until its Job's status lists it among
+`uncountedTerminatedPods`. Once the finalizer is gone, the pod is in the status's count and no longer in the list. The success of an
+indexed pod needs no list: its index is in the status.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from pumice.controllers.kubernetes.pods import ENDED, active, ended, phase
 
 
 class Count(NamedTuple):
-    """How many pods have ended in one way."""
+    """The number of pods that have ended in one way: succeeded or failed."""
 
-    settled: int  #: whose finalizers are gone
-    listed: list[str]  #: uids of the others
+    settled: int  #: the number of those whose finalizers are gone
+    listed: list[str]  #: the uids of the others
 
     @property
     def total(self) -> int:
@@ -46,7 +46,7 @@ class Count(NamedTuple):
 
 
 def count(job: Object, pods: Iterable[Object], way: str, ended: Iterable[Object]) -> Count:
-    """Those that the status knows already, and those of `ended` that are news. `way`: succeeded or failed."""
+    """The count of the pods that the status has already, and of the pods in `ended` that it has not. `way`: succeeded or failed."""
     tracked = set(map(uid_of, filter(is_tracked, pods)))
     known = uncounted(job)
     listed = known.get(way) or []
@@ -61,12 +61,12 @@ def uncounted(job: Object) -> dict[str, list[str]]:
 
 
 def replaces_failed_only(job: Object) -> bool:
-    """Whether a pod that is being deleted is not over before it has ended. The API server says so of jobs with a podFailurePolicy."""
+    """Whether a pod that is being deleted is over only when it has ended. The API server sets this for jobs with a podFailurePolicy."""
     return bool(spec_of(job).get("podReplacementPolicy") == "Failed")
 
 
 def is_over(job: Object, pod: Object) -> bool:
-    """Whether nothing more is to come of a pod."""
+    """Whether a pod is over: it can be counted, and replaced."""
     return phase(pod) in ENDED or (terminating(pod) and not replaces_failed_only(job))
 
 
@@ -75,22 +75,22 @@ def is_tracked(pod: Object) -> bool:
 
 
 def let_go(pods: Iterable[Object]) -> list[Write]:
-    """Take off the finalizer."""
+    """The writes that remove the finalizer from pods."""
     others = ((pod, [each for each in finalizers_of(pod) if each != JOB_TRACKING]) for pod in pods if is_tracked(pod))
     return [patch(pod, {"metadata": {"finalizers": left or None}}) for pod, left in others]
 
 
-# Pods that no Job counts any more: theirs is gone, or they were taken out of it.
+# Pods that no Job counts any more: their Job is gone, or is no longer their controller.
 
 
 class StrayPod(NamedTuple):
-    """Names a pod whose finalizer may have to be taken off."""
+    """The key of a pod whose finalizer may have to be removed."""
 
     pod: Key
 
 
 def strays(change: ObjectChange, lister: Lister) -> Iterable[StrayPod]:
-    """Of a changed pod itself, of a Job that has gone the pods that it had."""
+    """The keys for a changed object: a changed pod itself if it is stray; the pods of a Job that is gone."""
     if change.object["kind"] == "Pod":
         return (
             (StrayPod(key_of(change.new)),) if change.new is not None and is_tracked(change.new) and _is_stray(change.new, lister) else ()
@@ -110,20 +110,20 @@ def _is_stray(pod: Object, lister: Lister) -> bool:
     return job is None or uid_of(job) != owner["uid"]
 
 
-# What a Job's own rules say: which failures of pods count, and when it has succeeded before all its pods have.
+# The rules that a Job states: which failures of pods count, and when it has succeeded before all its pods have.
 
 FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
 
 
 class Judged(NamedTuple):
-    """What the failure of a pod means."""
+    """The action that the failure of a pod leads to."""
 
     action: str
-    because: str = ""  #: in Kubernetes' words
+    because: str = ""  #: the reason, in Kubernetes' words
 
 
 def judged(job: Object, pod: Object) -> Judged:
-    """By the first rule of the podFailurePolicy that fits."""
+    """The action for a failed pod, by the first rule of the podFailurePolicy that matches; `COUNT` if none matches."""
     whose = f"{namespace_of(pod)}/{name_of(pod)}"
     for number, rule in enumerate((spec_of(job).get("podFailurePolicy") or {}).get("rules") or ()):
         met = _exited(rule["onExitCodes"], pod, whose) if rule.get("onExitCodes") else _has_condition(rule, pod, whose)
@@ -152,7 +152,7 @@ def _has_condition(rule: Object, pod: Object, whose: str) -> str:
 
 
 def success_rule(job: Object, done: Collection[int]) -> int | None:
-    """The number of the first rule of the successPolicy that is met."""
+    """The number of the first rule of the successPolicy that is met; None if none is."""
     for number, rule in enumerate((spec_of(job).get("successPolicy") or {}).get("rules") or ()):
         named = index_set(rule["succeededIndexes"]) if rule.get("succeededIndexes") else None
         succeeded = len(done) if named is None else len(named.intersection(done))
@@ -162,7 +162,7 @@ def success_rule(job: Object, done: Collection[int]) -> int | None:
     return None
 
 
-# What the pods of a Job amount to, with what its status knows of pods that are gone.
+# The tally of a Job's pods, including the pods that are gone, as its status counts them.
 
 BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 360.0
 
@@ -172,7 +172,7 @@ class Attempts(NamedTuple):
 
     counted: int = 0
     ignored: int = 0
-    next_at: float = 0.0  #: when it may be tried again
+    next_at: float = 0.0  #: when the index may be tried again
 
 
 FIRST = Attempts()
@@ -180,20 +180,20 @@ FIRST = Attempts()
 
 class PodTally(NamedTuple):
     active: list[Object]
-    surplus: list[Object]  #: active, yet with an index that is done, failed, beyond the last one or another pod's
+    surplus: list[Object]  #: active pods with an index that is complete, failed, beyond the last one, or that of another pod
     leaving: list[Object]
-    over: list[Object]  #: of which nothing more is to come
-    won: Count  #: of an indexed job its indexes that are complete
+    over: list[Object]  #: pods that are over, see `is_over`
+    won: Count  #: the pods that have succeeded; for an indexed job, its complete indexes
     failures: Count
     done: frozenset[int]  #: indexes that are complete
     lost: frozenset[int]  #: indexes that have failed for good
-    verdict: str  #: why a pod's failure is that of the job
+    verdict: str  #: why the failure of a pod fails the job; empty if it does not
     attempts: dict[int, Attempts]  #: by index
-    next_at: float  #: when the next pod may be made, by all failures together
+    next_at: float  #: when the next pod may be made, after all failures together
 
     @property
     def is_settled(self) -> bool:
-        """Whether every pod that is over stands in the numbers."""
+        """Whether every pod that is over is in the numbers of the status."""
         return not self.won.listed and not self.failures.listed
 
 
@@ -202,7 +202,7 @@ def indexed(job: Object) -> bool:
 
 
 def by_index(job: Object) -> bool:
-    """Whether each index has failures of its own."""
+    """Whether failures are limited per index."""
     return indexed(job) and spec_of(job).get("backoffLimitPerIndex") is not None
 
 
@@ -219,7 +219,7 @@ def tally(job: Object, pods: list[Object]) -> PodTally:
         else:
             failures.append((pod, judged(job, pod)))
     lost_pods = [pod for pod, verdict in failures if verdict.action != IGNORE]
-    if not _says(job, _FIRST[COMPLETE]):  # whom success cut short has not failed
+    if not _says(job, _FIRST[COMPLETE]):  # a pod that was deleted because the job succeeded has not failed
         lost_pods += [pod for pod in pods if phase(pod) not in ENDED and is_over(job, pod)]
     done = _known(job, "completedIndexes") | {index_of(pod) for pod in won} if indexed(job) else frozenset()
     attempts: dict[int, Attempts] = {}
@@ -273,7 +273,7 @@ def _attempt(pod: Object, *, ignored: bool) -> Attempts:
 
 
 def _next_at(won: list[Object], failures: list[Object]) -> float:
-    """After failures the next pod waits, counted from the last one; a success in between ends the count."""
+    """When the next pod may be made: failures since the last success delay it, counted from the last failure."""
     last_success = max(map(_ended_at, won), default=-1.0)
     ends = [at for at in map(_ended_at, failures) if at > last_success]
     return max(ends) + _pause_s(len(ends)) if ends else 0.0
@@ -310,7 +310,7 @@ def _says(job: Object, type_: str) -> bool:
 
 
 def verdict(job: Object, tally: PodTally, now: float) -> End | None:
-    """What the job has come to. What it has said once, stays."""
+    """How the job ends; None if it goes on. An end that its conditions have stated once stays."""
     for type_, first in _FIRST.items():
         if _says(job, first):
             said = condition(job, first) or {}
@@ -335,7 +335,7 @@ def _failure(job: Object, tally: PodTally, now: float) -> End | None:
 
 
 def _restarted(job: Object, tally: PodTally) -> int:
-    """Where containers are restarted in their pods these are the failures."""
+    """The number of restarts of containers, which count as failures if the restartPolicy is OnFailure; else 0."""
     if ((spec_of(job).get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
         return 0
     pods = (status_of(pod) for pod in tally.active)
@@ -364,7 +364,7 @@ def deadline(job: Object, status: Object) -> float | None:
 
 
 def finish(job: Object, tally: PodTally, end: End, status: Object, now: float) -> list[Write]:
-    """Say it in `status`, and end the pods."""
+    """Put the end into `status`, and return the writes that end the pods."""
     before = _FIRST[end.type]
     if not _says(job, before):
         status["conditions"] = [*(status.get("conditions") or ()), entry(before, "True", end.reason, end.message, now)]

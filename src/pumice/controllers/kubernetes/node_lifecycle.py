@@ -1,8 +1,8 @@
-"""Nodes that stop working: taints that say so, and the end of pods that do not tolerate them.
+"""Nodes that stop working: they get taints, and pods that do not tolerate these taints are deleted.
 
-A node whose lease has not been renewed for `GRACE_S` is unreachable (a node without a lease is what its conditions say). The
-conditions become taints; a NoExecute taint ends each pod after as long as the pod tolerates it. Pods of nodes that no longer
-exist are ended at once.
+A node whose lease has not been renewed for `GRACE_S` is unreachable (of a node without a lease, only the conditions count). The
+conditions become taints. A pod is deleted when it has tolerated a NoExecute taint for as long as it states. Pods of nodes that no
+longer exist are deleted at once.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PRESSURES = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
-KEPT = (NOT_READY, UNREACHABLE, UNSCHEDULABLE, *PRESSURES.values())  #: taints that are this controller's business
+KEPT = (NOT_READY, UNREACHABLE, UNSCHEDULABLE, *PRESSURES.values())  #: the taints that this controller manages
 KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class NodeLifecycle:
-    """Taints nodes and ends the pods of those that are lost."""
+    """Taints nodes, and deletes the pods of nodes that are lost."""
 
     name = "node-lifecycle"
 
@@ -68,7 +68,7 @@ def _silent_at(node: Object, lister: Lister) -> float | None:
 
 
 def _mark_unknown(node: Object, now: float) -> list[Write]:
-    """Nobody has told of the node: what it last said is not known to hold."""
+    """The write that sets the node's conditions to Unknown: the node does not report, so its last report may no longer be true."""
     status: Object = copied(status_of(node))
     entries = {entry["type"]: entry for entry in status.get("conditions") or ()}
     for type_ in KUBELET_CONDITIONS:
@@ -81,7 +81,7 @@ def _mark_unknown(node: Object, now: float) -> list[Write]:
 
 
 def _taints(node: Object, lost: bool, now: float) -> list[Object]:
-    """The taints that the node should have: others' stay, ours follow its conditions, and keep the time they were added."""
+    """The taints that the node should have. Taints of others stay; ours follow its conditions and keep the time when they were added."""
     present: list[Object] = spec_of(node).get("taints") or []
     state = "Unknown" if lost else (condition(node, "Ready") or {}).get("status", "True")
     reason = {"Unknown": UNREACHABLE, "False": NOT_READY}.get(state)
@@ -96,7 +96,7 @@ def _taints(node: Object, lost: bool, now: float) -> list[Object]:
 
 
 def _evictions(pods: list[Object], taints: list[Object], now: float) -> tuple[list[Write], float | None]:
-    """Pods whose time on the node is up, and when the next one's is."""
+    """The writes that delete the pods whose time on the node is up, and when the time of the next pod is up, or None."""
     executing = [taint for taint in taints if taint.get("effect") == "NoExecute"]
     writes: list[Write] = []
     times: list[float] = []
@@ -123,7 +123,7 @@ def _tolerated_until(pod: Object, taint: Object, now: float) -> float:
 
 
 def _mark_not_ready(pods: list[Object], now: float) -> list[Write]:
-    """Pods of a lost node serve nobody."""
+    """The writes that mark the pods of a lost node as not ready."""
     writes: list[Write] = []
     for pod in pods:
         ready = condition(pod, "Ready")
@@ -146,7 +146,7 @@ def _lease_of(change: ObjectChange, lister: Lister) -> Iterable[Key]:
 
 
 def _node_of_new(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The node that a pod has just come to."""
+    """The key of the node to which a pod has just been bound."""
     after = spec_of(change.new).get("nodeName") if change.new else None
     if after and (change.old is None or spec_of(change.old).get("nodeName") != after):
         yield Key("", after)

@@ -1,6 +1,7 @@
-"""Pods of workloads: made from a template, active, ready, available, which of too many to end first; and whose they are.
+"""Pods of workloads: making them from a template, counting them, choosing which to end first; and adopting and releasing objects.
 
-An owner adopts what fits its selector and has no controller, and lets go what does not. Nobody adopts or is adopted who is to be deleted.
+An owner adopts objects that match its selector and have no controller, and releases its objects that do not match. An owner that is being
+deleted adopts nothing, and an object that is being deleted is not adopted.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def ready(pod: Object) -> bool:
 
 
 def available_at(pod: Object, min_ready_s: float) -> float | None:
-    """When the pod has been, or will have been, ready for so long; None while it is not ready."""
+    """When the pod has been, or will have been, ready for `min_ready_s` seconds; None while it is not ready."""
     found = condition(pod, "Ready")
     if found is None or not ready(pod):
         return None
@@ -70,13 +71,13 @@ def available_at(pod: Object, min_ready_s: float) -> float | None:
 
 
 def available(pods: Iterable[Object], min_ready_s: float, now: float) -> tuple[int, float | None]:
-    """How many pods are available, and when the next one will be."""
+    """The number of available pods, and when the next pod will be available, or None."""
     times = [at for at in (available_at(pod, min_ready_s) for pod in pods if not terminating(pod)) if at is not None]
     return sum(at <= now for at in times), min((at for at in times if at > now), default=None)
 
 
 def from_template(owner: Object, template: Object, name: str, **labels: str) -> Object:
-    """A pod of its owner."""
+    """A new pod of this owner, from a template."""
     content = copied(template)
     meta = content.get("metadata") or {}
     pod = kinds.new(kinds.POD, namespace_of(owner), name, spec=content.get("spec") or {})
@@ -88,7 +89,7 @@ def from_template(owner: Object, template: Object, name: str, **labels: str) -> 
 
 
 def free_names(owner: Object, count: int, lister: Lister, stem: str = "") -> Iterator[str]:
-    """Names for new pods, the same ones as long as the owner has not changed."""
+    """Unused names for `count` new pods; the same names as long as the owner has not changed."""
     number = 0
     while count:
         name = f"{stem or name_of(owner)}-{suffix(uid_of(owner), owner['metadata'].get('resourceVersion'), number)}"
@@ -99,7 +100,7 @@ def free_names(owner: Object, count: int, lister: Lister, stem: str = "") -> Ite
 
 
 def dispensable_first(pods: Iterable[Object]) -> list[Object]:
-    """Which to end first: without a node, not started, not ready, cheap, restarted often, young."""
+    """The pods in the order in which to end them: first those without a node, not started, not ready, cheap, restarted often, young."""
     return sorted(pods, key=_worth)
 
 
@@ -123,20 +124,20 @@ def revision_of(template: Object) -> str:
 
 
 def share(stated: Any, total: int, round_up: bool) -> int:
-    """A number, or a percentage of the total."""
+    """The number that a field states, either directly or as a percentage of the total."""
     if isinstance(stated, str) and stated.endswith("%"):
         whole, rest = divmod(int(stated[:-1]) * total, 100)
         return whole + (1 if rest and round_up else 0)
     return int(stated)
 
 
-# What is done with pods, together with the events that `kubectl describe` shows of it, in Kubernetes' words.
+# The writes that make and end pods, together with the Events that `kubectl describe` shows about them, in Kubernetes' words.
 
-BURST = 500  #: pods made at a time
+BURST = 500  #: the most pods that are made at a time
 
 
 def created(owner: Object, pods: Iterable[Object]) -> list[Write]:
-    """Make pods, so many at a time; their coming brings the next. The owner is told, also if one is refused."""
+    """The writes that make pods, at most `BURST` at a time; the new pods cause the next call. The owner gets an Event for each of them."""
     writes: list[Write] = []
     for pod in islice(pods, BURST):
         writes += Create(pod, owner), Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
@@ -144,12 +145,12 @@ def created(owner: Object, pods: Iterable[Object]) -> list[Write]:
 
 
 def ended(owner: Object, pods: Iterable[Object]) -> list[Write]:
-    """Delete pods."""
+    """The writes that delete pods, each with an Event for the owner."""
     return [write for pod in pods for write in (delete(pod), Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}"))]
 
 
 def of_set(verb: str, subject: Object, owner: Object) -> Emit:
-    """A StatefulSet speaks in another way: `verb` is create or delete."""
+    """The Event about an object of a StatefulSet, which has other words than the above. `verb` is create or delete."""
     text = f"{verb} {subject['kind']} {name_of(subject)} in StatefulSet {name_of(owner)} successful"
     return Emit(owner, "Normal", f"Successful{verb.capitalize()}", text)
 
@@ -158,14 +159,15 @@ Test = Callable[[Object], bool]
 
 
 class Claim(NamedTuple):
-    """What is an owner's, and the writes that make it so."""
+    """The objects of an owner, and the writes that adopt and release objects."""
 
     mine: list[Object]
     writes: list[Write]
 
 
 def claim(owner: Object, kind: str, lister: Lister, considered: Test = lambda subject: True, finalizer: str = "") -> Claim:
-    """`considered`: what the owner looks at; the rest stays as it is, whosever it is. `finalizer`: what all of the owner's have."""
+    """Find, adopt and release objects of a kind. Objects that are not `considered` stay as they are. `finalizer` is put on adopted objects
+    and taken from released ones."""
     selector = selector_of(owner)
     owned = [each for each in lister.dependents(uid_of(owner), kind) if (controller_of(each) or {}).get("uid") == uid_of(owner)]
     owned = [each for each in owned if considered(each)]
@@ -181,7 +183,7 @@ def claim(owner: Object, kind: str, lister: Lister, considered: Test = lambda su
 
 
 def selector_of(owner: Object) -> Selector:
-    """The owner's selector of pods. Empty where there is none: it selects nothing."""
+    """The owner's selector of pods; empty if it has none: then it selects nothing."""
     stated = spec_of(owner).get("selector") or {}
     is_plain = owner["kind"] == "ReplicationController"
     return label_selector({"matchLabels": stated} if is_plain else stated) or ()
@@ -202,7 +204,7 @@ def _without(subject: Object, owner: Object) -> list[Object]:
 
 
 def its_claimants(kind: str) -> KeysOf:
-    """The controllers of the changed object, and those that might adopt it."""
+    """A function from a change to the keys of the changed object's controllers, and of the owners of this kind that might adopt it."""
     owners = its_controller(kind)
 
     def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
@@ -220,14 +222,14 @@ def its_claimants(kind: str) -> KeysOf:
 
 # The templates that a StatefulSet or DaemonSet has had: `kubectl rollout history` shows them, `kubectl rollout undo` brings one back.
 #
-# The one in use has the highest number: a template that comes back gets a new number. `data` is a strategic merge patch of the owner.
+# The template in use has the highest number: a template that comes back gets a new number. `data` is a strategic merge patch of the owner.
 
 HISTORY_LIMIT = 10
 
 
 def keep_revision(owner: Object, name: str, label: str, in_use: Collection[str], lister: Lister) -> list[Write]:
-    """See to it that the owner's template is kept as the revision `name`, and no more old ones than wanted. Revisions whose labels are
-    `in_use` stay. Those that an earlier owner of the same pods has left behind are taken over."""
+    """The writes that keep the owner's template as the revision `name`, and delete old revisions beyond the limit. Revisions whose labels
+    are `in_use` stay. Revisions that an earlier owner of the same pods has left behind are adopted."""
     found, claims = claim(owner, kinds.CONTROLLER_REVISION, lister)
     known = sorted(found, key=number_of)
     latest = number_of(known[-1]) if known else 0

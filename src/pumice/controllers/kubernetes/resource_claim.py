@@ -1,7 +1,7 @@
-"""ResourceClaims: made for pods that name a template, and given back by pods that have ended.
+"""ResourceClaims: made for pods that name a template, and released from pods that have ended.
 
-The name of a made claim stands in its pod's status, where the scheduler looks for it. A claim that nobody has reserved any more is free to
-be allocated anew; one that was made for a pod goes when the pod has ended.
+The name of a new claim is written into its pod's status, where the scheduler looks for it. A claim that is no longer reserved for any pod
+is free to be allocated again; a claim that was made for a pod is deleted when the pod has ended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pumice.controllers.kubernetes.pods import ENDED, phase
 
 
 class ClaimSubject(NamedTuple):
-    """A pod, or a claim."""
+    """The key of a pod or of a claim."""
 
     kind: str
     namespace: str
@@ -55,7 +55,7 @@ class ResourceClaims:
 
 
 def _made(pod: Object, lister: Lister) -> list[Write]:
-    """The claims that the pod lacks, and where they are in its status."""
+    """The writes that create the claims which the pod lacks, and put their names into its status."""
     if phase(pod) in ENDED:
         return []
     known: list[Object] = list(status_of(pod).get("resourceClaimStatuses") or ())
@@ -93,7 +93,7 @@ def _claim(pod: Object, asked: str, template: Object) -> Object:
 
 
 def _released(claim: Object, lister: Lister) -> list[Write]:
-    """A claim without the pods that have ended."""
+    """The writes that remove ended pods from a claim's reservations, or delete the claim if it was made for such a pod."""
     owner = controller_of(claim)
     if owner is not None and kind_of(owner) == kinds.POD and POD_CLAIM in (claim["metadata"].get("annotations") or {}):
         pod = lister.get(kinds.POD, namespace_of(claim), owner["name"])
@@ -135,7 +135,7 @@ def _claim_touched(change: ObjectChange, lister: Lister) -> Iterable[ClaimSubjec
 
 
 def _pods_waiting(change: ObjectChange, lister: Lister) -> Iterable[ClaimSubject]:
-    """Pods that asked for a template before it was there."""
+    """The keys of the pods that named this template before it existed."""
     if change.old is None:
         name = name_of(change.object)
         for pod in lister.all(kinds.POD, namespace_of(change.object)):

@@ -1,4 +1,4 @@
-"""ResourceQuotas: what of them is used, kept in their status. What counts how much stands in `api.quota`."""
+"""ResourceQuotas: their status says how much of them is used. `api.quota` says how much each object is charged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTED = {
     kinds.BATCH_CRON_JOB: "cronjobs.batch",
     kinds.JOB: "jobs.batch.volcano.sh",
     kinds.POD_GROUP: "podgroups.scheduling.volcano.sh",
-}  #: kinds whose objects are counted, and what quotas call them
+}  #: the kinds whose objects are counted, and their names in quotas
 _KINDS = {resource: kind for kind, resource in COUNTED.items()}
 
 
@@ -50,12 +50,12 @@ class ResourceQuotas:
 
 
 def _charge(pod: Object) -> list[object]:
-    """What of a living pod's spec can change and is charged."""
+    """The fields of a pod's spec that can change while the pod lives and that affect its charge."""
     return [spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds")]
 
 
 def _quotas_around(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The quotas of the namespace, if the change is one that counts."""
+    """The keys of the quotas of the namespace, if the change affects what is used."""
     old, new = change
     if old and new and kind_of(new) != kinds.POD:
         return ()

@@ -1,4 +1,4 @@
-"""ServiceAccounts: every namespace has one called "default", which pods have that name none."""
+"""ServiceAccounts: every namespace has one called "default", for the pods that name none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT = "default"
 
 
 class ServiceAccounts:
-    """Makes what is missing."""
+    """Makes the missing ServiceAccounts."""
 
     name = "serviceaccount"
 
@@ -32,14 +32,14 @@ def _lost(change: ObjectChange, lister: Lister) -> Iterable[Key]:
         yield Key("", namespace_of(change.object))
 
 
-# The certificate that pods trust: every namespace has it in the ConfigMap `kube-root-ca.crt`, which their token volumes show them.
+# The certificate that pods trust: every namespace has it in the ConfigMap `kube-root-ca.crt`, which pods see in their token volumes.
 
 NAME, FIELD = "kube-root-ca.crt", "ca.crt"
 _NOTE = {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver."}
 
 
 class RootCertificates:
-    """Makes what is missing and mends what was changed."""
+    """Makes the missing ConfigMaps, and restores those that were changed."""
 
     name = "root-ca-certificate-publisher"
 

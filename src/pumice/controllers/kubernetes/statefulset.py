@@ -1,8 +1,8 @@
-"""StatefulSets: pods with a place and, if they want, a volume each that stays.
+"""StatefulSets: pods with an ordinal and, if wanted, a volume each that stays.
 
-In order unless told otherwise: a pod is made when its predecessors are ready and ended when its successors are gone. An
-update replaces pods from the last one down to the partition; older revisions are kept as ControllerRevisions so that a lost
-pod below the partition comes back as it was.
+They work in order, unless the podManagementPolicy is Parallel: a pod is made when its predecessors are ready, and ended when its
+successors are gone. An update replaces pods from the last one down to the partition; older revisions are kept as
+ControllerRevisions, so that a lost pod below the partition is made again as it was.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pumice.controllers.kubernetes.pods import (
 
 
 class Revisions(NamedTuple):
-    """Names of the template that pods have and of the one they shall have."""
+    """The names of the present revision of the template and of the revision that the pods are updated to."""
 
     current: str
     update: str
 
 
 class StatefulSets:
-    """Keeps ordered pods."""
+    """Keeps the ordered pods of StatefulSets."""
 
     name = "statefulset"
 
@@ -63,13 +63,13 @@ class StatefulSets:
 
 
 def _ordinal(pod: Object, owner: Object) -> int:
-    """Negative if it is called as none of the set's is."""
+    """The ordinal in the pod's name; negative if this is not a name of one of the set's pods."""
     of, _, number = name_of(pod).rpartition("-")
     return integer(number, -1) if of == name_of(owner) else -1
 
 
 def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, lister: Lister) -> list[Write]:
-    """Replace what ended, make what is missing, end what is too much, then update: each only when the one before is done."""
+    """The next writes: replace ended pods and make missing ones, end surplus pods, then update; each only when the step before is done."""
     spec = spec_of(owner)
     first = int((spec.get("ordinals") or {}).get("start") or 0)
     wanted = range(first, first + int(spec.get("replicas", 1)))
@@ -96,7 +96,7 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, lis
 
 
 def _update(owner: Object, pods: dict[int, Object], revisions: Revisions) -> list[Write]:
-    """End the last pod of an older revision, if all behind it are ready."""
+    """The writes that end the last pod of an older revision, if all pods after it are ready."""
     strategy = spec_of(owner).get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return []

@@ -1,8 +1,8 @@
-"""Volumes for claims: a claim gets the smallest volume that is there for it, or one that its class makes, and both say so.
+"""Volumes for claims: a claim is bound to the smallest volume that fits, or to a new volume of its storage class.
 
-Classes that wait for the first consumer are served once the scheduler has named a node, or has chosen a volume by itself. Who made a volume
-does not matter here: where nothing is really run, every class with a provisioner makes volumes. A volume whose claim is gone is deleted or
-kept, as it says.
+If the class waits for the first consumer, this happens once the scheduler has named a node, or has chosen a volume itself. No provisioner
+is called: in a cluster where nothing really runs, every class with a provisioner makes volumes. A volume whose claim is gone is deleted or
+kept, as its reclaim policy says.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class OfVolume(NamedTuple):
-    """The key of a volume; those of claims are plain."""
+    """The key of a volume; the keys of claims are plain `Key` objects."""
 
     name: str
 
@@ -125,7 +125,7 @@ def _serve(claim: Object, lister: Lister) -> list[Write]:
 
 
 def _class_of(claim: Object, lister: Lister) -> Object | None:
-    """The class named; the newest default where none is."""
+    """The storage class that the claim names; the newest default class if it names none; None if there is no such class."""
     named = spec_of(claim).get("storageClassName")
     if named is not None:
         return lister.get(kinds.STORAGE_CLASS, "", named) if named else None
@@ -134,7 +134,7 @@ def _class_of(claim: Object, lister: Lister) -> Object | None:
 
 
 def _is_for(volume: Object, claim: Object) -> bool:
-    """Whether the volume is nobody's, or this claim's."""
+    """Whether the volume is reserved for no claim, or for this claim."""
     reference = spec_of(volume).get("claimRef")
     if not reference:
         return True
@@ -155,7 +155,7 @@ def _fits(volume: Object, claim: Object, must_be_meant: bool) -> bool:
 
 
 def _suits_best(volume: Object) -> tuple[Any, ...]:
-    """One that is kept for the claim, else the smallest."""
+    """The sort key of a fitting volume: a volume that is reserved for the claim comes first, then the smallest."""
     return not spec_of(volume).get("claimRef"), _size(volume, "capacity"), name_of(volume)
 
 

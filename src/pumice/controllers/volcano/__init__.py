@@ -1,1 +1,1 @@
-"""Volcano's controllers: Jobs, JobFlows, CronJobs, PodGroups, queues, HyperNodes, finished jobs."""
+"""Volcano's controllers: for Jobs, JobFlows, CronJobs, PodGroups, queues, HyperNodes and finished jobs."""

@@ -1,7 +1,7 @@
-"""Commands (bus.volcano.sh): a user's order to a job or a queue.
+"""Commands (bus.volcano.sh): an action that a user requests for a job or a queue.
 
-One to a job is deleted before it is followed, and whoever has seen it and finds it gone follows it too: an answer that says so may be about
-a deletion of his own. One to a queue names the state that is wanted, so it is deleted when the queue has it.
+A Command to a job is deleted before it is carried out. If the controller then finds it gone already, it carries it out too: an earlier
+try of its own may have deleted it. A Command to a queue names the wanted state, so it is deleted when the queue has this state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pumice.controllers.controller import Emit, Lister, ObjectChange
 
 
 def target_of(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
-    """The key of the object of this kind that a changed Command is for."""
+    """A function from a changed Command to the key of its target, if the target is of this kind."""
 
     def keys(change: ObjectChange, lister: Lister) -> Iterable[Key]:
         target = (change.new or {}).get("target") or {}
@@ -26,7 +26,7 @@ def target_of(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:
 
 
 def commands_for(subject: Object, lister: Lister) -> Iterator[Object]:
-    """Commands that wait to be followed, in the order of their names."""
+    """The Commands for an object that wait to be carried out, in the order of their names."""
     kind = kind_of(subject)
     for command in lister.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)):
         target = command.get("target") or {}
@@ -37,7 +37,7 @@ def commands_for(subject: Object, lister: Lister) -> Iterator[Object]:
 
 
 def taken(command: Object, subject: Object, reason: str) -> Emit:
-    """What is told of a Command that is followed."""
+    """The Event about a Command that is carried out."""
     text = f"Start to execute command {command['action']}, and clean it up to make sure executed not more than once."
     return Emit(subject, "Normal", reason, text)
 

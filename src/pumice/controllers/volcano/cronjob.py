@@ -1,7 +1,7 @@
-"""CronJobs, Volcano's and Kubernetes': a job at each time of the schedule, and the old ones tidied away.
+"""CronJobs, Volcano's and Kubernetes': a job is made at each time of the schedule, and old jobs are deleted.
 
-A job's name ends in the minute it is for, so a time is never served twice. What was missed is not made up for, except the
-latest time, if it is not too long ago.
+A job's name ends in the minute of its scheduled time, so no time is served twice. Missed times are not made up for, except the
+latest one, if it is not too long ago.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED
 # Cron schedules: five fields, names for months and days, steps, ranges, and the @ words; in any time zone.
 #
 # If both the day of the month and the day of the week are restricted, either may match. A wall-clock time that a change of
-# clocks skips does not happen; one that comes twice happens once, unless the schedule names no hour.
+# clocks skips gives no job; a time that comes twice gives one job, unless the schedule restricts no hour.
 
 WORDS = {
     "@yearly": "0 0 1 1 *",
@@ -75,11 +75,11 @@ SEARCHED_DAYS = 5 * 366  #: a day that does not come in five years never comes
 
 
 class ScheduleError(ValueError):
-    """Not a schedule; the text says what to write."""
+    """The text is not a schedule; the message says what to write."""
 
 
 class CronSchedule(Struct, frozen=True):
-    """The times of a schedule. `every_s` > 0: a plain period instead."""
+    """The times of a schedule. If `every_s` > 0, the schedule is a plain period of that many seconds instead."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -99,7 +99,7 @@ class CronSchedule(Struct, frozen=True):
         return in_month and in_week if self.any_day or self.any_weekday else in_month or in_week
 
     def next_after(self, moment: float, zone: tzinfo | None = None) -> float | None:
-        """The first time after `moment` (seconds since 1970); None if there is none in five years."""
+        """The first time of the schedule after `moment` (seconds since 1970); None if there is none in five years."""
         if self.every_s:
             return float(int(moment + self.every_s))
         where = zone or UTC
@@ -117,7 +117,7 @@ class CronSchedule(Struct, frozen=True):
         return None
 
     def _times_of(self, day: datetime, hour: int, zone: tzinfo) -> Iterator[float]:
-        """The times of one hour on the clock: none if clocks skip it, and maybe each twice if it comes again."""
+        """The times in one hour of the clock: none if the clocks skip it; each twice if the hour comes twice and no hour is restricted."""
         for minute in self.minutes:
             for fold in (0, 1) if self.any_hour else (0,):
                 local = day.replace(hour=hour, minute=minute, fold=fold, tzinfo=zone)
@@ -127,7 +127,7 @@ class CronSchedule(Struct, frozen=True):
 
 
 def parse_schedule(text: str) -> CronSchedule:
-    """The schedule that is written. Raises ScheduleError."""
+    """The schedule that a text states. Raises ScheduleError."""
     text = text.strip()
     if text.startswith("@every "):
         try:
@@ -175,14 +175,14 @@ def _number(text: str, what: str, low: int, high: int, names: tuple[str, ...]) -
 
 
 def coming(schedule: CronSchedule, zone: tzinfo | None, since: float, now: float) -> float | None:
-    """The first time after `now`; periods are counted from `since`, whoever looks when."""
+    """The first time of the schedule after `now`, or None. Periods are counted from `since`, not from `now`."""
     if schedule.every_s:
         return float(int(since + (max(0, (now - since) // schedule.every_s) + 1) * schedule.every_s))
     return schedule.next_after(now, zone)
 
 
 def missed(schedule: CronSchedule, zone: tzinfo | None, since: float, now: float, limit: int = 100) -> tuple[float | None, int]:
-    """The latest time after `since` up to `now`, and how many there were (counted up to `limit` + 1)."""
+    """The latest time of the schedule after `since` up to `now`, and the number of such times (counted up to `limit` + 1)."""
     if schedule.every_s:
         periods = int((now - since) // schedule.every_s)
         return (float(int(since + periods * schedule.every_s)) if periods > 0 else None), max(0, min(periods, limit + 1))
@@ -190,7 +190,7 @@ def missed(schedule: CronSchedule, zone: tzinfo | None, since: float, now: float
     while at is not None and at <= now and count <= limit:
         latest, count = at, count + 1
         at = schedule.next_after(at, zone)
-    if count > limit:  # so many were missed that only the latest matters: look for it from nearby
+    if count > limit:  # so many times were missed that only the latest one matters: look for it from shortly before now
         latest = _latest_before(schedule, zone, now) or latest
     return latest, count
 
@@ -205,11 +205,11 @@ def _latest_before(schedule: CronSchedule, zone: tzinfo | None, now: float) -> f
     return None
 
 
-MANY = 100  #: missed times that are worth a warning
+MANY = 100  #: if more times were missed, there is a warning
 
 
 class CronJobs:
-    """Starts jobs of one kind by the clock."""
+    """Starts the jobs of one kind of CronJob at the times of their schedules."""
 
     def __init__(self, kind: str = kinds.CRON_JOB, job_kind: str = kinds.JOB) -> None:
         self.kind, self.job_kind = kind, job_kind
@@ -235,7 +235,7 @@ class CronJobs:
             started = self._start(cron, schedule, zone, running, lister, now)
             writes.extend(started)
             replaced = {write.uid for write in started if isinstance(write, Delete)}
-            running = [job for job in running if uid_of(job) not in replaced]  # one that is made now is listed once it has a uid
+            running = [job for job in running if uid_of(job) not in replaced]  # a new job is listed once it has a uid
             made = next((write.object for write in started if isinstance(write, Create)), None)
             if made is not None:
                 status["lastScheduleTime"] = _scheduled_at(made)
@@ -246,7 +246,7 @@ class CronJobs:
     def _start(
         self, cron: Object, schedule: CronSchedule, zone: tzinfo | None, running: list[Object], lister: Lister, now: float
     ) -> list[Write]:
-        """The writes for the time that is due, if one is."""
+        """The writes for the time that is due; none if no time is due, or its job may not start."""
         since = _latest(cron, status_of(cron))
         deadline_s = spec_of(cron).get("startingDeadlineSeconds")
         earliest = 0.0 if deadline_s is None else now - float(deadline_s)
@@ -279,12 +279,12 @@ class CronJobs:
 
 
 def _latest(cron: Object, status: Object) -> float:
-    """The time that was served last; before the first, when it all began."""
+    """The time that was served last; if there was none, the creation of the CronJob."""
     return instant(status["lastScheduleTime"]) if status.get("lastScheduleTime") else created_at(cron)
 
 
 def _zone(cron: Object) -> tzinfo | None:
-    """The time zone of its schedule, if it names one. Raises ZoneInfoNotFoundError, a KeyError, or ValueError."""
+    """The time zone of the schedule; None if it names none. Raises ZoneInfoNotFoundError, which is a KeyError, or ValueError."""
     from zoneinfo import ZoneInfo
 
     name = spec_of(cron).get("timeZone")
@@ -307,14 +307,14 @@ def ended_well(job: Object) -> bool | None:
 
 
 def _seen(cron: Object, jobs: Sequence[Object]) -> list[Write]:
-    """Tell of jobs that have ended since they were last listed as active."""
+    """The Events about jobs that have ended since they were last listed as active."""
     active = {reference.get("uid") for reference in status_of(cron).get("active") or ()}
     ends = ((job, _end(job)) for job in jobs if uid_of(job) in active)
     return [Emit(cron, "Normal", "SawCompletedJob", f"Saw completed job: {name_of(job)}, status: {end}") for job, end in ends if end]
 
 
 def _end(job: Object) -> str:
-    """How a job ended, in its own words; empty while it has not."""
+    """How a job ended: the name of its phase or condition; empty while it has not ended."""
     well = ended_well(job)
     if well is None:
         return ""
@@ -328,7 +328,7 @@ def _ended_at(job: Object) -> str:
 
 
 def _tidy(cron: Object, jobs: Sequence[Object]) -> list[Write]:
-    """Delete the oldest ended jobs beyond the history."""
+    """The writes that delete the oldest ended jobs beyond the history limits."""
     writes: list[Write] = []
     for good, name, default in ((True, "successfulJobsHistoryLimit", 3), (False, "failedJobsHistoryLimit", 1)):
         limit = spec_of(cron).get(name)

@@ -1,4 +1,4 @@
-"""HyperNodes are told how many nodes they hold. `HyperNodeDiscovery` makes some of them."""
+"""HyperNodes: `HyperNodeCounts` keeps their number of nodes, and `HyperNodeDiscovery` makes HyperNodes from the labels of nodes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HyperNodeCounts:
 
 
 def nodes_in(hyper_node: Object, lister: Lister, above: frozenset[str] = frozenset()) -> set[str]:
-    """The names of all nodes in a HyperNode and those within it; a loop holds nothing more."""
+    """The names of all nodes in a HyperNode and in the HyperNodes within it. A HyperNode that contains itself adds nothing."""
     found: set[str] = set()
     inside = above | {name_of(hyper_node)}
     for member in spec_of(hyper_node).get("members") or ():
@@ -90,16 +90,16 @@ def moved(changed: ObjectChange) -> bool:
     return not (changed.old and changed.new and labels_of(changed.old) == labels_of(changed.new))
 
 
-# HyperNodes are found by the labels of nodes, as topologies say (`topology`): HyperNodes that a user made are left alone.
+# HyperNodes are made from the labels of nodes, as topologies describe them (`HyperNodeTree`). HyperNodes that a user made are left alone.
 #
-# The topologies are those of the command line and of a ConfigMap, which may change at any time. Where there is neither, nothing is made and
-# nothing removed.
+# The topologies come from the command line and from a ConfigMap, which may change at any time. If there is neither, no HyperNode is made or
+# deleted.
 
 # Network topologies by node labels, as `networkTopologyDiscovery` in volcano-controller.conf states them.
 #
-# A topology is a list of node labels from the widest domain to the narrowest: nodes with equal values share a domain. The narrowest are
-# tier 1 and hold nodes, each wider one holds those of the tier below. In the file the last label is the node's own and no domain. A
-# topology has labels only, or levels with names of their own and a selector of the nodes that it is about.
+# A topology is a list of node labels from the widest domain to the narrowest: nodes with equal values share a domain. The narrowest domains
+# are tier 1 and hold nodes, each wider domain holds the domains of the tier below. In the file, the last label is that of the node itself
+# and no domain. A topology has labels only, or levels with names of their own and a selector of the nodes that it covers.
 
 FILE = "volcano-controller.conf"
 
@@ -109,7 +109,7 @@ class HyperNodeTree(NamedTuple):
     labels: tuple[str, ...]
     tier_names: tuple[str, ...]
     nodes: Selector = ()
-    tags: Mapping[str, str] = {}  #: labels of its HyperNodes
+    tags: Mapping[str, str] = {}  #: the labels that its HyperNodes get
 
     def covers(self, node: Object) -> bool:
         return matches(self.nodes, labels_of(node))
@@ -120,7 +120,7 @@ def by_labels(name: str, labels: tuple[str, ...]) -> HyperNodeTree:
 
 
 def topologies_in(config_map: Object) -> list[HyperNodeTree]:
-    """The topologies that a ConfigMap states. Raises InputError."""
+    """The topologies that a ConfigMap states. Raises InputError if they cannot be read."""
     text = (config_map.get("data") or {}).get(FILE) or ""
     where = f"{namespace_of(config_map)}/{name_of(config_map)}, {FILE}"
     found: list[HyperNodeTree] = []
@@ -151,12 +151,12 @@ def _domains(levels: list[dict[str, str]]) -> tuple[str, ...]:
 
 
 BY_LABEL = "label"
-ALL = Key("", "")  #: all nodes are looked at at once
+ALL = Key("", "")  #: the only key: all nodes are handled together
 CONFIG_MAP = Key("volcano-system", "volcano-controller-configmap")
 
 
 class HyperNodeDiscovery:
-    """`stated` are topologies that hold in any case."""
+    """Makes the HyperNodes that topologies describe. `stated` are the topologies that apply in addition to those of the ConfigMap."""
 
     name = "hypernode-discovery"
 
@@ -184,7 +184,7 @@ class HyperNodeDiscovery:
             return result([Emit(settings, "Warning", "InvalidConfiguration", str(error))])
         nodes = [node for node in lister.all(kinds.NODE) if not terminating(node)]
         if not nodes:
-            return NOTHING  # more likely they could not be read yet than that there are none
+            return NOTHING  # more likely the nodes could not be read yet than that there are none
         wanted = {name_of(each): each for topology in topologies for each in discovered(topology, nodes)}
         return result(_made_so(wanted, lister))
 
@@ -203,7 +203,7 @@ def _made_so(wanted: dict[str, Object], lister: Lister) -> list[Write]:
 
 
 def discovered(topology: HyperNodeTree, nodes: Iterable[Object]) -> list[Object]:
-    """The HyperNodes that a topology describes. A node that lacks one of the labels is in none."""
+    """The HyperNodes that a topology describes. A node that lacks one of the labels is in none of them."""
     labels = topology.labels
     members: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for node in nodes:

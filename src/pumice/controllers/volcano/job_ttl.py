@@ -1,6 +1,7 @@
-"""Finished jobs that are to be kept only for a time: deleted, with what they own, when it is up.
+"""Finished jobs with a time to live: a job is deleted, with its dependents, when the time is up.
 
-For Volcano's Jobs (counted from their last transition) or Kubernetes' (from their end), which elsewhere are its own controllers' business.
+For Volcano's Jobs (the time counts from their last transition) or Kubernetes' Jobs (from their end); in other clusters, Kubernetes' own
+controllers delete the latter.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pumice.controllers.volcano.job.state import FINISHED
 
 
 class Finished(NamedTuple):
-    """A job of either kind."""
+    """The key of a job, Volcano's or Kubernetes'."""
 
     kind: str
     namespace: str

@@ -1,6 +1,6 @@
-"""JobFlows: each step is a job made from a JobTemplate, once what the step depends on is done.
+"""JobFlows: each step is a job made from a JobTemplate, once the dependencies of the step are met.
 
-A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs go. A JobTemplate lists the jobs made from it.
+A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs are deleted. A JobTemplate's status lists the jobs made from it.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job import state
 from pumice.controllers.volcano.job.state import COMPLETED
 
-# How far the jobs of a flow have got: which may start, and what the flow as a whole has come to.
+# The progress of a flow: which of its jobs may start, and the state of the flow as a whole.
 
-# What a flow's status tells of each of its jobs: `jobStatusList`, with the phases each went through, and `conditions`, as each stands.
+# The jobs in a flow's status: `jobStatusList` has the phases that each job went through, `conditions` the present state of each job.
 #
-# A job that is gone is told of as it was last seen.
+# A job that is gone stays in them as it was last seen.
 
 OVER = (*state.FINISHED, state.ABORTED)
 
 
 def job_status_list(flow: Object, jobs: Iterable[Object]) -> list[Object]:
-    """In the order in which the jobs were first seen."""
+    """The `jobStatusList` of a flow, in the order in which the jobs were first seen."""
     kept = {each["name"]: each for each in status_of(flow).get("jobStatusList") or ()}
     return list((kept | {name_of(job): _record(job, kept.get(name_of(job), {})) for job in jobs}).values())
 
 
 def conditions(flow: Object, jobs: Iterable[Object]) -> dict[str, Object]:
-    """By the name of the job."""
+    """The `conditions` of a flow, by the name of the job."""
     return {**(status_of(flow).get("conditions") or {}), **{name_of(job): _condition(job) for job in jobs}}
 
 
@@ -82,13 +82,13 @@ def _record(job: Object, before: Object) -> Object:
     }
     if job_spec.phase_of(job) in OVER and moved and instant(moved) >= created_at(job):
         record["endTimestamp"] = moved
-    same = before.get("startTimestamp") == record["startTimestamp"]  # or else another job had the name
+    same = before.get("startTimestamp") == record["startTimestamp"]  # if not, it was another job of this name
     histories = _histories(job_spec.phase_of(job), moved, before.get("runningHistories") or [] if same else [])
     return record | ({"runningHistories": histories} if histories else {})
 
 
 def _histories(phase: str, since: str | None, before: list[Object]) -> list[Object]:
-    """The phases so far, each with its begin and, but for the last, its end."""
+    """The phases so far, each with its start time and, except for the last phase, its end time."""
     if not phase or not since:
         return before
     entry = {"state": phase, "startTimestamp": since}
@@ -99,13 +99,13 @@ def _histories(phase: str, since: str | None, before: list[Object]) -> list[Obje
 
 
 class Probe(NamedTuple):
-    """What is asked: a URL, http://host:port/path or tcp://host:port, and a header to send along."""
+    """A probe: a URL, http://host:port/path or tcp://host:port, and an HTTP header to send."""
 
     url: str
     header: tuple[str, str] | None = None
 
 
-Reachable = Callable[[Probe], bool]  #: whether something answers
+Reachable = Callable[[Probe], bool]  #: whether the probe is answered
 PodsOf = Callable[[Object], Iterable[Object]]  #: the pods of a job
 
 LISTS = {
@@ -123,7 +123,7 @@ def job_name(flow: Object, step: str) -> str:
 
 
 def may_start(flow: Object, step: Object, jobs: Mapping[str, Object], completed: set[str], pods_of: PodsOf, reachable: Reachable) -> bool:
-    """Whether what a step depends on is there: its targets complete, or as far as its probe asks."""
+    """Whether the dependencies of a step are met: its targets are completed or, if it has a probe, are as the probe requires."""
     depends = step.get("dependsOn") or {}
     probe = depends.get("probe") or {}
     for target in depends.get("targets") or ():
@@ -149,13 +149,13 @@ def _answers(job: Object, probe: Object, pods: Sequence[Object], reachable: Reac
 
 
 def _all_reached(probes: Sequence[Probe], reachable: Reachable) -> bool:
-    """Whether all answer, of some: all are asked at once, for answers come later."""
+    """Whether all of these probes, and at least one, are answered. All are sent at once, because answers come later."""
     answers = [reachable(probe) for probe in probes]
     return bool(answers) and all(answers)
 
 
 def _places(pods: Sequence[Object], wanted: Object) -> list[str]:
-    """Host and port of each pod of a task; none unless all have addresses. These need no names, hence no plugin."""
+    """The IP address and port of each pod of a task; none unless all pods have addresses. IP addresses work without the plugin svc."""
     meant = [pod for pod in pods if annotations_of(pod).get(TASK_SPEC) == wanted.get("taskName")]
     addresses = [str(status_of(pod).get("podIP") or "") for pod in meant]
     port = wanted.get("port")
@@ -163,7 +163,7 @@ def _places(pods: Sequence[Object], wanted: Object) -> list[str]:
 
 
 def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
-    """The status of a flow that is not over."""
+    """The new status of a flow that is not over."""
     names = list(dict.fromkeys(job_name(flow, step["name"]) for step in spec_of(flow).get("flows") or ()))
     phases = {name: job_spec.phase_of(job) for name, job in jobs.items()} | dict.fromkeys(completed, state.COMPLETED)
     status: dict[str, Any] = {key: [name for name in names if phases.get(name) in wanted] or None for key, wanted in LISTS.items()}
@@ -180,10 +180,10 @@ def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -
     return {**status_of(flow), **status, "state": {"phase": phase}}
 
 
-# What a step of a flow writes over its JobTemplate: only what differs, down to a single variable of one container.
+# The patch of a flow's step over its JobTemplate: it states only the differences, down to a single variable of one container.
 #
-# Tasks and containers are found by name (one without a name is the one at its place) and merged; of other lists that have a key, entries
-# take the place of those with the same key. All other lists, and what makes sense only as a whole, are replaced.
+# Tasks and containers are found by name (an entry without a name by its place) and merged. In other lists that have a key, an entry
+# replaces the entry with the same key. All other lists, and the fields in `WHOLE`, are replaced as a whole.
 
 MERGED = ("tasks", "containers", "initContainers")
 KEYS = {
@@ -193,13 +193,13 @@ KEYS = {
     "ports": ("containerPort",),
     "tolerations": ("key",),
     "volumeMounts": ("mountPath",),
-    "volumes": ("name", "mountPath"),  # of pods, and of jobs
+    "volumes": ("name", "mountPath"),  # the keys for volumes of pods, and of jobs
 }
 WHOLE = ("affinity", "securityContext", "livenessProbe", "readinessProbe", "startupProbe", "networkTopology")
 
 
 def laid_over(stored: Any, patch: Any, field: str = "") -> Any:
-    """`patch` over `stored`, which is called `field`; both are left as they are."""
+    """The value `stored` of a field with `patch` applied; neither of the two is changed."""
     if isinstance(patch, dict) and isinstance(stored, dict) and field not in WHOLE:
         return {**copied(stored), **{name: laid_over(stored.get(name), value, name) for name, value in patch.items()}}
     if isinstance(patch, list) and isinstance(stored, list) and field in KEYS:
@@ -225,7 +225,7 @@ def _same(entry: Any, other: Any, field: str) -> bool:
 
 
 PROBE_AGAIN_S = 5.0
-LONGEST_LABEL = 63  #: where a namespace and a name together have more, an annotation must do
+LONGEST_LABEL = 63  #: if a namespace and a name together are longer, they are written as an annotation only
 
 
 class JobFlows:
@@ -265,7 +265,7 @@ class JobFlows:
                 writes[name] = Create(_job(flow, step, template), flow)
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
-        has_news = bool(jobs or completed or writes or status_of(flow))  # else who changes the flow that he just made would meet a conflict
+        has_news = bool(jobs or completed or writes or status_of(flow))  # else a user who changes a new flow at once gets a conflict
         told = status_change(flow, flow_status(flow, jobs, completed)) if has_news else []
         later = [(now + PROBE_AGAIN_S, key)] if waits_for_probe else []
         return result([*writes.values(), *told], later)
@@ -278,7 +278,7 @@ def _asks_the_network(step: Object) -> bool:
 
 def _job(flow: Object, step: Object, template: Object) -> Object:
     patch = step.get("patch") or {}
-    changes = patch.get("spec") or patch.get("jobSpec") or {}  # as definitions of today and of before call it
+    changes = patch.get("spec") or patch.get("jobSpec") or {}  # the names in the present and the older definition
     spec = laid_over(spec_of(template), changes)
     made = kinds.new(kinds.JOB, namespace_of(flow), job_name(flow, step["name"]), spec=spec)
     origin = {
@@ -292,7 +292,7 @@ def _job(flow: Object, step: Object, template: Object) -> Object:
 
 
 def _flows_using(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """Flows with a step that waits for this template."""
+    """The keys of the flows with a step that waits for this template."""
     if change.old is None:
         for flow in lister.all(kinds.JOB_FLOW, namespace_of(change.object)):
             if any(step.get("name") == name_of(change.object) for step in spec_of(flow).get("flows") or ()):

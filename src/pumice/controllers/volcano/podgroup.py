@@ -1,10 +1,10 @@
-"""PodGroups for pods that come without one: plain pods, and those of ReplicaSets, StatefulSets, DaemonSets and Jobs.
+"""PodGroups for pods without a PodGroup: plain pods, and those of ReplicaSets, StatefulSets, DaemonSets and Jobs.
 
-Pods with the same controller share the group `podgroup-<uid of the controller>`; a pod of its own gets `podgroup-<its uid>`.
-A pod that names a group by itself is left alone, so several workloads may share one group that a user made. A workload may
-ask to be scheduled as a gang (`scheduling.volcano.sh/group-min-member`); one that is scaled to nothing loses its group.
-A group that is lost otherwise is made again, for its pods would wait for ever. The scheduler learns of the group through an
-annotation that is patched onto the pod.
+Pods with the same controller share the PodGroup `podgroup-<uid of the controller>`; a pod without one gets `podgroup-<its uid>`.
+A pod that names a PodGroup itself is left alone, so several workloads may share a PodGroup that a user made. A workload may
+ask to be scheduled as a gang (`scheduling.volcano.sh/group-min-member`); if it is scaled to zero, its PodGroup is deleted.
+If a PodGroup is lost otherwise, it is made again, because its pods would wait for ever. An annotation that is patched onto the
+pod names the PodGroup for the scheduler.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FROM_POD = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE)
 
 
 class GroupSubject(NamedTuple):
-    """A pod or a workload to look at."""
+    """The key of a pod or a workload whose PodGroup is to be kept."""
 
     kind: str
     namespace: str
@@ -64,7 +64,7 @@ class PodGroups:
             yield GroupSubject(kinds.POD, *key_of(change.new))
 
     def _group_lost(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
-        """Whom a group that is gone was for: its workload, or else one of its pods."""
+        """The keys for a PodGroup that is gone: that of its workload, or else those of its pods."""
         owner = controller_of(change.object)
         if change.new is not None or owner is None:
             return
@@ -80,12 +80,12 @@ class PodGroups:
         return self._in_own_group(pod) and not annotations_of(pod).get(key.GROUP_NAME)
 
     def _in_own_group(self, pod: Object) -> bool:
-        """Ours to look after: it stays, and neither it nor its user named another group."""
+        """Whether we keep the pod's PodGroup: the pod is for our schedulers, is not being deleted, and names no other PodGroup."""
         ours = spec_of(pod).get("schedulerName") in self.scheduler_names and not terminating(pod)
         return ours and annotations_of(pod).get(key.GROUP_NAME, "") in ("", group_name(pod))
 
     def looks_up(self, subject: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]:
-        """The owners of a pod: what their annotations say is inherited."""
+        """The owners of a pod, whose annotations its PodGroup inherits."""
         assert isinstance(subject, GroupSubject)
         pod = lister.get(*subject) if subject.kind == kinds.POD and self.inherit else None
         if pod is not None:
@@ -113,7 +113,7 @@ class PodGroups:
         return [*made, *([patch(pod, mark)] if self._lacks_group(pod) else [])]
 
     def _is_of_newest_revision(self, pod: Object, lister: Lister) -> bool:
-        """The first pod of a StatefulSet's new revision says what the group is to be: there was none when the set was changed."""
+        """Whether the pod is of a StatefulSet's newest revision: it updates the PodGroup, as no such pod existed when the set changed."""
         owner = controller_of(pod)
         if owner is None or kind_of(owner) != kinds.STATEFUL_SET:
             return False
@@ -121,7 +121,7 @@ class PodGroups:
         return workload is not None and self._speaks_for(pod, workload)
 
     def _for_workload(self, workload: Object, lister: Lister) -> list[Write]:
-        """Follow the workload's scale, annotations and template."""
+        """The writes that adapt the PodGroup to the workload's scale, annotations and template."""
         group = lister.get(kinds.POD_GROUP, namespace_of(workload), f"podgroup-{uid_of(workload)}")
         if spec_of(workload).get("replicas", 1) == 0:
             return [delete(group)] if group is not None and not terminating(group) else []
@@ -132,16 +132,16 @@ class PodGroups:
         return _update(group, wanted) if group is not None else [Create(wanted, workload)]
 
     def _speaks_for(self, pod: Object, workload: Object) -> bool:
-        """Whether the workload's group can be built from this pod: ours, not in another group, of the newest revision."""
+        """Whether the workload's PodGroup can be built from this pod: it is ours, in no other PodGroup, and of the newest revision."""
         if not self._in_own_group(pod):
             return False
         revision = status_of(workload).get("updateRevision")
         return not revision or labels_of(pod).get(key.CONTROLLER_REVISION_HASH, revision) == revision
 
     def build(self, pod: Object, lister: Lister) -> Object:
-        """The PodGroup that this pod asks for."""
+        """The PodGroup for this pod and the others of its controller."""
         inherited = self._inherited(pod, lister)
-        members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has nobody to wait for
+        members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has no pods to wait for
         group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
         group["metadata"]["ownerReferences"] = copied(owners_of(pod)) if controller_of(pod) else [controlled_by(pod)]
         notes = _group_annotations(pod, {name: value for name, value in inherited.items() if name.startswith("volcano.sh/")})
@@ -153,7 +153,7 @@ class PodGroups:
         return group
 
     def _inherited(self, pod: Object, lister: Lister) -> dict[str, str]:
-        """Annotations of the pod's owners; the first owner that states one wins."""
+        """The annotations of the pod's owners; if several owners state the same one, the first of them wins."""
         found: dict[str, str] = {}
         for owner in owners_of(pod) if self.inherit else ():
             workload = lister.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in ANNOTATED_OWNERS else None
@@ -162,7 +162,7 @@ class PodGroups:
 
 
 def _scale_changed(change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
-    """A workload that is new, or changed in what its group is made from: not by its pods coming and going."""
+    """The key of a workload that is new, or of which a part changed from which its PodGroup is made: changes of its pods do not count."""
     old, new = change
     if new is not None and (old is None or _says(old) != _says(new)):
         yield GroupSubject(kind_of(new), *key_of(new))
@@ -211,7 +211,7 @@ def _network_topology(notes: Any) -> dict[str, Any]:
 
 
 def _update(group: Object, wanted: Object) -> list[Write]:
-    """Bring an existing group to what its workload asks for now; what others added to it stays."""
+    """The writes that make an existing PodGroup as wanted now; fields that others added to it stay."""
     target = copied(group)
     target["spec"] = {**spec_of(group), **wanted["spec"]}
     for part in ("labels", "annotations"):

@@ -1,8 +1,8 @@
-"""Queues: their state (Open, Closing, Closed, Unknown), commands that open and close them, and what a tree of them implies.
+"""Queues: their state (Open, Closing, Closed, Unknown), the Commands that open and close them, and the rules of a tree of queues.
 
 A closing queue is Closed once no PodGroup names it. A queue under a closed parent is closed with it (and marked, so that it
-opens again with it); `root` cannot be closed, and a child cannot be opened before its parent. All of it is read off the
-objects: a queue is looked at when it, its parent, its children, its PodGroups or a Command for it change.
+opens again with it); `root` cannot be closed, and a child cannot be opened before its parent. All this is derived from the
+objects: a queue is reconciled when it, its parent, its PodGroups or a Command for it change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SYNC, OPEN_QUEUE, CLOSE_QUEUE = "SyncQueue", "OpenQueue", "CloseQueue"
 
 
 def next_state(state: str, action: str, busy: bool) -> str:
-    """The state table. `busy`: PodGroups name the queue."""
+    """The state of a queue after an action. `busy`: whether there are PodGroups that name the queue."""
     if action == OPEN_QUEUE:
         return OPEN
     if action == CLOSE_QUEUE and state != CLOSED:
@@ -49,26 +49,26 @@ class Queues:
         command = next(commands_for(queue, lister), None)
         if command is None:
             entered = _enter(queue, *_without_command(queue, lister), lister)
-            is_new = not status_of(queue).get("state")  # who waits until it is open finds its parent
+            is_new = not status_of(queue).get("state")  # a user who waits until it is open finds its parent
             return result([*_adopt(queue), *entered] if is_new else [*entered, *_adopt(queue)])
         refusal = _refusal(queue, command["action"], lister)
         if refusal:
             return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
         told = (delete(command), taken(command, queue, command["action"]), done)
-        by_hand = False if key.CLOSED_BY_PARENT in annotations_of(queue) else None  # what a user closes does not open with its parent
-        return result([*_enter(queue, command["action"], by_hand, lister), *told, *_adopt(queue)])  # to follow it twice does no harm
+        by_hand = False if key.CLOSED_BY_PARENT in annotations_of(queue) else None  # a queue closed by a user does not open with its parent
+        return result([*_enter(queue, command["action"], by_hand, lister), *told, *_adopt(queue)])  # a Command may be carried out twice
 
 
 def _adopt(queue: Object) -> list[Write]:
-    """Last of all for what has a state: a queue from before admission knew of some rule may be refused it."""
+    """The write that gives a queue its parent `root`. It comes last if the queue has a state: admission may refuse it for an old queue."""
     if name_of(queue) == ROOT_QUEUE or spec_of(queue).get("parent"):
         return []
     return [patch(queue, {"spec": {"parent": ROOT_QUEUE}})]
 
 
 def _refusal(queue: Object, action: str, lister: Lister) -> str:
-    """Why a command cannot be followed, or nothing."""
+    """Why a Command cannot be carried out; empty if it can."""
     parent = _parent(queue, lister)
     if action not in (OPEN_QUEUE, CLOSE_QUEUE):
         return f'"{action}" is not an action for a queue; use {OPEN_QUEUE} or {CLOSE_QUEUE}'
@@ -80,7 +80,7 @@ def _refusal(queue: Object, action: str, lister: Lister) -> str:
 
 
 def _without_command(queue: Object, lister: Lister) -> tuple[str, bool | None]:
-    """What the parent's state asks for: an action, and the mark to leave (None: as it is)."""
+    """The action that the parent's state requires, and whether to mark the queue as closed by its parent (None: leave the mark)."""
     parent = _parent(queue, lister)
     if parent is not None and _shut(parent) and not _shut(queue):
         return CLOSE_QUEUE, True
@@ -91,7 +91,7 @@ def _without_command(queue: Object, lister: Lister) -> tuple[str, bool | None]:
 
 
 def _parent(queue: Object, lister: Lister) -> Object | None:
-    """The parent, unless it is root: that one is always open."""
+    """The parent of a queue; None if it does not exist, or is `root`, which is always open."""
     name = spec_of(queue).get("parent") or ROOT_QUEUE
     return None if name in (ROOT_QUEUE, name_of(queue)) else lister.get(kinds.QUEUE, "", name)
 
@@ -117,14 +117,14 @@ def _shut(queue: Object) -> bool:
 
 
 def _with_relatives(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The queue, and its children: their state follows its."""
+    """The keys of the queue and of its children, whose state follows that of the queue."""
     yield from itself(change, lister)
     for child in lister.by_field(kinds.QUEUE, "spec.parent", name_of(change.object)):
         yield Key("", name_of(child))
 
 
 def _queue_named(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    """The queues that gained or lost a PodGroup."""
+    """The keys of the queues that gained or lost a PodGroup."""
     names = [field(state, "spec.queue") if state else None for state in change]
     if names[0] != names[1]:
         yield from (Key("", name) for name in names if name)

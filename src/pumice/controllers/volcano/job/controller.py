@@ -1,10 +1,10 @@
-"""The job controller: an event becomes an action, an action a plan, and a plan is carried out on the job's pods.
+"""The job controller: an event leads to an action, the action to a plan, and the plan is carried out on the job's pods.
 
-Commands come before anything else. Where a key has failed too often, `gave_up` ends the job instead of trying for ever.
+Commands come before anything else. If a key has failed too often, `gave_up` ends the job instead of trying for ever.
 
-`build` looks after a job that is to run: its objects exist, its group is right, and once the group is let in so are its pods. No pod is
-made while the group waits to be enqueued: that gate is how the scheduler keeps a full cluster free of pods that cannot run. What keeps a
-job from starting is said in its status.
+`sync` looks after a job that is to run: it keeps the job's objects and PodGroup up to date, and makes the pods once the PodGroup is
+enqueued. No pod is made before that: this is how the scheduler keeps a full cluster free of pods that cannot run. The job's status says
+what keeps the job from starting.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from pumice.controllers.volcano.job.plugins.ssh import secret_name
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
 from pumice.controllers.volcano.job.state import JobPlan
 
-# The PodGroup of a job: how many of its pods must start together, and what these need.
+# The PodGroup of a job: how many of its pods must start together, and which resources these pods need.
 #
-# minResources is what a ResourceQuota would charge for the pods that count towards the minimum: of the tasks in the order of
-# their priority the first `minAvailable` pods; if the job asks for at least what its tasks ask for, each task's own minimum
-# comes first. A changed job changes its group.
+# minResources is what a ResourceQuota would charge for the pods that count towards the minimum: the first `minAvailable` pods, with the
+# tasks in the order of their priority. If the job's `minAvailable` is at least the sum of its tasks' `minAvailable`, the minimum of each
+# task comes first. If the job changes, its PodGroup is changed.
 
-OWN_FIELDS = ("minMember", "minTaskMember", "minResources", "priorityClassName")  #: what a job keeps up to date in its group
+OWN_FIELDS = ("minMember", "minTaskMember", "minResources", "priorityClassName")  #: the fields that a job keeps up to date in its PodGroup
 
 
 def group_of(job: Object, lister: Lister) -> Object | None:
-    """The job's PodGroup; a group with the job's plain name, as older versions made it, counts."""
+    """The job's PodGroup, or None. A PodGroup with the job's plain name, as older versions made it, counts too."""
     for name in (group_name(job), name_of(job)):
         group = lister.get(kinds.POD_GROUP, namespace_of(job), name)
         if group is not None and any(owner["uid"] == uid_of(job) for owner in group["metadata"].get("ownerReferences") or ()):
@@ -63,7 +63,7 @@ def group_name(job: Object) -> str:
 
 
 def group_writes(job: Object, group: Object | None, lister: Lister) -> list[Write]:
-    """Make the PodGroup, or bring it to what the job asks for now."""
+    """The writes that create the job's PodGroup, or update it to what the job states now."""
     wanted = build(job, lister)
     if group is None:
         return [Create(wanted, job)]
@@ -90,7 +90,7 @@ def build(job: Object, lister: Lister) -> Object:
 
 
 def _sub_groups(job: Object) -> Iterable[Object]:
-    """A partitioned task is a sub-group whose partitions are told apart by a label."""
+    """The sub-group policies: one for each partitioned task, whose partitions are told apart by a label."""
     for task in spec.tasks(job):
         partition = task.get("partitionPolicy")
         if partition:
@@ -106,7 +106,7 @@ def _sub_groups(job: Object) -> Iterable[Object]:
 
 
 def min_resources(job: Object, lister: Lister) -> Usage:
-    """What the pods that have to start together are charged."""
+    """What a ResourceQuota charges for the pods that have to start together."""
     order = sorted(spec.tasks(job), key=lambda task: -_priority(task, lister))
     left = spec.min_available(job)
     parts: list[Usage] = []
@@ -133,15 +133,15 @@ def _priority(task: Object, lister: Lister) -> int:
     return int(found.get("value") or 0) if found else 0
 
 
-# Ending the pods of a job: all but those in retained phases, or only those of one task, pod or partition.
+# Ending the pods of a job: all pods except those in retained phases, or only the pods of one task or partition, or one pod.
 #
-# A whole kill ends an attempt: the version counts up, so that whatever is still heard of these pods is old news, and the group and the
-# plugins' objects go. A partial one leaves the rest of the job at work; its pods are marked first, so that their end is not taken for an
-# eviction. With the last retry spent, pods that have ended stay for their users to read.
+# A whole kill ends an attempt: the job's version counts up, so that later events of these pods are stale, and the PodGroup and the plugins'
+# objects are deleted. A partial kill leaves the rest of the job running; its pods are marked first, so that their end is not taken for an
+# eviction. After the last retry, pods that have ended stay, so that users can look at them.
 
 
 def condemned(job: Object, pods: Iterable[Object], retain: frozenset[str]) -> list[Object]:
-    """The pods that a kill ends."""
+    """The pods that a kill ends: pods in other phases than the retained ones; after the last retry, only pods that have not ended."""
     begun = spec.retry_count(job) + (spec.phase_of(job) != state.RESTARTING)
     if begun >= spec.max_retry(job):
         retain = state.SOFT
@@ -149,7 +149,7 @@ def condemned(job: Object, pods: Iterable[Object], retain: frozenset[str]) -> li
 
 
 def targeted(pods: Iterable[Object], action: str, request: JobEvent) -> list[Object]:
-    """The pods that a partial restart is about; a pod that is gone may have a successor by now, which is not meant."""
+    """The pods that a partial restart ends. If the event's pod is gone, a successor with its name is not meant."""
 
     def meant(pod: Object) -> bool:
         if action == state.RESTART_POD:
@@ -167,14 +167,14 @@ def end(pods: Iterable[Object]) -> list[Write]:
 
 
 def end_on_purpose(pods: Iterable[Object]) -> list[Write]:
-    """End pods whose end is no event for the job's policies: all are marked first, so that they end together."""
+    """End pods without an event for the job's policies: all pods are marked first, so that they end together."""
     mark = {"metadata": {"annotations": {key.KILLED_ON_PURPOSE: "true"}}}
     gone = list(pods)
     return [*(patch(pod, mark) for pod in gone), *end(gone)]
 
 
 class Setting(Struct, frozen=True):
-    """A job and what there is of it."""
+    """A job with its pods and plugins, and the lister."""
 
     job: Object
     pods: Sequence[Object]
@@ -183,7 +183,7 @@ class Setting(Struct, frozen=True):
 
 
 def sync(at: Setting, status: Object) -> list[Write]:
-    """The writes that a running job needs now; counts and reasons go into the draft of its status."""
+    """The writes that a job which is to run needs now. The counts and reasons go into `status`, the draft of its status."""
     job = at.job
     state.count_pods(status, at.pods)
     waits = spec.phase_of(job) in ("", "Pending")
@@ -197,7 +197,7 @@ def sync(at: Setting, status: Object) -> list[Write]:
 
 
 def _obstacle(at: Setting) -> tuple[str, str]:
-    """Why the job cannot begin, as reason and message; empty if nothing is in the way."""
+    """Why the job cannot begin, as reason and message; both are empty if nothing is in the way."""
     queue = spec.queue_name(at.job)
     if at.lister.get(kinds.QUEUE, "", queue) is None:
         return "QueueNotFound", f'queue "{queue}" does not exist; create it or name another'
@@ -209,7 +209,7 @@ def _obstacle(at: Setting) -> tuple[str, str]:
 
 
 def _not_placed(at: Setting) -> tuple[str, str]:
-    """What the scheduler says of the job's group, so that one need not look for it there."""
+    """The scheduler's reason and message from the job's PodGroup, so that users find them in the job's status too."""
     why = why_unschedulable(group_of(at.job, at.lister))
     return ("PodGroupPending", f"PodGroup {namespace_of(at.job)}:{name_of(at.job)} unschedule,reason: {why}") if why else ("", "")
 
@@ -249,12 +249,12 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
 
 
 def _taken(at: Setting, pod_name: str) -> bool:
-    """Whether a pod of somebody else has the name: an earlier job's, or that of one whose name and task begin alike."""
+    """Whether another owner's pod has the name: a pod of an earlier job, or of a job whose name and task give the same pod name."""
     return at.lister.get(kinds.POD, namespace_of(at.job), pod_name) is not None
 
 
 def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:
-    """Volumes, and what plugins add."""
+    """Add the job's volumes to a new pod, and what its plugins add."""
     mount(pod, at.job)
     for plugin in at.plugins.values():
         plugin.dress(pod, at.job, task, index)
@@ -265,7 +265,7 @@ MAX_FAILURES = 15
 
 
 class Jobs:
-    """Runs vcjobs. `key_pairs` makes the SSH keys that the ssh plugin hands out."""
+    """Runs Volcano's Jobs. `key_pairs` makes the SSH keys for the ssh plugin."""
 
     name = "job"
 
@@ -283,12 +283,12 @@ class Jobs:
         }
 
     def gave_up(self, key: Hashable) -> JobEvent:
-        """End the job instead of trying for ever."""
+        """The request that terminates the job, instead of trying for ever."""
         assert isinstance(key, JobEvent)
         return JobEvent(key.namespace, key.job, action=state.TERMINATE_JOB)
 
     def looks_up(self, key: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]:
-        """SSH keys that are not known: to make new ones where there are some takes long and is for nothing."""
+        """The Secret with the job's SSH keys, if it is not known: to make new keys takes long, and is in vain if the Secret exists."""
         assert isinstance(key, JobEvent)
         job = lister.get(kinds.JOB, key.namespace, key.job)
         if job is not None and "ssh" in with_implied(spec_of(job).get("plugins") or {}):
@@ -321,7 +321,7 @@ class Jobs:
         at = Setting(job, pods, plugins_of(job, self.key_pairs), lister)
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
-            plan = state.plan(job, SYNC)  # an event of the whole job, or a user's order, names no pod
+            plan = state.plan(job, SYNC)  # an event of the whole job, or a user's Command, names no pod
         status = state.new_status(job)
         if plan.retain is None:
             writes = sync(at, status)
@@ -335,13 +335,14 @@ class Jobs:
 
 
 def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
-    """A failure that a policy answers at once. Its event may stand behind this look at the job, which must not end the job before."""
+    """The failure of a pod that a policy answers at once, or None. Its event may be queued behind this request, which must not end
+    the job before it."""
     answers = ((failure, choose(job, failure)) for failure in event.failures(job, lister))
     return next((failure for failure, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
 
 
 def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
-    """End some of the pods and leave the rest at work."""
+    """The writes that end some of the pods and leave the rest running."""
     gone = condemned(at.job, meant, plan.retain or state.NONE)
     state.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
@@ -349,7 +350,7 @@ def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: O
 
 
 def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
-    """End this attempt: the pods, the group, and what plugins made."""
+    """The writes that end this attempt: they delete the pods, the PodGroup, and the objects of plugins."""
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
     state.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)

@@ -1,8 +1,8 @@
-"""What happened to a job: the key of the job controller, made from changes of jobs, pods, PodGroups and Commands.
+"""Events of a job, which are the keys of the job controller: made from changes of jobs, pods, PodGroups and other objects.
 
-Something that only calls for another look is the bare request; so a thousand pods that start are one piece of work. A
-request with an event is made only if one of the job's policies would act on it. A pod that is first seen failed counts as one
-that has just failed: it did so while nobody looked.
+A change that only requires the job to be looked at again gives a request without an event; so a thousand pods that start are one
+key. A request with an event is made only if one of the job's policies would act on it. A pod that is failed when it is first seen
+counts as a pod that has just failed: it failed while no controller was running.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ TASK_COMPLETED, TASK_FAILED = "TaskCompleted", "TaskFailed"
 
 
 class JobEvent(NamedTuple):
-    """An event of one job, or (with no event) the wish to have it looked at."""
+    """A request about one job: an event, or (with OutOfSync, which stands for no event) only to look at the job again."""
 
     namespace: str
     job: str
     event: str = OUT_OF_SYNC
-    uid: str = ""  #: of the job that the event belongs to
+    uid: str = ""  #: the uid of the job that the event belongs to
     task: str = ""
     pod: str = ""
     pod_uid: str = ""
     partition: str = ""
     exit_code: int = 0
-    version: int = 0  #: the job's version that the pod was made for
-    action: str = ""  #: a decision made before: what a delayed request will do
-    due: float = 0.0  #: when a delayed action is to happen
+    version: int = 0  #: the version of the job for which the pod was made
+    action: str = ""  #: the action if it is decided already, as in a delayed request
+    due: float = 0.0  #: when a delayed action is due, in seconds since 1970
 
 
 def from_job(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """A job that is new, or whose spec or phase changed."""
+    """The request for a job that is new, or whose spec or phase changed."""
     old, new = change
     if new is None or (old and spec_of(old) == spec_of(new) and spec.phase_of(old) == spec.phase_of(new)):
         return
@@ -66,7 +66,7 @@ def from_job(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
 
 
 def from_group(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """The phase of a job's PodGroup changed, or what keeps it from being placed, or the group is gone."""
+    """The request for a job whose PodGroup has another phase or another reason for not being placed, or is gone."""
     owner = controller_of(change.object)
     if owner is None or kind_of(owner) != kinds.JOB:
         return
@@ -79,7 +79,7 @@ def from_group(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
 
 
 def why_unschedulable(group: Object | None) -> str:
-    """What the scheduler says of a group that it has not placed yet."""
+    """The scheduler's message about a PodGroup that it cannot place; empty if there is none."""
     if group is None or status_of(group).get("phase") not in (None, "", "Pending", "Inqueue"):
         return ""
     found = condition(group, "Unschedulable") or {}
@@ -87,7 +87,7 @@ def why_unschedulable(group: Object | None) -> str:
 
 
 def from_lost(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """What a plugin made is gone: by somebody's hand, or with the earlier job of this name that it belonged to."""
+    """The request for a job of whose plugins an object is gone: a user deleted it, or it belonged to an earlier job of this name."""
     owner = controller_of(change.object)
     if change.new is None and owner is not None and kind_of(owner) == kinds.JOB:
         yield JobEvent(namespace_of(change.object), owner["name"])
@@ -99,14 +99,14 @@ def _version_of_job(request: JobEvent, lister: Lister) -> int:
 
 
 def from_queue(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """Jobs that wait for a queue that did not exist."""
+    """The requests for the jobs that wait for a queue that did not exist."""
     if change.old is None:
         for job in lister.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
             yield JobEvent(namespace_of(job), name_of(job))
 
 
 def from_claim(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """Jobs that wait for a volume claim that did not exist."""
+    """The requests for the jobs that wait for a volume claim that did not exist."""
     if change.old is None:
         for job in lister.all(kinds.JOB, namespace_of(change.object)):
             if any(volume.get("volumeClaimName") == name_of(change.object) for volume in spec_of(job).get("volumes") or ()):
@@ -114,7 +114,7 @@ def from_claim(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
 
 
 def from_pod(change: ObjectChange, lister: Lister) -> Iterable[JobEvent]:
-    """A pod of a job changed."""
+    """The request for the job of a changed pod; if the pod is gone, also for jobs that may have waited for its name."""
     pod = change.object
     owner = controller_of(pod)
     if change.new is None:
@@ -147,7 +147,7 @@ def _about(pod: Object, owner: Object, event: str, exit_code: int) -> JobEvent:
 
 
 def failures(job: Object, lister: Lister) -> Iterable[JobEvent]:
-    """Of the job's pods, as events that some policy of it would answer."""
+    """The failures of the job's pods, as events that one of its policies would answer."""
     for pod in lister.dependents(uid_of(job), kinds.POD):
         owner = controller_of(pod)
         mine = owner is not None and owner["uid"] == uid_of(job) and not terminating(pod)
@@ -156,7 +156,7 @@ def failures(job: Object, lister: Lister) -> Iterable[JobEvent]:
 
 
 def _waiting_for_its_name(pod: Object, lister: Lister) -> Iterable[JobEvent]:
-    """Jobs that may have wanted the name of a pod that was not theirs."""
+    """The requests for the jobs that may have waited for the name of a pod that was not theirs."""
     name, owner = name_of(pod), controller_of(pod)
     for end in (index for index, letter in enumerate(name) if letter == "-"):
         job = lister.get(kinds.JOB, namespace_of(pod), name[:end])
@@ -165,12 +165,12 @@ def _waiting_for_its_name(pod: Object, lister: Lister) -> Iterable[JobEvent]:
 
 
 def _pod_event(change: ObjectChange) -> tuple[str, int]:
-    """What the change means, and the exit code that goes with it."""
+    """The event that a pod's change means, and the exit code that belongs to it."""
     if change.new is None:
         meant = key.KILLED_ON_PURPOSE in annotations_of(change.object)
         return (OUT_OF_SYNC if meant else POD_EVICTED), 0
     if terminating(change.new):
-        return OUT_OF_SYNC, 0  # how it ends says nothing: its removal is the event
+        return OUT_OF_SYNC, 0  # how the pod ends does not matter: its removal is the event
     before = status_of(change.old).get("phase") if change.old else None
     after = status_of(change.new).get("phase") or "Pending"
     if after == "Failed" and before != "Failed":
@@ -184,12 +184,12 @@ def _pod_event(change: ObjectChange) -> tuple[str, int]:
 
 
 def _number(text: str) -> int:
-    """What an annotation says that anybody may have written."""
+    """The number in an annotation, which anybody may have written: 0 if it is negative or not a number."""
     return max(0, integer(text))
 
 
 def _exit_code(pod: Object) -> int:
-    """Of the first container, if it has ended."""
+    """The exit code of the pod's first container; 0 if it has not ended."""
     first: Object = next(iter(status_of(pod).get("containerStatuses") or ()), {})
     return int(((first.get("state") or {}).get("terminated") or {}).get("exitCode") or 0)
 
@@ -201,13 +201,13 @@ def _restarts(pod: Object) -> int:
 
 
 def _complete(event: str, job: Object, task_name: str, lister: Lister) -> bool:
-    """Whether an event about a task has come true for the task as a whole."""
+    """Whether an event of a pod is complete: TaskCompleted and TaskFailed must be true for the task as a whole."""
     task = spec.task_named(job, task_name)
     if event not in (TASK_COMPLETED, TASK_FAILED) or task is None:
         return event not in (TASK_COMPLETED, TASK_FAILED)
     if event == TASK_COMPLETED:
         names = (spec.pod_name(job, task_name, index) for index in reversed(range(spec.replicas(task))))
-        return all(_succeeded(lister.get(kinds.POD, namespace_of(job), name)) for name in names)  # the first that has not ends it
+        return all(_succeeded(lister.get(kinds.POD, namespace_of(job), name)) for name in names)  # stops at the first that has not
     pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
     limit = int(task.get("maxRetry") or spec.MAX_RETRY)
     restarts = sum(_restarts(pod) for pod in pods if status_of(pod).get("phase") in ("Running", "Pending"))
@@ -219,7 +219,7 @@ def _succeeded(pod: Object | None) -> bool:
 
 
 def _interests(job: Object, task_name: str, event: str) -> bool:
-    """Whether some policy names the event, or an exit code if there is one to compare."""
+    """Whether one of the job's policies names the event or, if a pod failed, an exit code."""
     task = spec.task_named(job, task_name) or {}
     for policy in (*(task.get("policies") or ()), *(spec_of(job).get("policies") or ())):
         if event in events_of(policy) or ANY in events_of(policy) or (event == POD_FAILED and policy.get("exitCode") is not None):
@@ -231,10 +231,10 @@ def events_of(policy: Object) -> list[str]:
     return [*((policy["event"],) if policy.get("event") else ()), *(policy.get("events") or ())]
 
 
-# Which action an event means for a job: the lifecycle policies of its task first, then its own, each in their order.
+# The action that an event means for a job: the lifecycle policies of the pod's task come first, then those of the job, in their order.
 #
-# Events that are older than the job's last restart, or belong to another job of the same name, mean nothing but a look at the
-# job. A policy with a timeout acts only if the cause still stands when the time is up.
+# An event that is older than the job's last restart, or belongs to another job of the same name, means only to look at the
+# job again. A policy with a timeout acts only if the cause still exists when the time is up.
 
 SYNC = "SyncJob"
 
@@ -245,7 +245,7 @@ class PolicyChoice(Struct, frozen=True):
 
 
 def choose(job: Object, request: JobEvent) -> PolicyChoice:
-    """The action for a request."""
+    """The action for a request, and its delay."""
     stale = request.version < spec.version_of(job) or (request.uid and request.uid != uid_of(job))
     if request.action:
         return PolicyChoice(SYNC if stale and request.uid else request.action)
@@ -267,20 +267,20 @@ def _matches(policy: Object, request: JobEvent) -> bool:
 
 
 def delayed(request: JobEvent, choice: PolicyChoice, lister: Lister, now: float) -> JobEvent:
-    """The request again, decided, at the time its policy sets; waiting counts from the pod's creation."""
+    """The request with its action decided, due after the delay of its policy. For PodPending, the delay counts from the pod's creation."""
     pod = lister.get(kinds.POD, request.namespace, request.pod)
     start = created_at(pod) if pod is not None and request.event == POD_PENDING and uid_of(pod) == request.pod_uid else now
     return request._replace(action=choice.action, due=start + (choice.delay_s or 0.0))
 
 
 def still_stands(job: Object, request: JobEvent, lister: Lister) -> bool:
-    """Whether the cause of a delayed action is still there."""
+    """Whether the cause of a delayed action still exists."""
     if request.version < spec.version_of(job) or request.uid != uid_of(job):
         return False
     pod = lister.get(kinds.POD, request.namespace, request.pod) if request.pod else None
     phase = status_of(pod).get("phase") or "Pending" if pod is not None else ""
     if pod is not None and terminating(pod):
-        return False  # an action was faster
+        return False  # another action was faster
     if request.event == POD_PENDING:
         return pod is not None and uid_of(pod) == request.pod_uid and phase == "Pending"
     if request.event in (POD_FAILED, POD_EVICTED):

@@ -1,7 +1,7 @@
-"""The pods of a job: what they are called, what is written on them, and which of them should exist now.
+"""The pods of a job: their names, their labels and annotations, and whether a task may have pods now.
 
 A pod carries the job's version (events of older pods are ignored) and its place (task, index, partition), as annotations for
-the scheduler and as labels for selectors. A task that depends on others gets no pods before those are ready.
+the scheduler and as labels for selectors. A task that depends on other tasks gets no pods before these are ready.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LABELS_FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME)
 
 
 def make_pod(job: Object, task: Object, index: int, group: str, forwarded: bool = False) -> Object:
-    """The pod of a task at an index, before volumes and plugins."""
+    """The pod with this index of a task, before volumes and plugins are added."""
     template = copied(task.get("template") or {})
     task_name = spec.task_name(job, task)
     pod = kinds.new(kinds.POD, namespace_of(job), spec.pod_name(job, task_name, index), spec=template.get("spec") or {})
@@ -82,7 +82,7 @@ def _annotations(job: Object, task: Object, task_name: str, index: int, group: s
 
 
 def by_task(pods: Sequence[Object]) -> dict[str, dict[str, Object]]:
-    """Pods by name, by task."""
+    """The pods by the name of their task, then by their own name."""
     found: dict[str, dict[str, Object]] = {}
     for pod in pods:
         found.setdefault(annotations_of(pod).get(key.TASK_SPEC, ""), {})[name_of(pod)] = pod
@@ -90,7 +90,7 @@ def by_task(pods: Sequence[Object]) -> dict[str, dict[str, Object]]:
 
 
 def may_start(job: Object, task: Object, pods: Mapping[str, Mapping[str, Object]]) -> bool:
-    """Whether the tasks that this one depends on are ready."""
+    """Whether the tasks that this task depends on are ready."""
     depends = task.get("dependsOn") or {}
     names = depends.get("name") or []
     ready = [_ready(job, name, pods.get(name, {})) for name in names]
@@ -112,20 +112,20 @@ def _serves(pod: Object) -> bool:
     return phase == "Running" and all(each.get("ready") for each in status_of(pod).get("containerStatuses") or ())
 
 
-# The volumes of a job: claims that it names must exist, claims that it describes are made, and all pods mount them.
+# The volumes of a job: claims that the job names must exist, claims that it describes are made, and all pods mount them.
 #
-# A described claim is called after the job's uid and its place in the list, and the name is written into the job for its users to read.
+# A described claim gets a name from the job's uid and its place in the list. The name is written into the job, where users see it.
 
 
 def claims(job: Object) -> Iterator[tuple[str, Object]]:
-    """(name of the claim, entry of the job)."""
+    """The volumes of a job, as (name of the claim, entry of the job)."""
     for index, volume in enumerate(spec_of(job).get("volumes") or ()):
         generated = f"{name_of(job)}-pvc-{suffix(uid_of(job), 'volume', index, length=12)}"
         yield volume.get("volumeClaimName") or generated, volume
 
 
 def missing_claim(job: Object, lister: Lister) -> str:
-    """A claim that the job names, does not describe, and that does not exist; or nothing."""
+    """The name of a claim that the job names but does not describe, and that does not exist; empty if there is none."""
     for name, volume in claims(job):
         if not volume.get("volumeClaim") and lister.get(kinds.CLAIM, namespace_of(job), name) is None:
             return name
@@ -133,7 +133,7 @@ def missing_claim(job: Object, lister: Lister) -> str:
 
 
 def volume_writes(job: Object, status: Object, lister: Lister) -> list[Write]:
-    """Claims to make, and their names in the job; the status remembers all claims."""
+    """The writes that create described claims and put their names into the job. All claims are noted in `status`."""
     named = [{**volume, "volumeClaimName": name} for name, volume in claims(job)]
     writes: list[Write] = [patch(job, {"spec": {"volumes": named}})] if named != (spec_of(job).get("volumes") or []) else []
     for name, volume in claims(job):
@@ -146,10 +146,10 @@ def volume_writes(job: Object, status: Object, lister: Lister) -> list[Write]:
 
 
 def mount(pod: Object, job: Object) -> None:
-    """Give every container of a pod the job's volumes; a claim that appears at two places is one volume."""
+    """Mount the job's volumes in every container of a pod; a claim that is mounted at two paths is one volume."""
     mounted: set[str] = set()
     for claim, volume in claims(job):
-        name = f"volume-{suffix(uid_of(job), claim, length=12)}"  # claims may have names that volumes may not
+        name = f"volume-{suffix(uid_of(job), claim, length=12)}"  # not every name of a claim may be the name of a volume
         if claim not in mounted:
             mounted.add(claim)
             pod["spec"].setdefault("volumes", []).append({"name": name, "persistentVolumeClaim": {"claimName": claim}})

@@ -1,6 +1,6 @@
-"""The fields of a Job, with the defaults that admission writes, so that a Job from before admission reads the same.
+"""The fields of a Job, with the defaults that admission writes, so that a Job without these defaults reads the same.
 
-Everything here answers a question about the Job as its user wrote it; nothing looks at pods.
+Every function here reads only the Job object; none looks at pods.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pumice.api.json_objects import Object, name_of, spec_of, status_of
 from pumice.api.meta import DEFAULT_QUEUE
 
 MAX_RETRY = 3
-MOST_REPLICAS = 100_000  #: of a task
+MOST_REPLICAS = 100_000  #: the most replicas that a task may have
 
 
 def tasks(job: Object) -> list[Object]:
@@ -34,7 +34,7 @@ def task_min_available(task: Object) -> int:
 
 
 def partition_size(task: Object) -> int:
-    """Pods of one partition; 0 if the task is not partitioned."""
+    """The number of pods in a partition; 0 if the task is not partitioned."""
     return int((task.get("partitionPolicy") or {}).get("partitionSize") or 0)
 
 

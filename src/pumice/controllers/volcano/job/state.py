@@ -1,7 +1,7 @@
-"""The state machine of a job: what an action does in each phase, and which phase the counts of pods lead to; and its status in the making.
+"""The state machine of a job: what an action does in each phase, and which phase the counts of pods lead to; and the draft of its status.
 
-A phase maps an action to a plan: look after the pods (`sync`), or kill them but for those in `retain`; then `enter` moves the
-status on, given its fresh counts. `Aborted`, `Completed`, `Terminated` and `Failed` end a job; only the first can be resumed.
+A phase maps an action to a plan: look after the pods (`sync`), or kill all pods except those in a phase of `retain`; then `enter` changes
+the status, given its fresh counts. `Aborted`, `Completed`, `Terminated` and `Failed` end a job; only an aborted job can be resumed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class JobPlan(Struct, frozen=True):
     """What to do with the pods, and then with the status."""
 
     enter: Enter
-    retain: frozenset[str] | None = None  #: pod phases that survive; None: nobody is killed
-    target_only: bool = False  #: kill only what the request names
+    retain: frozenset[str] | None = None  #: the phases of pods that are not killed; None: no pod is killed
+    target_only: bool = False  #: kill only the pods that the request names
 
 
 def plan(job: Object, action: str) -> JobPlan:
-    """What `action` means for the job in its present phase."""
+    """The plan for `action` in the job's present phase."""
     phase = spec.phase_of(job)
     if phase == RESTARTING and spec.retry_count(job) >= spec.max_retry(job):
         return JobPlan(_to(FAILED), SOFT)
@@ -69,11 +69,11 @@ ACTIVE = {
     ABORT_JOB: JobPlan(_to(ABORTING), SOFT),
     COMPLETE_JOB: JobPlan(_to(COMPLETING), SOFT),
     TERMINATE_JOB: JobPlan(_to(TERMINATING), SOFT),
-}  #: what both a pending and a running job can be told to do
+}  #: the actions that pending and running jobs have in common
 
 
 def _new(action: str) -> JobPlan:
-    """Pending, whatever its counts: even a job that needs no pods is seen to begin."""
+    """The plan for a new job, which becomes Pending whatever its counts: even a job that needs no pods is seen to begin."""
     return ACTIVE.get(action) or JobPlan(_stay)
 
 
@@ -104,7 +104,7 @@ def _stay(job: Object, status: Object) -> None:
 
 
 def _when_empty(phase: str) -> Enter:
-    """Move on once no pod is left that could still do something."""
+    """Move the status to `phase` once no pod is terminating, pending or running."""
 
     def enter(job: Object, status: Object) -> None:
         if not status["terminating"] and not status["pending"] and not status["running"]:
@@ -136,7 +136,7 @@ def _end_or_go_on(job: Object, status: Object) -> None:
 
 
 def _successful(job: Object, status: Object) -> bool:
-    """Whether a job whose pods have all ended did what it was asked for."""
+    """Whether a job whose pods have all ended has succeeded."""
     if spec.min_available(job) >= spec.total_min_available(job) and any(_fell_short(job, task, status) for task in spec.tasks(job)):
         return False
     return spec.min_success(job) is None and bool(status["succeeded"] >= spec.min_available(job))
@@ -161,13 +161,13 @@ PHASES: dict[str, Callable[[str], JobPlan]] = {
 }
 
 
-# The status in the making: counts of pods by phase, the move to another phase, and the patch that results.
+# The draft of a job's status: the counts of pods by phase, the change to another phase, and the patch that results.
 #
-# Times are written only together with a change that they date, so looking twice at an unchanged job writes nothing.
+# Times are written only together with the change that they date, so reconciling an unchanged job again writes nothing.
 
 
 def new_status(job: Object) -> Object:
-    """The status to change, with the parts that plans rely on."""
+    """The draft of the job's status, with the fields that plans rely on."""
     status: Object = copied(status_of(job))
     status["minAvailable"] = spec.min_available(job)
     status["state"] = {"phase": "Pending", **(status.get("state") or {})}
@@ -175,7 +175,7 @@ def new_status(job: Object) -> Object:
 
 
 def count_pods(status: Object, pods: Iterable[Object], killed: frozenset[str] = frozenset()) -> None:
-    """Fill in the counts. Pods named in `killed` are on their way out already."""
+    """Put the counts of the pods into the draft. Pods named in `killed` count as terminating."""
     counts = dict.fromkeys(("pending", "running", "succeeded", "failed", "unknown", "terminating"), 0)
     by_task: dict[str, dict[str, dict[str, int]]] = {}
     for pod in pods:
@@ -191,7 +191,7 @@ def count_pods(status: Object, pods: Iterable[Object], killed: frozenset[str] = 
 
 
 def explain(status: Object, reason: str, message: str) -> None:
-    """Say why the job does not go on; empty texts take that back."""
+    """Put into the draft why the job does not go on; an empty text removes the reason or message."""
     for name, text in (("reason", reason), ("message", message)):
         if text:
             status["state"][name] = text
@@ -200,7 +200,7 @@ def explain(status: Object, reason: str, message: str) -> None:
 
 
 def status_writes(job: Object, status: Object, now: float) -> list[Write]:
-    """The writes that make `status` the job's."""
+    """The writes that store the draft as the job's status, and an Event if its message is new."""
     phase = status["state"]["phase"]
     if phase != spec.phase_of(job):
         stamp = rfc3339(now)
@@ -216,7 +216,7 @@ def status_writes(job: Object, status: Object, now: float) -> list[Write]:
 
 
 def _without_zeros(job: Object, status: Object) -> Object:
-    """A count of zero is absent on the wire, unless it stands there already."""
+    """The status without fields that are empty, such as counts of zero, unless the stored status has the field."""
     stored = status_of(job)
     return {name: value for name, value in status.items() if value or name in stored}
 

@@ -1,6 +1,6 @@
-"""What a job's plugins add: objects beside its pods, and environment, volumes or commands inside them.
+"""The plugins of a job: they add objects beside its pods, and environment variables, volumes or commands in the pods.
 
-All have the shape `JobPlugin`. Some imply others: a framework that has to find its peers implies `svc`, MPI also
+All are subclasses of `JobPlugin`. Some imply other plugins: a framework whose pods must find each other implies `svc`, MPI also
 `ssh`. Arguments are written like command line flags.
 """
 
@@ -24,26 +24,26 @@ PLUGINS: Mapping[str, Callable[[Sequence[str]], JobPlugin]] = {
     "ray": Ray,
     "hcclrank": HcclRank,
     "ringsconfigmap": RingsConfigMap,
-}  #: those that need nothing but their arguments
+}  #: the plugins that need only their arguments
 
 NAMES = frozenset({*PLUGINS, "ssh"})
 PORTS = {
     **dict.fromkeys(("tensorflow", "pytorch", "mpi"), ("port",)),
     "ray": ("port", "dashboardPort", "clientServerPort"),
     "ssh": ("ssh-port",),
-}  #: flags of ports
+}  #: the flags of plugins that state ports
 IMPLIED = {"tensorflow": ("svc",), "pytorch": ("svc",), "mpi": ("svc", "ssh"), "ray": ("svc",)}
 
 
 def with_implied(plugins: Mapping[str, Sequence[str] | None]) -> dict[str, list[str]]:
-    """The plugins as written, and those that they imply."""
+    """The plugins as the job states them, and the plugins that they imply, without arguments."""
     stated = {name: list(arguments or ()) for name, arguments in plugins.items()}
     implied: dict[str, list[str]] = {other: [] for name in stated for other in IMPLIED.get(name, ()) if other not in stated}
     return {**stated, **implied}
 
 
 def plugins_of(job: Object, key_pairs: KeyPairs) -> dict[str, JobPlugin]:
-    """A job's plugins in the order of their names; unknown ones are admission's business."""
+    """A job's plugins in the order of their names, but ssh last. Unknown names are left out: admission refuses them."""
     stated = with_implied(spec_of(job).get("plugins") or {})
     made: dict[str, JobPlugin] = {name: PLUGINS[name](stated[name]) for name in sorted(stated) if name in PLUGINS}
     if "ssh" in stated:

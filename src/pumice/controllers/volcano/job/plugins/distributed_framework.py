@@ -1,6 +1,6 @@
 """The frameworks whose pods must find each other: tensorflow, pytorch, mpi, ray, and hcclrank for Ascend clusters.
 
-Each tells its pods their peers and their own part, as the framework wants to hear it.
+Each plugin gives its pods the addresses of the other pods and their own role, in the form that the framework expects.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ RANK_INDEX = "hccl/rankIndex"
 
 
 class Tensorflow(JobPlugin):
-    """TF_CONFIG tells every pod the whole cluster and its own part in it.
+    """Sets TF_CONFIG, which gives every pod the whole cluster and its own role in it.
 
     Arguments: --ps, --worker, --chief, --evaluator name the tasks (each defaults to its own name), --port (2222).
-    A job of a single pod is not distributed and gets none.
+    A job of a single pod is not distributed and gets no TF_CONFIG.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ class Tensorflow(JobPlugin):
 
 
 class Pytorch(JobPlugin):
-    """The variables with which torch.distributed meets: MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK.
+    """Sets the variables with which torch.distributed connects the pods: MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK.
 
     Arguments: --master and --worker name the tasks, --port (23456); with --wait-master-enabled workers start only when the master
     can be reached (--wait-master-timeout seconds, --wait-master-image).
@@ -106,7 +106,7 @@ class Pytorch(JobPlugin):
 
 
 class Mpi(JobPlugin):
-    """The master learns its workers from MPI_HOST and reaches them over SSH.
+    """Sets MPI_HOST, which names the workers for the master. The master reaches them over SSH.
 
     Arguments: --master and --worker name the tasks, --port (22).
     """
@@ -122,7 +122,7 @@ class Mpi(JobPlugin):
 
 
 class Ray(JobPlugin):
-    """The head and worker commands of a Ray cluster, and a Service in front of the head.
+    """Sets the head and worker commands of a Ray cluster, and creates a Service for the head.
 
     Arguments: --head and --worker name the tasks, --headContainer and --workerContainer the containers (head, worker),
     --port (6379), --dashboardPort (8265), --clientServerPort (10001).
@@ -175,9 +175,9 @@ def _named(pod: Object, name: str) -> list[Object]:
 
 
 class HcclRank(JobPlugin):
-    """The rank of a pod in an Ascend cluster, as the annotation `hccl/rankIndex`.
+    """Sets the rank of a pod in an Ascend cluster, as the annotation `hccl/rankIndex`.
 
-    A RANK that the pod states itself is taken; else masters come first, then workers. Arguments: --master, --worker.
+    If the pod has a variable RANK, its value is taken; else masters come first, then workers. Arguments: --master, --worker.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The shape of a job plugin, its arguments, and the touches to pods that several of them need."""
+"""The base class of job plugins, their arguments, and the changes to pods that several plugins need."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pumice.controllers.volcano.job import spec
 
 
 class JobPlugin:
-    """Adds to a job. What a plugin does not override it leaves alone."""
+    """The base class of job plugins. A method that a plugin does not override does nothing."""
 
     def keep(self, job: Object, lister: Lister) -> list[Write]:
-        """Make and update the objects that the job needs beside its pods."""
+        """The writes that create and update the objects which the job needs beside its pods."""
         return []
 
     def remove(self, job: Object, lister: Lister) -> list[Write]:
-        """Remove them: the job's attempt is over."""
+        """The writes that delete these objects, because an attempt of the job is over."""
         return []
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
@@ -27,21 +27,21 @@ class JobPlugin:
 
 
 def owned(job: Object, kind: str, name: str, **fields: object) -> Object:
-    """An object that goes with the job, and that its controller finds by the label."""
+    """A new object that the job owns. By its label the controllers find it."""
     made = kinds.new(kind, namespace_of(job), name, **fields)
     made["metadata"] |= {"labels": {key.JOB_NAME: name_of(job)}, "ownerReferences": [controlled_by(job)]}
     return made
 
 
 def removed(job: Object, kind: str, name: str, lister: Lister) -> list[Write]:
-    """Delete an object that the job made; one that somebody else has under this name stays."""
+    """The write that deletes an object of the job; an object of this name with another owner stays."""
     found = lister.get(kind, namespace_of(job), name)
     owner = controller_of(found) if found is not None else None
     return [delete(found)] if found is not None and owner is not None and owner["uid"] == uid_of(job) else []
 
 
 def flags(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """`--name=value`, `--name value` and bare `--name` (true) over their defaults; unknown ones are passed over."""
+    """The values of `--name=value`, `--name value` and bare `--name` (true), else the defaults. Unknown flags are ignored."""
     found = dict(defaults)
     words = iter([*arguments, ""])
     word = next(words)
@@ -60,25 +60,25 @@ def is_port(text: str) -> bool:
 
 
 def port(given: str, default: str) -> int:
-    """A port as an argument states it; one that is none is passed over."""
+    """The port that an argument states; the default if the argument is not a port."""
     return int(given if is_port(given) else default)
 
 
 def containers(pod: Object) -> Iterator[Object]:
-    """The pod's containers, those for its start included."""
+    """The pod's init containers and containers."""
     for part in ("initContainers", "containers"):
         yield from pod["spec"].get(part) or ()
 
 
 def set_env(pod: Object, **variables: str | Object) -> None:
-    """Set variables in every container: a text, or where to take it from."""
+    """Set environment variables in every container. A value is a text, or a source for `valueFrom`."""
     for container in containers(pod):
         env = container.setdefault("env", [])
         env.extend({"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in variables.items())
 
 
 def open_port(pod: Object, name: str, port: int) -> None:
-    """Declare a port in every container that has none of this number."""
+    """Declare a port in every container that does not have a port of this number. Init containers are left out."""
     for container in pod["spec"].get("containers") or ():
         ports = container.setdefault("ports", [])
         if all(each.get("containerPort") != port for each in ports):
@@ -86,7 +86,7 @@ def open_port(pod: Object, name: str, port: int) -> None:
 
 
 def mount(pod: Object, volume: Object, path: str, folder: str = "") -> None:
-    """Add a volume and mount it, or a folder of it, in every container."""
+    """Add a volume to a pod, and mount it, or one folder of it, in every container."""
     pod["spec"].setdefault("volumes", []).append(volume)
     place = {"name": volume["name"], "mountPath": path} | ({"subPath": folder} if folder else {})
     for container in containers(pod):
@@ -94,7 +94,7 @@ def mount(pod: Object, volume: Object, path: str, folder: str = "") -> None:
 
 
 def hosts(job: Object, task: Object) -> list[str]:
-    """The names by which the pods of a task find each other."""
+    """The host names by which the pods of a job reach the pods of this task."""
     template = spec_of(task.get("template") or {})
     domain = template.get("subdomain") or name_of(job)
     if template.get("hostname"):
@@ -107,7 +107,7 @@ def hosts_of(job: Object, task_name: str) -> list[str]:
     return hosts(job, task) if task is not None else []
 
 
-# env: every container learns the index of its pod within the task, under Volcano's name and the old one.
+# env: every container gets the index of its pod within the task as a variable, under Volcano's name and under the old one.
 
 
 class Env(JobPlugin):

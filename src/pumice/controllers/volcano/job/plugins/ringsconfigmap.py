@@ -1,7 +1,7 @@
 """ringsconfigmap: a ConfigMap into which Ascend's device plugin writes the ring of the job's cards, mounted in every container.
 
 Arguments: --configmap-name-template (rings-config-{{.Name}}; {{.Namespace}} and {{.UID}} are known as well), --volume-name,
---mount-path, and as JSON --configmap-labels, --configmap-annotations and --configmap-data, which is what it begins with.
+--mount-path, and as JSON --configmap-labels, --configmap-annotations and --configmap-data (its first content).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TEXTS = {
     "configmap-labels": '{"ring-controller.atlas": "ascend-910b"}',
     "configmap-annotations": "{}",
     "configmap-data": '{"hccl.json": "{\\"status\\":\\"initializing\\"}"}',
-}  #: arguments that are JSON
+}  #: the arguments that are JSON, with their defaults
 DEFAULTS = {
     "configmap-name-template": "rings-config-{{.Name}}",
     "volume-name": "ascend-910-config",
@@ -57,7 +57,7 @@ class RingsConfigMap(JobPlugin):
 
 
 def texts(given: str) -> dict[str, str] | None:
-    """JSON that maps texts to texts; None if it is something else."""
+    """The JSON object that maps texts to texts; None if it is anything else."""
     try:
         read = json.loads(given)
     except ValueError:
@@ -66,6 +66,6 @@ def texts(given: str) -> dict[str, str] | None:
 
 
 def _stated(given: str, default: str) -> dict[str, str]:
-    """What is not such a map is passed over: jobs from before admission knew of it run on."""
+    """The map that an argument states, else its default. Invalid arguments are ignored: old jobs that admission did not check run on."""
     found = texts(given)
     return (texts(default) or {}) if found is None else found

@@ -1,7 +1,7 @@
 """ssh: the job's pods log in to each other without a password.
 
-A Secret holds one key pair for the whole job, allowed everywhere in it, and a client configuration that names every pod.
-It is mounted as a folder within the volume: the volume itself may be written by everybody, and sshd trusts no keys in such a place.
+A Secret holds one key pair for the whole job, which every pod accepts, and an SSH client configuration that names every pod.
+Pods mount a folder within the volume: the volume itself may be written by everybody, and sshd trusts no keys in such a place.
 Arguments: --ssh-key-file-path (/root/.ssh), --ssh-private-key and --ssh-public-key (made if not given), --ssh-port (22).
 """
 
@@ -69,8 +69,8 @@ def _client_configuration(job: Object, port: int) -> str:
 
 
 def rsa_key_pair() -> SshKeyPair:
-    """A new one, made by chance: so whoever runs the controllers passes this to them."""
-    from cryptography.hazmat.primitives import serialization  # is not for those who make no keys
+    """A new, random key pair. Controllers are pure functions, so their caller passes this function to them."""
+    from cryptography.hazmat.primitives import serialization  # imported only if keys are made
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=BITS)

@@ -2,7 +2,7 @@
 
 A headless Service gives each pod a name, a ConfigMap lists the names per task (as files in /etc/volcano and as variables),
 and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-ready-addresses, --disable-network-policy,
---inject-hosts-env (true): of a job of thousands of pods the list may be too long for a variable.
+--inject-hosts-env (true; for a job with thousands of pods the list may be too long for a variable).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Svc(JobPlugin):
 
 
 def _names(job: Object, task: Object) -> tuple[str, str]:
-    """Of the variables that tell of a task."""
+    """The names of the variables with the hosts of a task and with their number."""
     stem = "VC_" + spec.task_name(job, task).upper().replace("-", "_")
     return f"{stem}_HOSTS", f"{stem}_NUM"
 
