@@ -45,7 +45,7 @@ class Allocate(Action):
             job = waiting.pop_job(queue)
             if job is None:
                 continue
-            if job.uid not in sheets:  # it was like another, until now
+            if job.uid not in sheets:  # until now it was in the group of another job
                 sheets[job.uid] = self._sheet(session, job)
             sheet = sheets[job.uid]
             if self._serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
@@ -53,7 +53,7 @@ class Allocate(Action):
             waiting.push_queue(queue)
 
     def _groups(self, session: Session) -> list[Alike]:
-        """Those that may be placed. Without an enqueue action every job is let in here."""
+        """The groups of alike jobs that may be placed. Without an enqueue action every job is admitted (phase Inqueue) here."""
         enqueues = session.policy.has_action("enqueue")
         groups = []
         for alike in session.waiting():
@@ -81,7 +81,7 @@ class Allocate(Action):
         return PendingParts(session, job)
 
     def _serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, sheet: PendingTasks | PendingParts) -> bool:
-        """One turn of a job; whether it got what it needs to start."""
+        """Give a job one turn. Return whether it got what it needs to start."""
         job = sheet.job
         with session.statement() as statement:
             choices: list[Choice] = []

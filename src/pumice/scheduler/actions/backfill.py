@@ -48,7 +48,7 @@ class Backfill(Action):
                 statement.keep()
 
     def _tasks(self, session: Session, job: Job, clearing: Mask) -> list[Task]:
-        """Those to be placed. Who waits for room without needing any has none until his turn comes."""
+        """The tasks to place. Those that are pipelined although they need no room are taken back to Pending until their turn."""
         waiting = (task for task in job.tasks.values() if task.status & (status.PENDING | status.PIPELINED))
         tasks = [task for task in waiting if task.best_effort and not task.gated and not _waits_for_the_leaving(task, clearing)]
         with session.statement() as statement:

@@ -42,15 +42,15 @@ class Enqueue(Action):
 
 
 class RefusedAdmission(NamedTuple):
-    """How a job was refused."""
+    """How a job was refused admission."""
 
-    changes: int  #: of the session, until then
+    changes: int  #: the session's number of changes at that time
     why: str
     events: list[GroupEvent]
 
 
 class Doors:
-    """Who is let in. Jobs that wait for the same are asked for once, as long as nothing changes."""
+    """The decisions which jobs are admitted. Plugins are asked about one of several alike jobs, as long as nothing changes."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -59,7 +59,7 @@ class Doors:
         self._refused: dict[Alike, RefusedAdmission] = {}
 
     def let_in(self, job: Job) -> bool:
-        """Whether the job may come in. One that may not is told why."""
+        """Whether the job is admitted. If not, its PodGroup gets the reason."""
         session, alike = self._session, self._of.get(job.uid)
         refused = self._refused.get(alike) if alike is not None else None
         if refused is not None and refused.changes == session.changes:
@@ -76,7 +76,7 @@ class Doors:
         return False
 
     def part(self) -> None:
-        """Those who fared otherwise than the first stand apart from here on."""
+        """Split groups of alike jobs whose phases or reasons of refusal now differ: they are no longer alike."""
         session = self._session
         for alike in self._groups:
             fared: dict[tuple[str, str | None], list[Member]] = {}

@@ -47,7 +47,7 @@ from pumice.scheduler.placement.timetable import (
     without_numbers,
 )
 
-MOST_NAMED = 8  #: nodes, in an event
+MOST_NAMED = 8  #: nodes that an event names
 
 
 class InOrderArgs(Struct):
@@ -57,7 +57,7 @@ class InOrderArgs(Struct):
 
     @property
     def unknown(self) -> float:
-        """Seconds; inf for what is no duration."""
+        """The default estimate in seconds; inf if it is no duration."""
         try:
             return duration(self.default_estimate)
         except ValueError:
@@ -77,7 +77,7 @@ class InOrder(Action):
         ends: type[PlannedEnds] = PlannedEnds
         if self.args.estimates == "history":
             ends = PlannedByHistory
-            session.cluster.index(PastRuns)  # it knows what it has seen
+            session.cluster.index(PastRuns)  # made now: it knows only pods that end after this
         line = Line(session, ends, self.args.unknown)
         first = line.start_in_order(strict=self.args.backfill != "greedy")
         if first is None:
@@ -98,10 +98,10 @@ class Line:
 
     def __init__(self, session: Session, ends: type[PlannedEnds], unknown: float) -> None:
         self.session = session
-        self.behind: list[Alike] = []  #: the first that does not fit
+        self.behind: list[Alike] = []  #: the jobs behind the first one that does not fit
         self._kind_of_ends = ends
         self._unknown = unknown
-        self._no_room: dict[Hashable, float] = {}  #: the shortest time for which none was found, by queue and kind of pod
+        self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
         self.placing = Placing(session, cache_errors=True)
 
     @property
@@ -118,7 +118,7 @@ class Line:
         return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
     def start_in_order(self, *, strict: bool) -> Job | None:
-        """The first that does not fit and holds the others up, if there is one. `behind` are all who come after him."""
+        """Start jobs in order. Return the first that does not fit and holds up the others, or None; `behind` has all jobs after it."""
         groups = [alike for alike in self.session.waiting() if self._may_start(alike)]
         for alike in groups:
             if len(alike.members) > 1:
@@ -131,12 +131,12 @@ class Line:
         return None
 
     def _is_beyond_quota(self, job: Job) -> bool:
-        """Whether nothing but its queue is in its way: there is room. In a full cluster queues have no quota left either."""
+        """Whether only the quota of its queue stops the job: nodes have room. In a full cluster queues have no quota left either."""
         is_refused = any(uid in self.session.refused_by_queue for uid in job.pending)
         return is_refused and places(self.session.nodes.idle, self._pod_sets(job)) is not None
 
     def one_by_one(self, first: Job) -> list[Job]:
-        """Those behind the first, each of whom is told so."""
+        """The jobs behind the first, each by itself, in order. For each it is recorded that it waits behind the first."""
         jobs = sorted((job for alike in self.behind for job in apart(self.session, alike)), key=self._key)
         self.tell_behind(first, jobs)
         return jobs
@@ -146,7 +146,7 @@ class Line:
             self.session.refused_by_queue[next(uid for uid in job.tasks if uid in job.pending)] = f"It waits behind {first.name}"
 
     def _start(self, job: Job) -> bool:
-        """Place what it needs to start, on any nodes with room."""
+        """Place the pods that the job needs to start, on any nodes with room. Return whether the job starts."""
         assert job.queue is not None
         with self.session.statement() as statement:
             self.placing.place(job.queue, PendingTasks.of(self.session, job, job.pending.values()), statement)
@@ -158,7 +158,7 @@ class Line:
     # -- backfill
 
     def backfill(self, first: Job) -> None:
-        """EASY: the first job alone is promised anything."""
+        """Start later jobs before the first where that does not delay it (EASY): only the first job gets a promise."""
         timetable = self._timetable()
         if promise := timetable.earliest(self._pod_sets(first), self._length(first)):
             timetable.change(promise, self._length(first), -1)
@@ -173,12 +173,12 @@ class Line:
         return Timetable(self.session, self._ends, self._unknown)
 
     def _may_fit(self, job: Job) -> bool:
-        """Whether its first pod finds room anywhere, whatever is promised: most of a long line does not."""
+        """Whether, resource by resource, some node has enough idle for the job's first pod. For most jobs of a long line none has."""
         idle = self.session.nodes.idle
         return all(idle[column].max() + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
 
     def _has_no_room(self, job: Job) -> bool:
-        """Whether there was none for pods like its own, for no longer, and nobody has started since."""
+        """Whether no room was found for equal pods with a run no longer than this job's, and no job has started since."""
         task = next(iter(job.pending.values()))
         shortest = self._no_room.get(self._kind(job, task))
         if shortest is None or self._length(job) < shortest:
@@ -190,7 +190,7 @@ class Line:
         return (job.queue.name, *self.session.task_kind(task))
 
     def promise_all(self, first: Job, others: list[Job]) -> None:
-        """Conservative. Promises made before are kept, or bettered in the order of the jobs."""
+        """Start jobs or promise them room (conservative). Earlier promises are kept, or improved in the order of the jobs."""
         jobs = [first, *others]
         timetable, kept = self._timetable(), self._kept(jobs)
         for job in jobs:
@@ -208,7 +208,7 @@ class Line:
                 kept[job.uid] = promise
 
     def _kept(self, jobs: list[Job]) -> dict[str, Promise]:
-        """Promises made to these jobs, unless their time has passed or the nodes are not what they were."""
+        """The promises made to these jobs in earlier cycles, except those whose time has come; none if the nodes have changed."""
         memory, nodes = self.session.memory(InOrder.name), self.session.nodes
         version = (nodes.static_version, nodes.idle.shape, nodes.allocatable.sum())
         promises: dict[str, Promise] = memory["promises"] if memory.get("version") == version else {}
@@ -218,7 +218,7 @@ class Line:
         return kept
 
     def _start_beside(self, job: Job, timetable: Timetable) -> bool:
-        """Start it if it takes nothing that is promised, for as long as it is expected to run."""
+        """Start the job if it takes no promised room for as long as it is expected to run. Return whether it starts."""
         length = self._length(job)
         free, usage = timetable.free_now(length), list[tuple[int, int, float]]()
         with self.session.statement() as statement:
@@ -252,7 +252,7 @@ class Line:
         return self.session.allocatable(job.queue, task)
 
     def _tell_promise(self, job: Job, promise: Promise) -> None:
-        """Once, and again when it has become another."""
+        """Write an event about the promise: once, and again when its job or nodes change, or its start by FIRST_STEP_S or more."""
         nodes = ", ".join(self.session.nodes.names[row] for row in sorted({row for _, row, _ in promise.usage})[:MOST_NAMED])
         memory = self.session.memory(InOrder.name)
         who, start = memory.get("told", (("", ""), 0.0))
@@ -261,7 +261,7 @@ class Line:
             self.session.event(job, "Normal", "Reserved", f"It is promised room on {nodes} from {rfc3339(promise.start)} on")
 
     def _pod_sets(self, job: Job) -> list[PodSet]:
-        """The pods that it needs to start."""
+        """The pods that the job still needs to start, grouped by template."""
         missing = max(1, job.min_member - job.ready_count)
         counts: dict[Template, int] = {}
         where = {}

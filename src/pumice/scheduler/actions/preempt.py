@@ -75,7 +75,7 @@ def _may_go(task: Task) -> bool:
 
 
 class PreemptSearch(Search):
-    """Tasks of other jobs give way, or with `within` those of that job. The best node is tried first."""
+    """The search of preempt: tasks of other jobs are evicted, or with `within` tasks of that job. The best node is tried first."""
 
     action = Preempt.name
 
@@ -85,7 +85,7 @@ class PreemptSearch(Search):
         self.within = within
 
     def may_evict(self, task: Task) -> bool:
-        """Not if it never preempts, nor while what was evicted for it is still leaving the node it is promised."""
+        """False if the task never preempts, or while less important pods that were evicted before still leave its nominated node."""
         if task.template.never_preempts:
             return False
         row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
@@ -95,7 +95,7 @@ class PreemptSearch(Search):
         return not any(_leaves_for_another(t) and t.pod_priority < task.pod_priority for t in tasks)
 
     def has_room_promised(self, task: Task) -> bool:
-        """Whether the node that it is promised takes it now: what it waits for are other pods of its job."""
+        """Whether the filters admit the task to its nominated node now: then it waits only for other pods of its job."""
         row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
         return row >= 0 and bool(self.session.evaluation(task).admitted[row])
 
@@ -116,7 +116,7 @@ class PreemptSearch(Search):
         if self.args.topology_aware or not among.any():
             yield from np.flatnonzero(among).tolist()
             return
-        scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)  # what nodes score is compared among all feasible ones
+        scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)  # scores are brought to scale among all feasible nodes
         while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
             scores[row] = NOTHING
             yield row
@@ -129,5 +129,5 @@ class PreemptSearch(Search):
 
 
 def _leaves_for_another(task: Task) -> bool:
-    """Whether it was evicted by an earlier session; what this one evicts may yet be undone, and was not for who asks now."""
+    """Whether an earlier session evicted the task. Evictions of this session may still be undone, and were for other tasks."""
     return task.status == status.RELEASING and task.disrupted and not task.evicted

@@ -51,7 +51,7 @@ class Reclaim(Action):
 
 
 class ReclaimSearch(Search):
-    """Tasks of other queues give way."""
+    """The search of reclaim: tasks of other queues are evicted."""
 
     action = Reclaim.name
 
@@ -71,7 +71,7 @@ class ReclaimSearch(Search):
 
 
 def _may_go(task: Task, reclaiming: Queue | None = None) -> bool:
-    """Whether a task may be taken from its queue for another."""
+    """Whether a task may be evicted from its queue for another queue. `reclaiming`: that queue, if it is known."""
     if task.status != status.RUNNING or not task.preemptable or task.job is None:
         return False
     queue = task.job.queue

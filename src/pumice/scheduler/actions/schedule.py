@@ -28,12 +28,12 @@ from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
 FAILED, UNSCHEDULABLE, GATED = "SchedulerError", "Unschedulable", "SchedulingGated"
 NO_CLAIMS, STILL = "no new claims to deallocate", "still not schedulable"
-MEMORY = "schedule"  #: its key in the cluster's memory
+MEMORY = "schedule"  #: the action's key in the cluster's memory
 
 
 class Schedule(Action):
     name = SCHEDULE
-    reads_only_state = True  # where there is nothing to try
+    reads_only_state = True  # as long as there is no pod to try
 
     def run(self, session: Session) -> None:
         profiles = session.policy.profiles
@@ -47,7 +47,7 @@ class Schedule(Action):
 
 
 def queue_key(task: Task) -> tuple[int, float, int]:
-    """PrioritySort: higher priority, then earlier creation, then order of arrival."""
+    """The sort key of PrioritySort: higher priority first, then earlier creation, then order of arrival."""
     return (-task.pod_priority, task.created, task.number)
 
 
@@ -66,13 +66,13 @@ class ScheduleLoop:
         }
         self.waiting = session.scheduling_queue
         self._statement = session.statement()
-        self._rest: list[Task] = []  #: who comes after the pod that is being tried, the next one last
+        self._rest: list[Task] = []  #: the pods after the one that is being tried, the next one last
         self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
     def queue(self) -> Iterator[Task]:
-        """The pods to try, in order: those that are due. Those that are held back are told so."""
+        """The pods to try, in order: those that are due. Gated pods get the reason SchedulingGated instead."""
         ready, claimed = [], self.claimed()
-        self.session.went_by_clock |= bool(claimed)  # whose turn it is does not follow from the cluster
+        self.session.went_by_clock |= bool(claimed)  # which pods are due does not follow from the cluster alone
         for task in sorted(claimed, key=queue_key):
             row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
             if task.gated:
@@ -86,7 +86,7 @@ class ScheduleLoop:
             yield self._rest.pop()
 
     def claimed(self) -> list[Task]:
-        """Pods of our profiles that nobody else places. Without other actions a PodGroup claims nothing."""
+        """The pending pods of the configured profiles that no other action places. Without the action allocate, PodGroups claim none."""
         cluster = self.session.cluster
         alone = not self.session.policy.has_action("allocate")
         grouped = (task for job in cluster.waiting.values() if alone or job.group is None for task in job.pending.values())
@@ -95,7 +95,7 @@ class ScheduleLoop:
     # -- one pod
 
     def attempt(self, task: Task, *, planned: bool = True) -> None:
-        """Bind it, make room for it, or tell why not. `planned`: equal pods that follow may be planned together."""
+        """Bind the pod, make room for it, or record why neither is possible. `planned`: equal pods that follow may be planned together."""
         if lacking := self.lacks_claims(task):
             self._tell(task, UNSCHEDULABLE, lacking)
             self.waiting.refused(task, frozenset([DEVICES]), self.session.now)
@@ -110,11 +110,11 @@ class ScheduleLoop:
                 self._bind(task, found)
         except AttemptFailed as error:
             self.preemption.nominate(task, -1)
-            self._tell(task, FAILED if self.session.nodes.count else UNSCHEDULABLE, str(error))  # autoscalers begin at no nodes
+            self._tell(task, FAILED if self.session.nodes.count else UNSCHEDULABLE, str(error))  # without nodes, for autoscalers
             self.waiting.failed(task, self.session.now)
 
     def lacks_claims(self, task: Task) -> str:
-        """PreEnqueue: a pod whose device claims are not there, or not its own, is not tried. Empty if they are."""
+        """Why the pod is not tried (PreEnqueue): a device claim of it is missing or not its own. Empty if all its claims are there."""
         if not task.claims or not any(rule.name == DEVICES for rule in self.searches[task.template.scheduler_name].filters):
             return ""
         claims = claims_of(self.session.cluster, task)
@@ -138,7 +138,7 @@ class ScheduleLoop:
     # -- runs of equal pods
 
     def _planned(self, search: NodeFinder, task: Task) -> int | None:
-        """The next row of a plan for equal pods; None to look for one. A plan holds while nothing but itself changes anything."""
+        """The next row of a plan for equal pods; None if a row must be searched. A plan holds until anything else changes the cluster."""
         if self._plan is not None:
             evaluation, rows, position = self._plan
             log = self.session.cluster.log
@@ -178,7 +178,8 @@ class ScheduleLoop:
     # -- when there is no node
 
     def _make_room(self, task: Task, search: NodeFinder, misfit: FitError) -> None:
-        """PostFilter: who could make room. The message tells what each of them says. If nobody could, no nomination stands for anything."""
+        """Run the PostFilter plugins, which may make room; the message has the answer of each. An old nomination is taken back if there are
+        no such plugins, or if preemption clears it."""
         steps = search.profile.post_filters
         tail: list[str] = []
         keep = bool(steps)
@@ -212,5 +213,5 @@ class ScheduleLoop:
 
 
 def _compares_all(evaluation: Evaluation) -> bool:
-    """Whether the resources of a node are compared in full, so that a plan, which compares them, is right."""
+    """Whether a filter compares all resources of a node. Only then is a plan right, which compares them all."""
     return any(isinstance(rule, FitFilter) and not rule.ignored and not rule.ignored_groups for rule, _ in evaluation.filters)

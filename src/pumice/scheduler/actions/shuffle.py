@@ -22,7 +22,7 @@ class Shuffle(Action):
 
 
 class RunningTasks:
-    """All running tasks, listed once somebody looks: in most sessions no plugin has anything to move."""
+    """All running tasks, listed when they are first iterated over: in most sessions no plugin has a task to move."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

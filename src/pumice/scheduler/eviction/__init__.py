@@ -1,4 +1,4 @@
-"""Making room by eviction: who may go, where that would help, who goes first, and the search that preempt and reclaim share.
+"""Making room by eviction: which tasks may be evicted, on which nodes that helps, in which order, and the search of preempt and reclaim.
 
-Nothing is evicted but inside a statement that places the beneficiary.
+A task is evicted only inside a statement that places the beneficiary.
 """

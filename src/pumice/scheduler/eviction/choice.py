@@ -1,7 +1,7 @@
-"""Which bundles go for a gang, by resources alone: two ways to choose, without any that could stay.
+"""Which bundles of tasks are evicted for a gang, by resources alone: two ways to choose, each without bundles that could stay.
 
-In order: the fewest first bundles that make room enough, as Volcano goes about it. By cost: on the nodes where the fewest pods make room,
-of bundles that rank no higher than the last of those. The second counts if its victims are cheaper in something and dearer in nothing.
+In order: the fewest first bundles that make enough room, as Volcano does. By cost: bundles on the nodes where the fewest pods make room,
+none that ranks behind the last bundle of the first way. The second is preferred if its victims cost less in something and more in nothing.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON, Vector
 from pumice.scheduler.model.task import Task
 
-Places = list[int]  #: of bundles, in order
+Places = list[int]  #: places of bundles in the offer, in order
 
 
 class Wish(NamedTuple):
-    """What a gang asks of a domain."""
+    """What a gang needs in a domain (a HyperNode)."""
 
     demands: list[Demand]
-    least: float  #: at least so many of its tasks
-    need: Vector  #: all tasks together
+    least: float  #: the least number of its tasks that must find room
+    need: Vector  #: the requests of all its tasks together
     open_: Vector  #: what the domain can give without evictions, all nodes together
 
 
 def fewest(offer: Offer, wish: Wish, room: Table) -> int:
-    """How many of the first bundles must go at least; -1 if all would not do."""
+    """The least number of first bundles that must go; -1 if not even all bundles would make enough room."""
     enough = most_by_place(offer, wish.demands, room) >= wish.least
     for column in np.flatnonzero(wish.need > wish.open_ - EPSILON):
         given = np.bincount(offer.place + 1, offer.amounts(int(column)), minlength=len(enough))
@@ -41,7 +41,7 @@ def fewest(offer: Offer, wish: Wish, room: Table) -> int:
 
 
 def choices(offer: Offer, first: int, wish: Wish, room: Table, now: float) -> list[Places]:
-    """The better one first. `first`: how many of the first bundles must go at least."""
+    """The choices, one or two, the better one first. `first`: the least number of first bundles that must go."""
     rooms = Rooms(offer, wish.demands, room)
 
     def trimmed(places: Places) -> Places:
@@ -60,7 +60,7 @@ def choices(offer: Offer, first: int, wish: Wish, room: Table, now: float) -> li
 
 
 def _useful(offer: Offer, first: int, demands: list[Demand], room: Table) -> Places:
-    """Those of the first bundles that make room where there is too little."""
+    """The places of those first bundles that make room for more tasks on a node, and of the Safe bundles that go with them."""
     after = room.copy()
     entries = slice(0, len(offer.tasks) if first == len(offer) else offer.entries(first).start)
     for column in {column for demand in demands for column, _ in demand.needs}:
@@ -73,14 +73,14 @@ def _useful(offer: Offer, first: int, demands: list[Demand], room: Table) -> Pla
     return found
 
 
-# -- what it costs
+# -- what evictions cost
 
 
 class Victims(NamedTuple):
-    """Who would go from a domain."""
+    """The tasks that would be evicted from a domain."""
 
     tasks: list[Task]
-    broken: int  #: gangs that would
+    broken: int  #: the number of gangs that would be broken
 
 
 def victims(offer: Offer, places: Places) -> Victims:
@@ -88,8 +88,8 @@ def victims(offer: Offer, places: Places) -> Victims:
 
 
 def is_cheaper(one: Victims, other: Victims, now: float) -> bool:
-    """Whether it costs less in something and more in nothing: gangs broken, the highest priority, all priorities, how many go, and for how
-    long the most important have run."""
+    """Whether the first victims cost less in something and more in nothing. Compared are: broken gangs, the highest priority, the sum of
+    priorities, the number of victims, and how long the most important ones have run."""
     if not (one.tasks and other.tasks):
         return len(one.tasks) < len(other.tasks)
     left, right = _cost(one, now), _cost(other, now)
@@ -101,16 +101,16 @@ def _cost(victims: Victims, now: float) -> tuple[Any, ...]:
     return weight(victims.broken, [importance(task) for task in tasks], [start(task, now) for task in tasks])
 
 
-# Node by node, the one where the fewest and least important pods must go for one more task of a gang, by resources alone.
+# Node by node: for each task of a gang, the node where the fewest and least important pods must go, by resources alone.
 #
-# What an earlier choice evicts elsewhere, for a bundle goes as one, counts as gone, and what it places as taken.
+# A bundle goes as a whole: what earlier choices evict on other nodes counts as gone there, and what they place counts as taken.
 
 Cost = tuple[float, float, float, int]  #: pods that must go, their importance, for how long they have run, and the place of the last bundle
 NOTHING: Cost = (0.0, 0.0, 0.0, -1)
 
 
 class CheapestRows:
-    """One search, among the first bundles of an offer up to `end`."""
+    """One search among the bundles of an offer that come before the place `end`."""
 
     def __init__(self, offer: Offer, end: int, room: Table, now: float) -> None:
         self._offer = offer
@@ -122,11 +122,11 @@ class CheapestRows:
         self._places = offer.place[self._entries]
         begins = (np.diff(self._rows, prepend=-1) != 0) | (np.diff(self._places, prepend=-1) != 0)
         own = offer.weights(now)
-        self._weights: Table = own + np.where(offer.safe >= 0, own[:, offer.safe], 0.0)  #: of bundles, with what goes along
-        self._at_first: Table = np.where(begins, self._weights[:, self._places], 0.0)  #: a bundle weighs with its first task on a row
+        self._weights: Table = own + np.where(offer.safe >= 0, own[:, offer.safe], 0.0)  #: of bundles, each with its Safe bundle
+        self._at_first: Table = np.where(begins, self._weights[:, self._places], 0.0)  #: a bundle's weight at its first task on each row
 
     def clear(self, demands: list[Demand]) -> list[int] | None:
-        """Places of the bundles that go; None if that does not do."""
+        """The places of the bundles that go so that all tasks find room; None if that is impossible."""
         if not all(self._clear_for(demand) for demand in demands):
             return None
         places: list[int] = np.flatnonzero(self._gone).tolist()
@@ -138,7 +138,7 @@ class CheapestRows:
         heapify(heap)
         for _ in range(demand.number):
             while heap and known[heap[0][-1]] != heap[0][:-1]:
-                heappop(heap)  # it has changed since
+                heappop(heap)  # its cost has changed since
             if not heap:
                 return False
             for row in self._take(heap[0][-1], demand):
@@ -150,7 +150,7 @@ class CheapestRows:
     # -- what a row costs
 
     def _costs(self, demand: Demand) -> dict[int, Cost | None]:
-        """Of the rows that cost least, as many as there are tasks."""
+        """The costs of the cheapest rows, of as many rows as there are tasks."""
         room = self._room
         free = demand.rows.copy()
         for column, amount in demand.needs:
@@ -173,7 +173,7 @@ class CheapestRows:
         return costs
 
     def _cost(self, row: int, demand: Demand) -> Cost | None:
-        """The same for one row, exactly as it now is."""
+        """The cost of one row in its present state; None if not even all its bundles make room for one more task."""
         places = self._needed(row, demand)
         if not places:
             return None if places is None else NOTHING
@@ -181,7 +181,7 @@ class CheapestRows:
         return pods, importance, age, places[-1]
 
     def _needed(self, row: int, demand: Demand) -> list[int] | None:
-        """Bundles that must go from a row for one more task, the first ones first; None if all would not do."""
+        """The places of the bundles that must go from a row for one more task, in order; None if not even all of them make room."""
         if not demand.rows[row]:
             return None
         room, places = self._room[:, row].copy(), list[int]()
@@ -195,10 +195,10 @@ class CheapestRows:
                     places.append(place)
         return None
 
-    # -- choosing it
+    # -- choosing a row
 
     def _take(self, row: int, demand: Demand) -> set[int]:
-        """Clear a row and place a task there; the rows where anything has changed."""
+        """Clear a row and place a task there. Return the rows where anything has changed."""
         touched = {row}
         for first in self._needed(row, demand) or ():
             for place in (first, int(self._offer.safe[first])):

@@ -1,9 +1,8 @@
-"""One gang, one domain: who must go so that the gang could wait on the domain's nodes for the room.
+"""One gang, one domain (a HyperNode): which pods must be evicted so that the gang can be pipelined on the domain's nodes.
 
-The pods that may go are in bundles, of which the plugins say which may. They go in order until the gang has places: part by part, each
-with all its pending pods, until it has what it needs. What is chosen on numbers alone (`choice.py`) is tried first; what would
-do is then spared whoever can be (`needed`), with every filter asked anew. The cluster is left as it was: a plan is carried
-out later, or not.
+The pods are grouped in bundles, and plugins say which pods may be evicted. Bundles go in order until the gang finds nodes: part by part,
+each with all its pending pods, until the gang has what it needs. A choice by numbers alone (`choice.py`) is tried first. Then all bundles
+that need not go are spared (`needed`), and every filter is asked anew. The cluster is left as it was: a plan is carried out later, or not.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Move = tuple[Task, int]  #: task and row
 
 
 class Context(NamedTuple):
-    """What plugins are told of an eviction (hook `unified_evictable`)."""
+    """What the hook `unified_evictable` gets about an eviction."""
 
     kind: str  #: gangpreempt or gangreclaim
     job: Job
@@ -48,11 +47,11 @@ class Context(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Who goes, in order, and where the gang then waits."""
+    """The victims, in order, and the nodes on which the gang is then pipelined."""
 
     victims: Victims
     moves: list[Move]
-    places: dict[str, str]  #: by part of the gang: the HyperNode that it waits in
+    places: dict[str, str]  #: by part of the gang: the HyperNode in which it is pipelined
 
     def carry_out(self, statement: Statement, action: str, job: Job) -> None:
         for victim in self.victims.tasks:
@@ -63,7 +62,7 @@ class Plan(NamedTuple):
 
 
 class Attempt:
-    """A gang in a domain, and whom to evict there for it."""
+    """The attempt to make room for a gang in a domain, and the evictions that it needs there."""
 
     def __init__(self, session: Session, action: GangEviction, job: Job, queue: Queue, wanted: Wanted, domain: HyperNode) -> None:
         self.session = session
@@ -73,12 +72,12 @@ class Attempt:
         self.wanted = wanted
         self.domain = domain
         self.tasks = [task for _, part in wanted for task in part]
-        self._places: dict[str, str] = {}  #: of the last try
-        self._moves: list[Move] = []  #: of the last one that did
+        self._places: dict[str, str] = {}  #: the HyperNodes of the parts in the last try
+        self._moves: list[Move] = []  #: the placements of the last try that made room
         self._noted: dict[str, str] = {}
 
     def plan(self, statement: Statement, roster: Roster) -> Plan | None:
-        """What would do, if anything does."""
+        """The evictions that make room for the gang, and its placements; None if no evictions do."""
         wish = self._wish()
         offer = self._offer(roster, wish.need)
         first = fewest(offer, wish, self.session.nodes.future_idle) if offer is not None else -1
@@ -95,10 +94,10 @@ class Attempt:
         return Plan(victims(offer, gone), self._moves, self._noted)
 
     def finds_room(self, statement: Statement, *, whole: bool) -> bool:
-        """Place the gang in the domain as it is, with all pods of a part or with what the part needs; undone if that does not do."""
+        """Place the gang in the domain as it is: all pods of each part (`whole`), or only what the part needs. Undone if that fails."""
         return self._has_room(whole) and self._place(statement, whole)
 
-    # -- who may go
+    # -- which bundles may go
 
     def _wish(self) -> Wish:
         nodes, rows = self.session.nodes, self.domain.rows
@@ -110,7 +109,7 @@ class Attempt:
         return Wish(demands, self._least(whole=True), need, nodes.room_in_sums(nodes.idle + nodes.releasing)[:, rows].sum(axis=1))
 
     def _offer(self, roster: Roster, need: Vector) -> Offer | None:
-        """The bundles that plugins let go, in the order in which they do; None for none."""
+        """The bundles that plugins allow to be evicted, in the order in which they go; None if there are none."""
         session, action = self.session, self.action
         if not roster:
             return None
@@ -120,16 +119,16 @@ class Attempt:
         offer = all_.approved(session.unified_evictable(context, victims), whole=action.args.whole)
         return offer if len(offer) else None
 
-    # -- who goes
+    # -- which bundles go
 
     def _chosen(self, statement: Statement, offer: Offer, first: int, wish: Wish) -> Places | None:
-        """What was chosen on numbers alone, if that does."""
+        """The first choice by numbers alone that makes room for the gang; None if no choice does."""
         self.session.went_by_clock = True
         found = choices(offer, first, wish, self.session.nodes.future_idle, self.session.now)
         return next((gone for gone in found if self._does(statement, offer, gone)), None)
 
     def _grown(self, statement: Statement, offer: Offer, first: int) -> Places | None:
-        """As few of the first bundles as do; ever more at a time are tried, until some number does, and then those in between."""
+        """As few of the first bundles as make room; None if all do not. Growing numbers are tried until one is enough, then a bisection."""
         too_few, tried = first - 1, first
         while not self._does(statement, offer, range(tried)):
             if tried == len(offer):
@@ -144,7 +143,7 @@ class Attempt:
         return list(range(tried))
 
     def _spared(self, statement: Statement, offer: Offer, gone: Places, wish: Wish) -> Places:
-        """Those without whom it would not do."""
+        """The bundles of `gone` without which the gang would not find room."""
         rooms = Rooms(offer, wish.demands, self.session.nodes.future_idle)
 
         def stands(left: Places) -> bool:
@@ -156,7 +155,7 @@ class Attempt:
         return needed(gone, stands)
 
     def _does(self, statement: Statement, offer: Offer, gone: Iterable[int]) -> bool:
-        """Whether the gang has places once these bundles have gone; if so they are noted."""
+        """Whether the gang finds nodes once these bundles have gone. If so its placements are noted."""
         self._evict(statement, offer, gone)
         mark = statement.mark()
         does = self.finds_room(statement, whole=True)
@@ -167,7 +166,7 @@ class Attempt:
         return does
 
     def _keeps_its_places(self, statement: Statement, offer: Offer, gone: Iterable[int]) -> bool:
-        """Whether the noted places are good once these bundles have gone."""
+        """Whether the noted placements are possible once these bundles have gone."""
         self._evict(statement, offer, gone)
         keeps = all(self._waits(task, row, statement) for task, row in self._moves)
         statement.rollback()
@@ -179,7 +178,7 @@ class Attempt:
                 statement.evict(victim, self.action.name, self.job.uid)
 
     def _waits(self, task: Task, row: int, statement: Statement) -> bool:
-        """Let a task wait on a node, if it may."""
+        """Pipeline a task on a node, if its queue, the filters and the room allow it. Return whether they do."""
         session = self.session
         if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
             return False
@@ -189,18 +188,18 @@ class Attempt:
         statement.pipeline(task, row, evicted=True)
         return True
 
-    # -- where the gang waits
+    # -- where the gang is pipelined
 
     def _least(self, *, whole: bool) -> int:
-        """So many tasks must find a place."""
+        """The least number of tasks that must find a node."""
         return max(len(self.wanted[0][1]) if whole else 1, missing(self.session, self.job))
 
     def _has_room(self, whole: bool) -> bool:
-        """Whether enough tasks could fit, node by node: saves most hopeless tries."""
+        """Whether enough tasks could fit, by resources of each node alone: this saves most hopeless tries."""
         return RoomBound(self.session, self.tasks).most(self.domain) >= self._least(whole=whole)
 
     def _place(self, statement: Statement, whole: bool) -> bool:
-        """Let part after part wait somewhere in the domain, until the gang has what it needs. Undone if it does not get that."""
+        """Pipeline part after part in the domain, until the gang has what it needs. Return whether it does; if not, all is undone."""
         mark = statement.mark()
         self._places = {}
         for part, tasks in self.wanted:
@@ -229,9 +228,9 @@ class Attempt:
         return [place for group in groups for place in group]
 
     def _place_tasks(self, tasks: list[Task], place: HyperNode, statement: Statement) -> int:
-        """How many of them found a node."""
+        """Pipeline the tasks in a HyperNode. Return how many of them found a node."""
         session = self.session
-        hopeless: set[Evaluation] = set()  #: those of tasks that found no node
+        hopeless: set[Evaluation] = set()  #: the evaluations of tasks that found no node
         placed = 0
         for task in tasks:
             if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:

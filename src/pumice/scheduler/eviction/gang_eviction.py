@@ -1,7 +1,7 @@
-"""What gangpreempt and gangreclaim share: clear a domain of the network of other gangs so that a waiting gang finds room in it.
+"""What gangpreempt and gangreclaim share: evict other gangs from a network domain (a HyperNode) so that a waiting gang finds room there.
 
-Domains are tried group by group, and the one of a group whose victims cost least is cleared (`gang_attempt.py`). What was cleared for a
-gang is remembered until it is placed there.
+Domains are tried group by group. Of a group, the domain whose victims cost least is cleared (`gang_attempt.py`). The domain that was
+cleared for a gang is remembered until the gang is placed there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULT_DOMAINS = 8
 class GangEvictionArgs(Struct):
     domains: int = field(name="maxDomains", default=DEFAULT_DOMAINS)
     whole: bool = field(name="allowWholeBundle", default=True)
-    spare: bool = field(name="spareVictims", default=True)  #: ours; without it victims are Volcano's
+    spare: bool = field(name="spareVictims", default=True)  #: an argument of Pumice alone; without it the victims are those of Volcano
 
 
 class GangEviction(Action):
@@ -53,14 +53,14 @@ class GangEviction(Action):
             return False
         return session.job_valid(job) is None and session.job_starving(job)
 
-    # -- what the two differ in
+    # -- what differs between gangpreempt and gangreclaim
 
     def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
         """Whether the queue may take room from others for these tasks."""
         return True
 
     def evictor_class(self, job: Job) -> Hashable:
-        """Equal for jobs for which the same tasks may be evicted."""
+        """A key that is equal for jobs for which the same tasks may be evicted."""
         raise NotImplementedError
 
     def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
@@ -68,11 +68,11 @@ class GangEviction(Action):
         raise NotImplementedError
 
     def standing(self, session: Session, its_job: Job) -> Hashable:
-        """What of a victim's job tells when it loses its tasks."""
+        """The key of a victim's job that decides when the job loses its tasks: `in_order` sorts such keys."""
         raise NotImplementedError
 
     def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
-        """Standings, sorted by whose jobs lose theirs first."""
+        """The keys that `standing` returned, sorted: first the key of the jobs that lose their tasks first."""
         raise NotImplementedError
 
     # -- one gang
@@ -97,7 +97,7 @@ class GangEviction(Action):
                     return
 
     def _cheapest(self, session: Session, plans: Iterator[Plan | None]) -> Plan | None:
-        """The first one, or with `spareVictims` the one whose victims cost least."""
+        """The first plan, or with `spareVictims` the plan whose victims cost least; None if there is none."""
         best: Plan | None = None
         for plan in plans:
             if plan is not None and (best is None or is_cheaper(plan.victims, best.victims, session.now)):
@@ -108,7 +108,7 @@ class GangEviction(Action):
 
     @staticmethod
     def _wanted(session: Session, job: Job) -> Wanted:
-        """The tasks that are to get places, by part: all, or those of the first part if the gang itself already has its own."""
+        """The tasks that need nodes, by part: those of all parts, or only those of the first part if the gang itself is already ready."""
         parts = PendingParts(session, job)
         wanted: Wanted = []
         while parts:
@@ -119,7 +119,7 @@ class GangEviction(Action):
         return wanted[:1] if session.job_ready(job) else wanted
 
     def _domains(self, session: Session, job: Job) -> list[list[HyperNode]]:
-        """Groups of HyperNodes, the best group first; as many HyperNodes as may be tried."""
+        """Groups of HyperNodes to try, the best group first; together no more HyperNodes than `maxDomains`."""
         root = session.topology.tree.root
         groups = session.gradients(job, root, Purpose.EVICT)
         if not any(groups) and session.topology.limit(job) is None:
@@ -129,7 +129,7 @@ class GangEviction(Action):
 
 
 class Rosters:
-    """Who may go, domain by domain: kept while gangs follow one another for which the same tasks may."""
+    """The tasks that may be evicted, as one roster per domain. Rosters are kept while the next gangs may evict the same tasks."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -19,7 +19,7 @@ from pumice.scheduler.model.task import Task
 
 
 def make_room(statement: Statement, task: Task, row: int, victims: list[Task], action: str, evaluation: Evaluation) -> int:
-    """Evict in the given order until the task fits on the node; the number evicted, or -1 with everything undone if it never does."""
+    """Evict victims in order until the task fits on the node. Return the number evicted; -1, with everything undone, if it never fits."""
     session, mark = statement.session, statement.mark()
     if not could_fit(session, task, row, victims):
         return -1
@@ -34,7 +34,7 @@ def make_room(statement: Statement, task: Task, row: int, victims: list[Task], a
 
 
 def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -> bool:
-    """Whether the node would have the room with the victims gone."""
+    """Whether the node would have room for the task once the victims have gone."""
     room: list[float] = session.nodes.row_future_idle(row).tolist()
     for victim in victims:
         for column, amount in victim.template.needs:
@@ -43,7 +43,7 @@ def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -
 
 
 def fits_now(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
-    """Whether the task may wait on the node as it now is: its queue allows it, there is room, and every filter lets it in."""
+    """Whether the task may be pipelined on the node as it is now: its queue allows it, there is room, and every filter admits it."""
     assert task.job is not None and task.job.queue is not None
     if not session.allocatable(task.job.queue, task) or not could_fit(session, task, row, ()):
         return False
@@ -55,12 +55,13 @@ def fits_now(session: Session, task: Task, row: int, evaluation: Evaluation) -> 
 
 
 def is_worth_it(statement: Statement, action: str) -> bool:
-    """Whether what waits in the statement should. If it needed no eviction and allocate is still to come, that can place it at once."""
+    """Whether to commit the statement. If it evicts nothing and the action allocate comes later, allocate can place its tasks at once."""
     return statement.evicts or not statement.session.policy.comes_later("allocate", than=action)
 
 
 def pipeline_if_it_fits(statement: Statement, task: Task, action: str, evaluation: Evaluation) -> bool:
-    """If allocate is still to come: let the task wait where it fits as things are, so that nobody goes for what is free elsewhere."""
+    """If the action allocate comes later: pipeline the task where it fits without evictions, so that no task is evicted for room that is
+    free elsewhere. Return whether it was pipelined."""
     session = statement.session
     assert task.job is not None and task.job.queue is not None
     if not session.policy.comes_later("allocate", than=action) or not session.allocatable(task.job.queue, task):
@@ -78,7 +79,7 @@ def pipeline_if_it_fits(statement: Statement, task: Task, action: str, evaluatio
 
 
 class EvictionDryRun:
-    """For one task. The statement is left as it was."""
+    """The dry run of evictions for one task. The statement is left as it was."""
 
     def __init__(self, statement: Statement, task: Task, action: str, evaluation: Evaluation) -> None:
         self._statement = statement
@@ -87,7 +88,7 @@ class EvictionDryRun:
         self._evaluation = evaluation
 
     def victims(self, row: int, permitted: list[Task]) -> list[Task] | None:
-        """Who would have to go on a node, the most important first; None where that does not help."""
+        """The tasks that would have to go from a node, the most important first; None if evictions there do not help."""
         mark = self._statement.mark()
         gone = make_room(self._statement, self._task, row, permitted, self._action, self._evaluation)
         self._statement.rollback(mark)
@@ -113,7 +114,7 @@ class EvictionCandidates:
     """Per node, what eligible victims hold: an upper bound of the room that evictions could make."""
 
     def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible) -> None:
-        """`jobs` are those that victims may be taken from."""
+        """`jobs`: the jobs that victims may be taken from."""
         self._session = session
         self._cluster = session.cluster
         self._nodes = session.nodes
@@ -124,7 +125,7 @@ class EvictionCandidates:
         self._position = len(self._cluster.log)
 
     def without(self, jobs: Iterable[Job], eligible: Eligible) -> EvictionCandidates:
-        """The same but for all tasks of some jobs: `eligible` names the others. Costs what those jobs do."""
+        """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
         self._catch_up()
         rest = EvictionCandidates(self._session, (), eligible)
         rest._sums, rest._counts = self._sums.copy(), self._counts.copy()
@@ -141,7 +142,7 @@ class EvictionCandidates:
                         sums[column][task.node] += amount * sign
 
     def _catch_up(self) -> None:
-        """Count anew where anything has moved."""
+        """Count anew the rows where a task has moved."""
         log = self._cluster.log
         for row in {change.row for change in log[self._position :]}:
             self._recount(row)
@@ -153,11 +154,11 @@ class EvictionCandidates:
         self._sums[:, row] = held_by(victims, len(self._sums))
 
     def victims(self, row: int) -> list[Task]:
-        """Eligible tasks on a node."""
+        """The eligible tasks on a node."""
         return [task for task in self._nodes.tasks[row].values() if self._eligible(task)]
 
     def rows(self, task: Task) -> Mask:
-        """Nodes where the task could fit if all eligible victims went."""
+        """The nodes where the task could fit if all eligible victims were evicted."""
         self._catch_up()
         enough = self._nodes.alive.copy()
         for column, amount in task.template.needs:
@@ -166,26 +167,26 @@ class EvictionCandidates:
 
     @property
     def occupied(self) -> Mask:
-        """Nodes with any eligible victim."""
+        """The nodes with any eligible victim."""
         mask: Mask = self._counts > 0
         return mask
 
 
-# How many tasks find room, by resources alone, once certain bundles have gone.
+# The number of tasks that find room, by resources alone, once certain bundles have gone.
 #
-# It is a bound: what filters say, and that tasks of several kinds share the room, is left to trying.
+# It is an upper bound: filters, and that tasks of several kinds share the room, count only when a placement is tried.
 
 
 class Demand(NamedTuple):
-    """So many equal tasks."""
+    """A number of equal tasks that need room."""
 
     number: int
     needs: list[tuple[int, float]]  #: column and amount
-    rows: Mask  #: where filters might let them in, now or after evictions
+    rows: Mask  #: nodes whose filters might admit them, now or after evictions
 
 
 def copies(needs: Iterable[tuple[int, float]], room: Table) -> Vector:
-    """Per node, how many tasks that need so much fit in."""
+    """Per node, how many tasks with these needs fit into the room."""
     found: Vector = np.full(room.shape[1], np.inf)
     for column, amount in needs:
         found = np.minimum(found, np.floor((room[column] + EPSILON) / amount))
@@ -194,7 +195,7 @@ def copies(needs: Iterable[tuple[int, float]], room: Table) -> Vector:
 
 
 def most_by_place(offer: Offer, demands: Iterable[Demand], room: Table) -> Vector:
-    """How many tasks find room, when no bundle has gone, when the first has, the first two, and so on."""
+    """The number of tasks that find room: when no bundle has gone, when the first has gone, when the first two have, and so on."""
     by_row = np.argsort(offer.rows, kind="stable")
     total = np.zeros(len(offer) + 1)
     for demand in demands:
@@ -212,7 +213,7 @@ def most_by_place(offer: Offer, demands: Iterable[Demand], room: Table) -> Vecto
 
 
 def running(amounts: Vector, is_first: Mask) -> Vector:
-    """Sums that begin anew with each row."""
+    """The running sums of the amounts; they begin anew with each row."""
     sums = np.cumsum(amounts)
     begun = np.where(is_first, sums - amounts, 0.0)
     running: Vector = sums - np.maximum.accumulate(begun)
@@ -220,7 +221,7 @@ def running(amounts: Vector, is_first: Mask) -> Vector:
 
 
 class Rooms:
-    """The same for any bundles: follows each that goes or stays."""
+    """The number of tasks that find room once any set of bundles has gone: it follows each bundle that goes or comes back."""
 
     def __init__(self, offer: Offer, demands: list[Demand], room: Table) -> None:
         self._offer = offer
@@ -235,7 +236,7 @@ class Rooms:
         return sum(min(demand.number, total) for demand, total in zip(self._demands, self._totals, strict=True))
 
     def lose(self, gone: Iterable[int]) -> None:
-        """From here on these bundles have gone, and no others."""
+        """Count from here on as if these bundles, and no others, had gone."""
         wanted = set(gone)
         for place in self.gone ^ wanted:
             self._count(place, 1.0 if place in wanted else -1.0)

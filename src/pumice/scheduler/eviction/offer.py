@@ -1,4 +1,4 @@
-"""The bundles that may go for one gang from one domain, in the order in which they go: a bundle is known by its place in it."""
+"""The bundles of tasks that may be evicted from one domain for one gang, in order. A bundle is known by its place in this order."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ Numbers = NDArray[np.intp]
 
 
 class Columns(NamedTuple):
-    """Of each task, what is counted of it."""
+    """What counts of each task: arrays with one entry per task."""
 
     rows: Numbers
-    template: Numbers  #: by its number
-    importance: Vector  #: its priority, or that of its job if it is greater
-    started: Vector  #: infinite for one that has no start
+    template: Numbers  #: the number of the task's template
+    importance: Vector  #: the task's priority, or that of its job if that is greater
+    started: Vector  #: infinite for a task without a start time
 
     def at(self, entries: Numbers) -> Columns:
         return Columns(self.rows[entries], self.template[entries], self.importance[entries], self.started[entries])
 
 
 class Ranks(NamedTuple):
-    """Of each bundle, what comes first in the order. Bundles that share both differ in what they give and cost alone."""
+    """The first keys of the order of bundles. Bundles with equal `whole` and `standing` are ordered by what they give and cost."""
 
-    whole: Mask  #: it breaks its gang
+    whole: Mask  #: whether the bundle breaks its gang
     standing: Numbers
-    job: Numbers  #: whose it is
+    job: Numbers  #: the number of the bundle's job
 
     def at(self, places: Numbers) -> Ranks:
         return Ranks(self.whole[places], self.standing[places], self.job[places])
 
 
 class Offer:
-    """Columns with one entry a task, bundle after bundle.
+    """Columns with one entry per task, bundle after bundle.
 
-    What a gang has above its minimum is of no use without it: where a Whole bundle goes, so does the Safe one of its job.
+    The tasks that a gang has above its minimum are of no use without it: where a Whole bundle goes, the Safe one of its job goes too.
     """
 
     def __init__(self, tasks: list[Task], columns: Columns, place: Numbers, requests: Table, ranks: Ranks) -> None:
-        """`place`: of each task's bundle. `requests`: by the numbers of templates."""
+        """`place`: of each task, the place of its bundle. `requests`: [r, template], by the numbers of templates."""
         self.tasks = tasks
         self.rows = columns.rows
         self.place = place
@@ -56,14 +56,14 @@ class Offer:
         self._ranks = ranks
         safe = np.full(int(ranks.job.max(initial=0)) + 1, -1)
         safe[ranks.job[~ranks.whole]] = np.flatnonzero(~ranks.whole)
-        self.safe = np.where(ranks.whole, safe[ranks.job], -1)  #: of each Whole bundle, the place of its job's Safe one, else -1
+        self.safe = np.where(ranks.whole, safe[ranks.job], -1)  #: of each Whole bundle, the place of its job's Safe bundle, else -1
         self._begins = np.searchsorted(place, np.arange(len(ranks.whole) + 1))
 
     def __len__(self) -> int:
         return len(self.whole)
 
     def amounts(self, column: int, entries: Numbers | slice = slice(None)) -> Vector:
-        """What tasks ask for of one resource."""
+        """The amounts of one resource that tasks request."""
         amounts: Vector = self._requests[column, self._columns.template[entries]]
         return amounts
 
@@ -72,11 +72,11 @@ class Offer:
         return request
 
     def entries(self, place: int) -> range:
-        """The tasks of a bundle, by their entries."""
+        """The entries of a bundle's tasks."""
         return range(int(self._begins[place]), int(self._begins[place + 1]))
 
     def weights(self, now: float) -> Table:
-        """Of each bundle, how many tasks it has, their importance, and for how long they have run, all together."""
+        """Three sums for each bundle: the number of its tasks, their importance, and the seconds that they have run."""
         ages = now - np.minimum(self._columns.started, now)
         return np.array([np.bincount(self.place, values) for values in (np.ones(len(self.tasks)), self._columns.importance, ages)])
 
@@ -89,12 +89,13 @@ class Offer:
         return self.tasks[self._begins[place] : self._begins[place + 1]]
 
     def alike(self, place: int) -> int:
-        """The place after the last bundle that ranks as this one does."""
+        """The place after the last bundle with the same rank (`whole` and `standing`) as this one."""
         same = (self._ranks.whole == self._ranks.whole[place]) & (self._ranks.standing == self._ranks.standing[place])
         return int(np.flatnonzero(same)[-1]) + 1
 
     def approved(self, tasks: Iterable[Task], *, whole: bool) -> Offer:
-        """What is left when only these tasks may go: less of a Safe bundle, of a Whole one all or nothing (nothing without `whole`)."""
+        """The offer that is left when only these tasks may go. A Safe bundle may shrink; a Whole one goes in full or not at all (never
+        without `whole`)."""
         if tasks == self.tasks and whole:
             return self
         allowed = {task.uid for task in tasks}
@@ -107,19 +108,19 @@ class Offer:
 
 
 def importance(task: Task) -> int:
-    """Of a pod, or of its job if that is greater."""
+    """The priority of a pod, or of its job if that is greater."""
     return max(task.pod_priority, task.job.priority if task.job is not None else 0)
 
 
-# What gang evictions take from a victim's job at a time: its surplus, or all the rest of it.
+# What gang evictions take from a victim's job at a time: its surplus, or all the rest of its pods.
 #
-# The pods of a job in a domain are split in two. The Safe bundle holds those that it can lose and still run (all of them if it does
-# not run as it is); the Whole bundle the others: losing any of them breaks the gang, so it may as well lose all. Safe bundles go
-# first; what breaks a gang should give much here for little elsewhere (`offer.py`).
+# The pods of a job in a domain are split in two bundles. The Safe bundle holds the pods that the job can lose and still run (all of them if
+# the job does not run anyway). The Whole bundle holds the others: losing any of them breaks the gang, so it may as well lose all. Safe
+# bundles go first. Whole bundles that give much here for little loss elsewhere come before other Whole bundles (`roster.py`).
 
 
 def safe_ones(job: Job, candidates: Sequence[Task]) -> list[bool]:
-    """Of those of a job's tasks that may be evicted here, the least important first: which are in its Safe bundle."""
+    """For each candidate whether it is in its job's Safe bundle. Candidates are evictable tasks of one job, the least important first."""
     if job.ready_count < job.min_member:
         return [True] * len(candidates)
     surplus = _Surplus(job)
@@ -127,7 +128,7 @@ def safe_ones(job: Job, candidates: Sequence[Task]) -> list[bool]:
 
 
 class _Surplus:
-    """What a job can lose and still have its minimum, that of each role, and that of each policy."""
+    """The tasks that a job can lose and still have its minimum, that of each role, and that of each sub-group policy."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -141,7 +142,7 @@ class _Surplus:
         self._parts: _PartSurplus | None = None if job.has_one_part else _PartSurplus(job)
 
     def takes(self, task: Task) -> bool:
-        """Whether this task is surplus too; if so it is taken."""
+        """Whether this task is surplus too. If so it counts as lost from now on."""
         if self._left <= 0 or (self._roles is not None and self._roles.get(task.role, 0) <= 0):
             return False
         if self._parts is not None and not self._parts.takes(task):
@@ -153,7 +154,7 @@ class _Surplus:
 
 
 class _PartSurplus:
-    """Sub-jobs that a policy has ready beyond its minimum."""
+    """The ready sub-jobs that each policy has beyond its minimum."""
 
     def __init__(self, job: Job) -> None:
         self._subjobs = job.subjobs
@@ -163,7 +164,7 @@ class _PartSurplus:
             self._spare[part.policy] = self._spare.get(part.policy, 0) + (self._margins[part.uid] >= 0)
 
     def takes(self, task: Task) -> bool:
-        """Whether its sub-job is broken anyway, or its policy can spare one."""
+        """Whether the task's sub-job is broken anyway, or its policy can spare a sub-job. If so the task counts as lost from now on."""
         part = self._subjobs.of(task)
         if self._margins[part.uid] >= 0:
             if self._spare[part.policy] <= 0:

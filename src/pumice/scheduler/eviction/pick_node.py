@@ -1,7 +1,7 @@
-"""Which node's victims matter least, by the rules of kube-scheduler: of one candidate, and of many nodes as arrays.
+"""The node whose victims cost least, by the rules of kube-scheduler: for single candidates, and for many nodes as arrays.
 
-Least violations of budgets, then the lowest first victim, the lowest sum of priorities, the fewest victims, the latest start of the
-most important ones; the first of equals.
+The fewest violations of PodDisruptionBudgets, then the lowest priority of the most important victim, the lowest sum of priorities, the
+fewest victims, the latest start of the most important victims; of equal nodes the first.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Candidate(Struct, frozen=True):
 
     row: int
     victims: list[Task]  #: the most important first
-    violations: int = 0  #: victims that go against a budget
+    violations: int = 0  #: the number of victims that violate a PodDisruptionBudget
 
 
 def cost(candidate: Candidate, now: float) -> tuple[Any, ...]:
-    """Lower is better. Who has no start counts as started just now."""
+    """The cost of a candidate; lower is better. A victim without a start time counts as started just now."""
     victims = candidate.victims
     return weight(candidate.violations, [victim.pod_priority for victim in victims], [start(victim, now) for victim in victims])
 
 
 def weight(violations: int, priorities: Sequence[int], starts: Sequence[float]) -> tuple[Any, ...]:
-    """The same of victims of which these are the priorities and starts, the most important first."""
+    """The cost of victims with these priorities and start times, the most important victim first."""
     highest = max(priorities)
     started = min(each for each, priority in zip(starts, priorities, strict=True) if priority == highest)
     return violations, priorities[0], sum(p + SHIFT for p in priorities), len(priorities), -started
@@ -47,7 +47,7 @@ def start(task: Task, now: float) -> float:
 
 
 class Costs(Struct, frozen=True):
-    """The same for many nodes; one entry a node."""
+    """The costs of many nodes, one entry per node."""
 
     violations: Numbers
     highest: Numbers  #: priority of the most important victim
@@ -60,7 +60,7 @@ class Costs(Struct, frozen=True):
 
 
 def cheapest(costs: Costs) -> int:
-    """The position of the best."""
+    """The index of the node that costs least."""
     left: NDArray[np.intp] = np.arange(len(costs.violations))
     for part in (costs.violations, costs.highest, costs.total, costs.numbers, -costs.started):
         values = part[left]
@@ -71,9 +71,9 @@ def cheapest(costs: Costs) -> int:
 
 
 def searched(clean: NDArray[np.bool_], success: NDArray[np.bool_], wanted: int) -> NDArray[np.intp]:
-    """Positions of the candidates that a search in order finds, those without violations first.
+    """The indices of the candidates that a search in order finds, those without violations (clean) first.
 
-    It ends when it has `wanted` candidates, but not before one of them is clean; of each kind it keeps at most `wanted`.
+    The search ends when it has `wanted` candidates, but not before one of them is clean; it keeps at most `wanted` of each kind.
     """
     found, fine = np.cumsum(success), np.cumsum(success & clean)
     done = (found >= wanted) & (fine > 0)

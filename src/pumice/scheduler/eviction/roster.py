@@ -1,7 +1,7 @@
-"""Who may be evicted from a domain, as columns with one entry a task, kept from gang to gang.
+"""The tasks that may be evicted from a domain, as columns with one entry per task, kept from gang to gang.
 
-Tasks stand in the order of their jobs' names, and in a job the least important first. Of jobs of which a task has moved since, it is
-asked anew who may go, what is surplus, and how the job ranks; of the others nothing is asked again.
+Tasks are in the order of their jobs' names, and within a job the least important first. When a task of a job has moved, it is asked anew
+which tasks of the job may go, which are surplus, and how the job ranks. The other jobs are not looked at again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, NDArray, Sum, Vector, as_vectors
 from pumice.scheduler.model.task import Task
 
-Standing = Callable[[Job], Hashable]  #: what the place of a job among the victims depends on
+Standing = Callable[[Job], Hashable]  #: the key that decides the place of a job among the victims
 SAFE, WHOLE, STAYS = 0, 1, 2
 
 
 class Roster:
-    """The tasks of a domain that may be evicted, as columns. `may_go` and `standing` answer by the state of the job alone."""
+    """The tasks of a domain that may be evicted, as columns. The answers of `may_go` and `standing` depend on the job's state alone."""
 
     def __init__(self, cluster: Cluster, domain: Mask, may_go: Eligible, standing: Standing) -> None:
         self._cluster, width = cluster, cluster.dimensions.width
@@ -61,8 +61,8 @@ class Roster:
         return bool((self._part != STAYS).any())
 
     def offer(self, need: Vector, in_order: Callable[[list[Any]], list[Any]]) -> Offer:
-        """All bundles that may go (there must be some): Safe ones first, then as `in_order` sorts standings, then those that give most here
-        for what they cost everywhere."""
+        """All bundles that may go (there must be one): Safe ones first, then in the order in which `in_order` puts standings, then those
+        that give most here in relation to what they cost in the whole cluster."""
         self._catch_up()
         bundle = 2 * self._owner + self._part
         entries = np.argsort(bundle, kind="stable")
@@ -101,12 +101,12 @@ class Roster:
         self._position = len(log)
 
     def _span(self, job: Job) -> range:
-        """The entries of its tasks."""
+        """The entries of the job's tasks."""
         _, begin, end = self._spans[job.uid]
         return range(begin, end)
 
     def _look_at(self, job: Job, here: Sequence[int]) -> None:
-        """`here`: the entries of those of its tasks that may go."""
+        """Take in the bundles, holding and standing of a job. `here`: the entries of its tasks that may go."""
         number, _, _ = self._spans[job.uid]
         for entry, safe in zip(here, safe_ones(job, [self._tasks[entry] for entry in here]), strict=True):
             self._part[entry] = SAFE if safe else WHOLE
@@ -120,7 +120,7 @@ def _job(task: Task) -> Job:
 
 
 def _returns(sizes: Table, held: Table, need: Table, whole: Mask) -> Vector:
-    """What each bundle gains here of what is needed, by what is lost in the whole cluster: with a Safe one nothing is."""
+    """What each bundle gives here of the need, divided by what its gang loses in the whole cluster; infinite for a Safe bundle."""
     gains = (np.minimum(sizes, need) / need).sum(axis=0)
     costs = np.where(whole, (held / need).sum(axis=0), 0.0)
     returns: Vector = np.divide(gains, costs, out=np.full(len(gains), np.inf), where=costs > 0)

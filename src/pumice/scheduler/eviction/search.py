@@ -1,7 +1,7 @@
-"""The search of preempt and reclaim: a node where a task fits once others are gone, and that made so in a statement.
+"""The search of preempt and reclaim: find a node where a task fits once other tasks are gone, and evict these in a statement.
 
-A job gets room for as many tasks as it lacks to start, or nothing is evicted. The two actions say for whom room is made, who may go,
-and in which order nodes are tried.
+A job gets room for as many tasks as it lacks to start, or nothing is evicted. The two actions say for which jobs room is made, which tasks
+may be evicted, and in which order nodes are tried.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.scheduler.model.task import Task
 
 
 class Search:
-    """For the tasks of one queue or job. It lives as long as who may go for them stays the same."""
+    """The search for the tasks of one queue or job. It is used as long as the same tasks may be evicted for them."""
 
     action: str
 
@@ -30,14 +30,14 @@ class Search:
         self.budget = budget
         self.cache = VictimCache(session)
 
-    # -- what the two differ in
+    # -- what differs between preempt and reclaim
 
     def may_evict(self, task: Task) -> bool:
         """Whether pods may be evicted for the task now."""
         raise NotImplementedError
 
     def evictor_class(self, task: Task) -> Hashable:
-        """Equal for tasks that have the same victims."""
+        """A key that is equal for tasks with the same possible victims."""
         raise NotImplementedError
 
     def victims(self, task: Task, row: int) -> list[Task]:
@@ -45,16 +45,16 @@ class Search:
         raise NotImplementedError
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
-        """The hopeful ones of the feasible nodes, as they are tried."""
+        """The rows that are feasible and hopeful, in the order in which they are tried."""
         raise NotImplementedError
 
     # -- a job
 
     def serve(self, job: Job) -> bool:
-        """Whether the job got the room that it lacks; else nothing has changed."""
+        """Make room for a job. Return whether it got the room that it lacks; if not, nothing has changed."""
         session, before = self.session, self.cache.now()
         with session.statement() as statement:
-            hopeless: set[Hashable] = set()  #: classes of tasks that found nothing since the last success
+            hopeless: set[Hashable] = set()  #: classes of tasks that found no node since the last success
             for task in in_task_order(session, job):
                 if not session.job_starving(job):
                     break
@@ -76,7 +76,7 @@ class Search:
     # -- a task
 
     def find(self, task: Task, statement: Statement) -> bool:
-        """Whether the task now waits on a node."""
+        """Find a node for a task, with evictions if needed. Return whether the task is now pipelined on a node."""
         session = self.session
         if not self.may_evict(task) or session.pre_predicate(task) is not None:
             return False
@@ -93,12 +93,12 @@ class Search:
         return False
 
     def _feasible(self, task: Task, evaluation: Evaluation) -> Mask:
-        """Nodes that evictions might open, as far as the filters go."""
+        """The nodes that evictions might open: no filter refuses them for a reason that is final."""
         errors = self.session.fit_errors.get(task.uid)
         return evaluation.resolvable & ~errors.final if errors is not None else evaluation.resolvable
 
     def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
-        """Make room on the first node where that can be done, or where it costs least."""
+        """Make room on the first node where that is possible, or with `spareVictims` where it costs least. Return whether room was made."""
         if self.budget.spare:
             return self.try_cheapest(task, statement, evaluation, rows, known)
         for row in rows:
@@ -120,7 +120,7 @@ class Search:
         *,
         without_victims: bool = True,
     ) -> bool:
-        """Make room on the node, of those that are compared, whose victims cost least. `without_victims`: one that needs none will do."""
+        """Make room on that of the compared nodes whose victims cost least. `without_victims`: one that needs no eviction may be taken."""
         run = EvictionDryRun(statement, task, self.action, evaluation)
         enough = self.budget.enough(len(self.session.nodes))
         found: list[Candidate] = []
@@ -143,22 +143,22 @@ class Search:
 
 
 def in_task_order(session: Session, job: Job) -> list[Task]:
-    """The job's tasks that wait for a place, the most important first."""
+    """The job's pending tasks without gates, the most important first."""
     return sorted((task for task in job.pending.values() if not task.gated), key=session.task_key)
 
 
 def task_class(session: Session, task: Task) -> Hashable:
-    """Equal for tasks to whom every node and every victim looks the same: where one of them found nothing, the next will not either."""
+    """A key that is equal for tasks with the same answers about every node and victim: if one found no node, the next will not either."""
     return session.evaluation_of(task), task.nominated, task.priority, task.zone
 
 
-# Victims whom nobody needs gone any more are put back: what was cleared for one task of a gang may since have become too much.
+# Victims that need not go any more are put back: room made for one task of a gang may have become too much through later evictions.
 
-Step = tuple[Operation, int]  #: and the row that its task waits on, if it is no eviction
+Step = tuple[Operation, int]  #: an operation, and the row on which its task is pipelined if it is no eviction
 
 
 def put_back(statement: Statement) -> None:
-    """All that wait in the statement keep their places."""
+    """Put back the victims of a statement that need not go. All tasks that are pipelined in it keep their nodes."""
     steps = [(operation, operation.task.node) for operation in statement.operations]
     victims = [operation for operation, _ in steps if operation.action]
     room = statement.session.nodes.future_idle
@@ -176,7 +176,7 @@ def put_back(statement: Statement) -> None:
 
 
 def _retraced(statement: Statement, steps: list[Step], victims: Set[Operation]) -> bool:
-    """Do it all again with only these victims, who go first; whether all who wait find their places good."""
+    """Repeat the statement with only these victims, which go first. Return whether all pipelined tasks still fit on their nodes."""
     session, good = statement.session, True
     statement.rollback()
     for operation, _ in steps:

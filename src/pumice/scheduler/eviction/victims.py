@@ -1,4 +1,4 @@
-"""Who may be evicted for a task, in which order, and who of them need not go."""
+"""Which tasks may be evicted for a task, in which order, and which of them need not go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pumice.scheduler.model.task import Task
 def permitted_victims(
     session: Session, preemptor: Task, candidates: list[Task], ask: Callable[[Task, list[Task]], list[Task]]
 ) -> list[Task]:
-    """Those whom plugins let go, the least important first. So they are asked, too: what a gang can spare is its least important pods."""
+    """The candidates that plugins let go, the least important first. Plugins get them in this order too, so that a gang loses its least
+    important pods first."""
     candidates = session.ledger.sparing(preemptor, candidates)
     if not candidates:
         return []
@@ -30,7 +31,7 @@ def permitted_victims(
 
 
 def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> list[Task]:
-    """The least important first: by queue, then by job, then by task, each in reverse order of service."""
+    """The victims, the least important first: by queue, then by job, then by task, each in reverse order of service."""
     by_queue: dict[str, list[Task]] = {}
     for task in victims:
         assert task.job is not None and task.job.queue is not None, "pods of no queue are nobody's victims"
@@ -47,7 +48,7 @@ def _importance(session: Session, task: Task) -> Key:
 
 
 def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Queue]:
-    """Queues by name, the one that loses tasks first in front."""
+    """The queues of these names, the queue that loses tasks first in front."""
     queues = [session.cluster.queues[name] for name in names]
     own = preemptor.job.queue if preemptor.job is not None else None
     if len(queues) < 2 or own is None:
@@ -59,16 +60,16 @@ def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> li
     return sorted(queues, key=cmp_to_key(compare))
 
 
-# Whom plugins agreed to evict, node by node: so that of many tasks that wait in vain only the first asks about every node.
+# The victims that plugins permitted, node by node: so that of many tasks that find no room only the first asks about every node.
 #
-# It holds for tasks to which the plugins answer alike (`eviction_cache_key`), and as long as nothing moves, or everything that moved was
-# undone. It saves asking; who is evicted is decided on fresh answers.
+# An answer holds for tasks with the same `eviction_cache_key`, and as long as no task moves, or all moves were undone. It only saves
+# questions: which tasks are evicted is decided by fresh answers.
 
-MOST_CLASSES = 16  #: remembered at a time
+MOST_CLASSES = 16  #: of evictors, remembered at a time
 
 
 def held_by(tasks: Iterable[Task], width: int) -> list[float]:
-    """What tasks hold together, of each of so many resources."""
+    """The amounts that the tasks hold together, one for each of the `width` dimensions."""
     held = [0.0] * width
     for task in tasks:
         for column, amount in task.template.needs:
@@ -77,7 +78,7 @@ def held_by(tasks: Iterable[Task], width: int) -> list[float]:
 
 
 class PermittedVictims:
-    """What all who may go hold, node by node, for one class of evictors."""
+    """What all permitted victims hold together, node by node, for one class of evictors."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -85,12 +86,12 @@ class PermittedVictims:
         self._sums: Table = np.zeros_like(nodes.used)
 
     def note(self, row: int, victims: Iterable[Task]) -> None:
-        """All who may go from a node."""
+        """Note all tasks that may be evicted from a node."""
         self._asked[row] = True
         self._sums[:, row] = held_by(victims, len(self._sums))
 
     def hopeful(self, task: Task) -> Mask:
-        """Nodes that were not asked about, or have room for the task without those who may go."""
+        """The nodes that were not asked about, or that have room for the task once all permitted victims have gone."""
         enough: Mask = np.ones(len(self._nodes), bool)
         for column, amount in task.template.needs:
             enough &= self._nodes.future_idle_in(column) + self._sums[column] > amount - EPSILON
@@ -101,7 +102,7 @@ Known = dict[Hashable, PermittedVictims]
 
 
 class VictimCache:
-    """By class of evictor, for the victims of one queue, or of all the others."""
+    """The permitted victims by class of evictors, for victims of one queue, or of all other queues."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -117,13 +118,13 @@ class VictimCache:
         return known[evictors]
 
     def now(self) -> Known:
-        """All that holds as things are."""
+        """The answers that hold in the present state; none if anything has moved since they were given."""
         if len(self._session.cluster.log) != self._position:
             self.undone_to({})
         return self._known
 
     def undone_to(self, known: Known) -> None:
-        """Things are again as they were when this was known."""
+        """Go back to these answers: the cluster is again in the state in which they were given."""
         self._known, self._position = known, len(self._session.cluster.log)
 
 
@@ -131,30 +132,30 @@ class VictimCache:
 
 
 class Budget(Struct):
-    """Arguments of both actions. The last three are Volcano's, of topology-aware preemption."""
+    """Arguments of preempt and reclaim. The last three are those of Volcano's topology-aware preemption."""
 
-    spare: bool = field(name="spareVictims", default=False)  #: ours; without it victims are Volcano's
+    spare: bool = field(name="spareVictims", default=False)  #: of Pumice alone; without it the victims are those of Volcano
     candidates_percent: int = field(name="minCandidateNodesPercentage", default=10)
     candidates_least: int = field(name="minCandidateNodesAbsolute", default=1)
     candidates_most: int = field(name="maxCandidateNodesAbsolute", default=100)
 
     def enough(self, nodes: int) -> int:
-        """How many nodes that would do are compared."""
+        """The number of possible nodes that are compared before the cheapest is taken."""
         wanted = max(nodes * self.candidates_percent // 100, self.candidates_least)
         return max(1, min(wanted, self.candidates_most, nodes))
 
 
-# Nobody goes in vain: victims are put back, the most important first, as far as their beneficiary keeps a place.
+# No task is evicted in vain: victims are put back, the most important first, as long as their beneficiary keeps a place.
 
 
 T = TypeVar("T")
 
 
 def needed(victims: Sequence[T], stands: Callable[[list[T]], bool]) -> list[T]:
-    """Those without whom it would not do; the least important first, as they came. None of them can be put back.
+    """The victims that must go, in the given order, the least important first. None of them can be put back.
 
-    `stands` says whether the beneficiary has a place if only these go. Many are tried at a time, for as long as that goes well. Where one
-    that was put back lets another stay (who looks for company), that is tried as well, until nobody more can.
+    `stands` says whether the beneficiary has a place if only the given victims go. Many are put back at a time, as long as that succeeds.
+    One victim that was put back may let another stay (by pod affinity): that is tried as well, until no more can be put back.
     """
     left = list(victims)
     while len(must_go := _once(left, stands)) < len(left):

@@ -1,6 +1,6 @@
-"""What the filters say about each node, as kube-scheduler tells it: the first filter that refuses a node has the word for it.
+"""Why filters refuse each node, as kube-scheduler reports it: the first filter that refuses a node gives the reason.
 
-Counts of reasons make the message; whether the word is final decides if evictions could help.
+The counts of reasons make the message. Whether a reason is final decides if evictions could help.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PreparedFilters = Sequence[tuple[Filter, Any]]
 
 
 class WithNominated(View):
-    """Nodes with more on them than there is, in resources alone. `extra`: [r, row]."""
+    """A view of nodes with more resources in use than there are in fact. `extra`: [r, row], what is added."""
 
     def __init__(self, table: Nodes, rows: Rows, extra: Table) -> None:
         super().__init__(table, rows)
@@ -35,13 +35,13 @@ class WithNominated(View):
 
 
 class NodeStatuses(NamedTuple):
-    """Over the rows of a view."""
+    """What filters said of the rows of a view."""
 
     refused: Mask
     final: Mask
     reasons: list[tuple[str, Mask]]  #: text, and the rows of which it is a reason
     by: frozenset[str] = frozenset()  #: the filters that refused any row
-    failure: str = ""  #: what kept a filter from judging a row
+    failure: str = ""  #: why a filter could not judge a row; empty if none failed
 
     @property
     def counts(self) -> Counter[str]:
@@ -51,7 +51,7 @@ class NodeStatuses(NamedTuple):
         return counts
 
     def joined(self, others: NodeStatuses, rows: Rows) -> NodeStatuses:
-        """These, and others on some of the rows."""
+        """These statuses, with others added on some of the rows."""
         refused, final, reasons = self.refused.copy(), self.final.copy(), list(self.reasons)
         refused[rows] |= others.refused
         final[rows] |= others.final
@@ -66,19 +66,19 @@ class NodeStatuses(NamedTuple):
         return tuple(dict.fromkeys(text for text, where in self.reasons if where[position]))
 
     def without(self, row: int) -> NodeStatuses:
-        """These, less all that is said of one row."""
+        """These statuses without those of one row."""
         others = np.ones(len(self.refused), bool)
         others[row] = False
         return self._replace(refused=self.refused & others, final=self.final & others, reasons=[(t, w & others) for t, w in self.reasons])
 
 
 def speaking(evaluation: Evaluation) -> PreparedFilters:
-    """The filters that are asked in trials. To be called outside of any."""
+    """The filters that are asked in trials: those that are not silent. To be called outside of any trial."""
     return [(rule, state) for rule, state in evaluation.filters if not rule.is_silent(state)]
 
 
 def run_filters(filters: PreparedFilters, view: View, among: Mask, *, narrowed: bool = True) -> NodeStatuses:
-    """The filters' words about some rows of a view. `narrowed`: some of them leave rows out before any is asked."""
+    """The statuses of some rows of a view. `narrowed`: PreFilter refusals come first, and take rows out before any filter is asked."""
     answers = [(rule, list(rule.refuse(state, view))) for rule, state in filters]
     refused, final = view.nothing(), view.nothing()
     reasons: list[tuple[str, Mask]] = []
@@ -101,7 +101,7 @@ def run_filters(filters: PreparedFilters, view: View, among: Mask, *, narrowed: 
                 take(rule, where & among & ~refused, reason)
     plugin, before = "", refused
     for rule, refusals in answers:
-        if rule.name != plugin:  # filters of one plugin speak together
+        if rule.name != plugin:  # filters of one plugin count as one
             plugin, before = rule.name, refused.copy()
         for where, reason in refusals:
             if reason.from_prefilter:
@@ -111,11 +111,11 @@ def run_filters(filters: PreparedFilters, view: View, among: Mask, *, narrowed: 
 
 
 def sees_columns_only(evaluation: Evaluation) -> bool:
-    """Whether, besides what never changes, its filters look at a node's resources alone."""
+    """Whether its filters, except those that are static, look at a node's resources alone."""
     return all(rule.reach is Reach.STATIC or rule.plannable for rule, _ in evaluation.filters)
 
 
 def sentence(nodes: int, counts: Counter[str]) -> str:
-    """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
+    """The message, as `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
     reasons = sorted(f"{count} {text}" for text, count in counts.items() if count)
     return f"0/{nodes} nodes are available: {', '.join(reasons)}." if reasons else f"0/{nodes} nodes are available."

@@ -1,11 +1,11 @@
-"""Preemption in thought: who would have to go on a node, so that a pod fits.
+"""Dry runs of preemption: which pods would have to go from a node so that a pod fits there.
 
-`ResourceDryRun` does it for many nodes at once, where resources alone decide. `PreemptionDryRun` asks every rule, one node after the other:
-for pods whose fate is decided by more (host ports, volumes, affinity, spreading).
+`ResourceDryRun` does it for many nodes at once, where resources alone decide. `PreemptionDryRun` asks every rule, one node after the other,
+for pods for which more decides (host ports, volumes, affinity, spreading).
 
-Which of a node's possible victims would go against a PodDisruptionBudget, `BudgetsByNamespace` says. They are charged per node in order of
-importance: each pod charges every budget that selects it, and is against one that has nothing left. A pod that the API server has counted
-already (`disruptedPods`) is not charged again.
+`BudgetsByNamespace` says which of a node's possible victims would violate a PodDisruptionBudget. They are counted per node in order of
+importance: each pod is charged to every budget that selects it, and violates a budget that has nothing left. A pod that the API server has
+counted already (`disruptedPods`) is not charged again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
 
-OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether it needs values
+OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether the operator needs values
 
 
 class _Budget(Struct, frozen=True):
@@ -58,7 +58,7 @@ class BudgetsByNamespace:
             self._by_namespace.setdefault(wire.metadata.namespace or "default", []).append(budget)
 
     def charged(self, task: Task) -> tuple[_Budget, ...]:
-        """The budgets that the pod's eviction would charge."""
+        """The budgets to which the eviction of the pod would be charged."""
         budgets = self._by_namespace.get(task.namespace)
         if not budgets or not task.labels:
             return ()
@@ -69,7 +69,7 @@ class BudgetsByNamespace:
         return tuple(b for b in found if task.name not in b.disrupted)
 
     def against(self, tasks: Sequence[Task]) -> list[bool]:
-        """For possible victims of one node, the most important first: whether each goes against a budget."""
+        """For possible victims of one node, the most important first: whether each violates a budget."""
         left: dict[int, int] = {}
         verdicts = []
         for task in tasks:
@@ -81,7 +81,7 @@ class BudgetsByNamespace:
         return verdicts
 
     def mask(self, tasks: Sequence[Sequence[Task]], priority: int, depth: int) -> Mask:
-        """[place, row] of `against`, for residents of rows; those that are not below the priority are not charged."""
+        """The answers of `against` as [place, row], for the pods on rows. Pods that are not below the priority are not charged."""
         mask = np.zeros((depth, len(tasks)), bool)
         for column, residents in enumerate(tasks):
             lower = [(place, task) for place, task in enumerate(residents) if task.pod_priority < priority]
@@ -94,25 +94,25 @@ def _well_formed(requirement: Requirement) -> bool:
     return requirement.operator in OPERATORS and bool(requirement.values) == OPERATORS[requirement.operator]
 
 
-# Who stands on each node, the most important first, as padded arrays: what preemption walks over, all nodes at a time.
+# The pods on each node, the most important first, as padded arrays: preemption walks over them, all nodes at a time.
 #
-# Kept from cycle to cycle: a row is read anew once anything moved on it. Importance: priority, then how long it runs, then arrival.
+# Kept from cycle to cycle: a row is read anew once a pod moved on it. Importance: priority, then how long a pod runs, then arrival.
 
-NOBODY = 2**62  #: the priority of a place that is empty: nobody is above it
+NOBODY = 2**62  #: the priority of an empty place: no pod has a higher one
 
 
 def importance(task: Task) -> tuple[int, float, int]:
-    """A key, the most important first. Who has no start counts as started just now."""
+    """The sort key of a pod, the most important first. A pod without a start time counts as started just now."""
     return (-task.pod_priority, float("inf") if task.started is None else task.started, task.number)
 
 
 def standing(tasks: Iterable[Task]) -> Iterator[Task]:
-    """Without those that only hold a place for the rest of the session: there is nobody to evict."""
+    """The tasks without those that are allocated or pipelined in this session: these have no pod on the node to evict."""
     return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
 
 class VictimsTable(Index):
-    """Pods by node in the order in which preemption would take them, with their requests.
+    """The pods of each node, the most important first, with their requests.
 
     `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row].
     """
@@ -167,15 +167,15 @@ class VictimsTable(Index):
         self._shape = (places, width, nodes)
 
     def depth(self, rows: Rows) -> int:
-        """Places in use on any of the rows."""
+        """The greatest number of places in use on one of the rows."""
         return int(self.numbers[rows].max(initial=0))
 
     def lower(self, row: int, priority: int) -> list[Task]:
-        """Who is less important than a priority, the most important first."""
+        """The pods on a row that are below a priority, the most important first."""
         return [task for task in self.tasks[row] if task.pod_priority < priority]
 
 
-# Changes in thought: pods taken off a node or put onto it for a moment, so that every rule can be asked what it would say then.
+# Trials: pods are taken off a node or put onto it for a moment, so that every rule can be asked what it would say then.
 
 
 class Trial(Journal):
@@ -208,7 +208,7 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 class PreemptionDryRun:
-    """For one preemptor."""
+    """The dry run for one preemptor, which asks every rule."""
 
     def __init__(self, cluster: Cluster, task: Task, evaluation: Evaluation, nominations: Nominator, budgets: BudgetsByNamespace) -> None:
         self._cluster = cluster
@@ -219,7 +219,7 @@ class PreemptionDryRun:
         self._residents = cluster.index(VictimsTable)
 
     def on(self, row: int) -> Candidate | tuple[str, ...]:
-        """Who would have to go there, or why nothing helps. Without victims: nobody has to."""
+        """The candidate with the pods that would have to go from a row, or the reasons why nothing helps. No victims: no pod has to go."""
         lower = self._residents.lower(row, self._task.pod_priority)
         if not lower:
             return (NO_VICTIMS,)
@@ -236,7 +236,7 @@ class PreemptionDryRun:
         return Candidate(row, sorted(lost + lost_others, key=importance), len(lost))
 
     def _put_back(self, trial: Trial, victims: list[Task], row: int) -> list[Task]:
-        """Those who cannot stay."""
+        """Put back the victims that can stay, and return those that cannot."""
         lost = []
         for victim in victims:
             mark = trial.mark()
@@ -247,7 +247,7 @@ class PreemptionDryRun:
         return lost
 
     def _refusal(self, row: int) -> NodeStatuses | None:
-        """What is said against the preemptor, with the pods nominated there and without."""
+        """Why filters refuse the preemptor, with the pods nominated there or without them; None if they admit it in both cases."""
         held = list(self._nominations.held_against(self._task, row))
         if held:
             with Trial(self._cluster) as trial:
@@ -262,17 +262,17 @@ class PreemptionDryRun:
         return run_filters(self._filters, View(self._cluster.nodes, np.array([row])), np.ones(1, bool))
 
 
-# Preemption in thought on many nodes at once, where resources alone decide: who would have to go on each node, and what that costs.
+# The dry run on many nodes at once, where resources alone decide: which pods would have to go from each node, and what that costs.
 #
-# On a node everybody below the preemptor's priority goes; if it fits then, they are put back while it still fits: first those that go
-# against a budget, then the others, each from the most important. Results are kept per kind of preemptor, and only rows on which anything
-# changed are walked again. `PreemptionDryRun` does the same one node at a time for rules of any kind.
+# On a node all pods below the preemptor's priority go; if it fits then, they are put back while it still fits: first those that violate a
+# budget, then the others, each from the most important. Results are kept per kind of preemptor, and only rows on which anything changed are
+# walked again. `PreemptionDryRun` does the same one node at a time for rules of any kind.
 
 
 class Walk(Struct, frozen=True):
-    """The outcome on some rows."""
+    """The outcome of a dry run on some rows."""
 
-    has_lower: Mask  #: somebody could go
+    has_lower: Mask  #: there are pods below the priority
     fits: Mask  #: with all of them gone the preemptor fits
     victims: Mask  #: [place, row]
     violating: Mask  #: [place, row] of the victims
@@ -280,7 +280,7 @@ class Walk(Struct, frozen=True):
 
 
 class ResourceDryRun:
-    """For one kind of preemptor. Arrays have an entry for every row of the node table."""
+    """The dry run for one kind of preemptor. Arrays have an entry for every row of the node table."""
 
     def __init__(self, cluster: Cluster, need: Vector, columns: Rows, priority: int, budgets: BudgetsByNamespace, now: float) -> None:
         self._cluster = cluster
@@ -306,7 +306,7 @@ class ResourceDryRun:
         stamp = self._residents.stamp + nominations.stamp
         own = nominations.row_of(task)
         if own >= 0:
-            self._seen[own] = -1  # its own nomination does not count against it, but against its equals
+            self._seen[own] = -1  # its own nomination does not count against it, but against equal pods
         changed = np.flatnonzero(stamp != self._seen)
         if len(changed):
             crowd = np.zeros((len(self.columns), len(self._seen)))
@@ -317,7 +317,7 @@ class ResourceDryRun:
                 self._seen[own] = -1
 
     def walk(self, rows: Rows, crowd: Table) -> Walk:
-        """`crowd`: [need, row] what nominated pods hold there."""
+        """Do the dry run on some rows. `crowd`: [need, row] what nominated pods hold there."""
         table, residents, columns = self._cluster.nodes, self._residents, self.columns
         depth = residents.depth(rows)
         lower = residents.priority[:depth, rows] < self._priority
@@ -370,7 +370,7 @@ class ResourceDryRun:
         self._victims[len(victims) :, rows] = False
 
     def candidate(self, row: int) -> Candidate:
-        """Who would go on one row."""
+        """The candidate of one row, with the pods that would go."""
         tasks = self._residents.tasks[row]
         victims = [tasks[place] for place in np.flatnonzero(self._victims[:, row]).tolist()]
         return Candidate(row, victims, int(self.costs.violations[row]))

@@ -1,7 +1,7 @@
-"""Services beside the scheduler that filter nodes, score them, name victims, or bind: asked one after the other, over the world's HTTP.
+"""Extenders: services that filter nodes, score them, name victims, or bind. They are asked one after the other, over the world's HTTP.
 
-One that fails is skipped if it is ignorable; else the pod's attempt ends in an error that says which one, and why. Failing to score
-is never an error. Answers are not trusted: a node that was not asked about, or a list that is none, counts as a failure.
+An extender that fails is skipped if it is ignorable; else the pod's attempt ends in an error that names the extender and the reason. A
+failure to score is never an error. Answers are not trusted: an unknown node, or something else where a list belongs, counts as a failure.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SCALE = 10.0  #: extenders score 0..10, plugins 0..100
 
 
 class AttemptFailed(Exception):
-    """An attempt ends in an error: not because nothing fits, but because somebody could not be asked."""
+    """An attempt ends in an error: not because no node fits, but because something could not be asked or judged."""
 
 
-Victims = dict[int, tuple[list[Task], int]]  #: by row: who would go, and how many of them against a budget
+Victims = dict[int, tuple[list[Task], int]]  #: by row: the pods that would go, and how many of them violate a budget
 
 
 class Extender:
-    """One extender, in the scheduler's words."""
+    """One extender: its questions and answers in the scheduler's own types."""
 
     def __init__(self, spec: ExtenderSpec, session: Session) -> None:
         self.spec = spec
@@ -38,7 +38,7 @@ class Extender:
         self._client: Any = session.world.extender(spec.url, spec.timeout_s, dict(spec.options))
 
     def interested(self, task: Task) -> bool:
-        """Whether it is asked about the pod: it manages something that the pod requests, or everything."""
+        """Whether the extender is asked about the pod: it manages a resource that the pod requests, or all resources."""
         if not self.spec.managed:
             return True
         names = self._table.dimensions.names
@@ -62,7 +62,7 @@ class Extender:
     # -- filter
 
     def filter(self, task: Task, feasible: Mask) -> tuple[Mask, dict[int, tuple[str, bool]]]:
-        """Those of the rows that it keeps; for others its reason and whether that is final."""
+        """The rows that the extender keeps; for other rows its reason and whether that is final. Raises AttemptFailed."""
         rows = np.flatnonzero(feasible).tolist()
         try:
             answer = self._call(self.spec.filter_verb, self._about(task, rows))
@@ -95,7 +95,7 @@ class Extender:
     # -- prioritize
 
     def prioritize(self, task: Task, feasible: Mask) -> Scores | None:
-        """0..100 per row; None if it could not be asked."""
+        """The extender's scores, 0..100 per row; None if it could not be asked."""
         rows = np.flatnonzero(feasible).tolist()
         scores = np.zeros(len(self._table))
         try:
@@ -111,7 +111,7 @@ class Extender:
     # -- preempt
 
     def preempt(self, task: Task, victims: Victims) -> Victims:
-        """The nodes that it lets through, with the victims it names there."""
+        """The rows that the extender accepts, with the victims that it names there. Raises AttemptFailed."""
         try:
             answer = _fields(self._call(self.spec.preempt_verb, self._proposal(task, victims)))
             found = self._named(answer, victims)
@@ -156,7 +156,7 @@ class Extender:
     # -- bind
 
     def bind(self, task: Task, node: str) -> None:
-        """Let it bind the pod. Raises AttemptFailed."""
+        """Let the extender bind the pod. Raises AttemptFailed."""
         arguments = {"PodName": task.name, "PodNamespace": task.namespace, "PodUID": task.uid, "Node": node}
         try:
             answer = _fields(self._call(self.spec.bind_verb, arguments) or {})

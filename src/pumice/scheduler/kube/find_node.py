@@ -29,17 +29,17 @@ from pumice.scheduler.model.resources import Mask, Rows
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
 
-# Which nodes are looked at when not all are: in turn over the zones, from where the last search stopped, until enough were found.
+# The nodes that a search looks at if not at all: zone by zone in turn, from where the last search stopped, until enough are feasible.
 #
 # The start is kept from cycle to cycle. A search that stops early has also passed the nodes that it refused on the way.
 
-FEWEST = 100  #: below so many nodes all are looked at, and so many feasible ones are looked for at least
+FEWEST = 100  #: if there are fewer nodes, all are looked at; and at least so many feasible nodes are looked for
 ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)
 REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
 
 
 class Rotation:
-    """The nodes that the next search looks at, in its order. `memory` is what outlives a session."""
+    """The nodes that the next search looks at, in its order. `memory` is kept from session to session."""
 
     def __init__(self, cluster: Cluster, memory: dict[str, Any]) -> None:
         self._table = cluster.nodes
@@ -47,7 +47,7 @@ class Rotation:
 
     @property
     def order(self) -> Rows:
-        """Living rows, zone by zone in turn."""
+        """The rows of existing nodes, zone by zone in turn."""
         version = (self._table.static_version, len(self._table))
         if self._memory.get("version") != version:
             self._memory["version"], self._memory["order"] = version, in_turn(self._table)
@@ -55,7 +55,7 @@ class Rotation:
         return order
 
     def pick(self, feasible: Mask, among: Mask, wanted: int) -> Mask:
-        """The first `wanted` feasible ones of the search among some nodes."""
+        """The first `wanted` feasible nodes of a search among some nodes."""
         order, start = self.order, self._memory.get("start", 0)
         visited = order[among[order]]
         if not len(visited):
@@ -71,7 +71,7 @@ class Rotation:
 
 
 def enough(percentage: int, nodes: int) -> int:
-    """How many feasible nodes end a search. 0 percent is all: nothing need be sampled here."""
+    """The number of feasible nodes that ends a search. 0 percent means all nodes: sampling is not needed here."""
     if nodes < FEWEST or not 0 < percentage < 100:
         return nodes
     return max(nodes * percentage // 100, FEWEST)
@@ -91,11 +91,11 @@ def _zone(labels: dict[str, str]) -> tuple[str, str]:
     return region, next((labels[key] for key in ZONE_KEYS if key in labels), "")
 
 
-ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
+ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether that is final
 
 
 class FitError(Struct, frozen=True):
-    """Why no node will do. `curable`: nodes whose reason evictions might remove."""
+    """Why no node fits. `resolvable`: nodes whose reason evictions might remove."""
 
     evaluation: Evaluation
     counts: Counter[str]
@@ -138,7 +138,7 @@ class NodeFinder:
         return found
 
     def find(self, task: Task) -> int | FitError:
-        """A row, or why there is none. Raises AttemptFailed."""
+        """The row of the node for the pod, or why there is none. Raises AttemptFailed."""
         if not self.table.count:
             raise AttemptFailed("no nodes available to schedule pods")
         evaluation = self.evaluation(task)
@@ -156,7 +156,7 @@ class NodeFinder:
     # -- feasible nodes
 
     def feasible(self, task: Task, evaluation: Evaluation) -> tuple[Mask, ExtenderWords]:
-        """Rows to choose among, and what extenders said on others. A nominated node that will do is the only one."""
+        """The rows to choose among, and the reasons of extenders for other rows. A nominated node that fits is the only row."""
         fitting = self.fitting(task, evaluation)
         nominated = self.table.rows.get(task.nominated, -1) if task.nominated else -1
         if nominated >= 0 and fitting[nominated]:
@@ -169,7 +169,7 @@ class NodeFinder:
         return self._extended(task, self._sampled(evaluation, fitting))
 
     def _fail(self, evaluation: Evaluation) -> None:
-        """Raises AttemptFailed if a filter could not judge a row that those before it admit."""
+        """Raise AttemptFailed if a filter could not judge a row that the filters before it admit."""
         rows = evaluation.failing
         if not len(rows):
             return
@@ -178,7 +178,7 @@ class NodeFinder:
             raise AttemptFailed(words.failure)
 
     def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
-        """Rows that no filter refuses, neither with the pods nominated there nor without."""
+        """The rows that no filter refuses, neither with the pods nominated there nor without."""
         fitting = evaluation.admitted
         if self.nominations:
             rows, words = self._with_nominated(task, evaluation, fitting)
@@ -188,7 +188,7 @@ class NodeFinder:
         return fitting
 
     def _with_nominated(self, task: Task, evaluation: Evaluation, among: Mask | None = None) -> tuple[np.ndarray, NodeStatuses]:
-        """What the filters say where the nominated pods that count already stood."""
+        """The rows with nominated pods that count against the task, and what filters say there as if these were placed."""
         rows, held = self.nominations.against(task)
         if among is not None:
             held, rows = held[:, among[rows]], rows[among[rows]]
@@ -222,7 +222,7 @@ class NodeFinder:
         return among
 
     def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, ExtenderWords]:
-        """What extenders leave of the nodes, and their words on the others."""
+        """The nodes that extenders keep, and their reasons for the others."""
         words: ExtenderWords = {}
         for extender in self.extenders:
             if extender.spec.filter_verb and extender.interested(task) and feasible.any():
@@ -233,7 +233,7 @@ class NodeFinder:
     # -- the best of them
 
     def choose(self, task: Task, evaluation: Evaluation, feasible: Mask) -> int:
-        """The row of the highest total, the first of equals."""
+        """The row of the highest total score, the first of equal ones. Raises AttemptFailed."""
         if not self._chooses:
             return int(np.flatnonzero(feasible)[0])
         row = -1 if self.extenders else evaluation.best(feasible)
@@ -247,7 +247,7 @@ class NodeFinder:
         return int(totals.argmax())
 
     def extra_scores(self, task: Task, feasible: Mask) -> list[tuple[Extender, Scores]]:
-        """What extenders give."""
+        """The extenders that are asked about the pod and answer, each with its scores."""
         asked = [e for e in self.extenders if e.spec.prioritize_verb and e.interested(task)]
         return [(e, scores) for e in asked if (scores := e.prioritize(task, feasible)) is not None]
 
@@ -264,12 +264,12 @@ class NodeFinder:
         return FitError(evaluation, Counter({reason.text: table.count}), resolvable, frozenset([evaluation.rejected_by]), reason)
 
     def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> FitError:
-        """The words of all nodes. Equal pods in an unchanged cluster get the same."""
+        """Why each node refuses the pod. Equal pods in an unchanged cluster get the same answer."""
         key = (id(evaluation), len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
         if self._told is not None and self._told[0] == key and not extended:
             return self._told[1]
         words = self.words(task, evaluation)
-        counts, final = words.counts, words.final | ~words.refused  # whom an extender leaves out without a word cannot be cured
+        counts, final = words.counts, words.final | ~words.refused  # evictions do not help where an extender drops a node silently
         for row, (text, is_final) in extended.items():
             counts[text] += 1
             final[row] = is_final
@@ -280,7 +280,7 @@ class NodeFinder:
         return misfit
 
     def words(self, task: Task, evaluation: Evaluation) -> NodeStatuses:
-        """What the filters say about every node: with the pods nominated there if that fails, else without them."""
+        """What filters say about every node: with the pods nominated there if filters refuse it then, else without them."""
         among = self.table.alive.copy()
         rows, crowded = self._with_nominated(task, evaluation) if self.nominations else (np.zeros(0, np.intp), None)
         if crowded is not None:
@@ -290,7 +290,7 @@ class NodeFinder:
         return self._with_nominated_asked_first(task, evaluation, words)
 
     def _with_nominated_asked_first(self, task: Task, evaluation: Evaluation, words: NodeStatuses) -> NodeStatuses:
-        """Its nominated node is asked before others are left out; the plugin that refuses it is told as one that leaves them out."""
+        """The statuses with the nominated node judged before PreFilter drops nodes. The plugin refusing it is named as one of PreFilter."""
         row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
         narrowing = {refused.reason.text for refused in evaluation.refusals() if refused.reason.from_prefilter} if row >= 0 else set()
         if not narrowing:
@@ -303,13 +303,13 @@ class NodeFinder:
 
 
 def _joined_by(text: str, plugins: frozenset[str]) -> str:
-    """`... plugin(s) [A]` with more of them."""
+    """The text `... plugin(s) [A]` with more plugins in the brackets."""
     before, _, named = text.removesuffix("]").rpartition("[")
     return f"{before}[{' '.join(sorted({*named.split(), *plugins}))}]"
 
 
 def together(words: Sequence[NodeStatuses]) -> NodeStatuses:
-    """Words on single rows as words on all of them."""
+    """The statuses of single rows as one status of all of them."""
     size = len(words)
     refused, final = np.zeros(size, bool), np.zeros(size, bool)
     reasons: dict[str, Mask] = {}

@@ -33,7 +33,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 @dataclass
 class PreemptionVerdict:
-    """What came of it. Without a candidate: why, and whether an old nomination is taken back."""
+    """The result of preemption. Without a candidate: the reason, and whether an old nomination is taken back (`clear`)."""
 
     candidate: Candidate | None = None
     text: str = ""
@@ -42,7 +42,7 @@ class PreemptionVerdict:
 
 @dataclass
 class DryRunResults:
-    """Candidates as an extender is shown them, and what was said on nodes without one."""
+    """The candidates as extenders get them, and the counts of reasons on nodes that are no candidates."""
 
     candidates: list[Candidate] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -59,7 +59,7 @@ class Preemption:
         self.nominations = nominations
         self.extenders = extenders
         self.rotation = rotation
-        self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs wait for room; they are left alone
+        self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs are pipelined; they are left alone
         self._runs: dict[Hashable, ResourceDryRun] = {}
 
     @cached_property
@@ -67,7 +67,7 @@ class Preemption:
         return BudgetsByNamespace(self.cluster)
 
     def consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
-        """Where evictions would make room, and whose. Raises AttemptFailed."""
+        """The node where evictions would make room, with the victims, or why there is none. Raises AttemptFailed."""
         if reason := self._ineligible(task, misfit):
             return PreemptionVerdict(text=reason)
         order = self.rotation.order
@@ -86,12 +86,12 @@ class Preemption:
         return self._decide(found, asked, task, len(potential))
 
     def spares(self, task: Task, misfit: FitError) -> bool:
-        """Whether it leaves less important pods alone, whose going might help, because gangs wait on their node in this session."""
+        """Whether less important pods whose eviction might help are spared, because gangs are pipelined on their nodes in this session."""
         return not task.template.never_preempts and bool((misfit.resolvable & (self._least_spared < task.pod_priority)).any())
 
     @cached_property
     def _least_spared(self) -> Scores:
-        """The least priority on each row where gangs wait; infinite elsewhere."""
+        """The lowest priority of the pods on each row where gangs are pipelined; infinite elsewhere."""
         least = np.full(len(self.table), np.inf)
         for row in np.flatnonzero(self._promised).tolist():
             least[row] = min((task.pod_priority for task in self.table.tasks[row].values()), default=np.inf)
@@ -110,7 +110,7 @@ class Preemption:
     # -- candidates
 
     def _dry_run(self, task: Task, misfit: FitError) -> ResourceDryRun | None:
-        """The vectorised form, if resources alone decide."""
+        """The dry run on many nodes at once, if resources alone decide; else None."""
         rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PipelinedRoom)]
         if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
             return None
@@ -140,7 +140,7 @@ class Preemption:
         return found
 
     def _words(self, run: ResourceDryRun, rows: Rows, task: Task, misfit: FitError) -> Counter[str]:
-        """What is said on nodes where even all that could go would not be enough."""
+        """The counts of reasons on nodes where the pod would not fit even if all less important pods went."""
         nominated, held = self.nominations.against(task)
         crowd = np.zeros((len(held), len(self.table)))
         crowd[:, nominated] = held
@@ -184,7 +184,7 @@ class Preemption:
         return PreemptionVerdict(min(candidates, key=lambda each: cost(each, self.session.now)))
 
     def _extended(self, candidates: list[Candidate], asked: Sequence[Extender], task: Task) -> list[Candidate]:
-        """What extenders make of the candidates."""
+        """The candidates that extenders accept, with the victims that they name."""
         victims = {c.row: (c.victims, c.violations) for c in candidates}
         for extender in asked:
             if victims:
@@ -196,7 +196,7 @@ class Preemption:
     # -- carrying it out
 
     def carry_out(self, task: Task, candidate: Candidate) -> None:
-        """Evict, take back nominations that are less important, and nominate."""
+        """Evict the victims, take back less important nominations to the node, and nominate the pod."""
         with self.session.statement() as statement:
             fresh = [victim for victim in candidate.victims if not victim.deleting and victim.status != status.RELEASING]
             for victim in fresh:
@@ -210,7 +210,7 @@ class Preemption:
         self.nominate(task, candidate.row)
 
     def nominate(self, task: Task, row: int) -> None:
-        """-1 takes a nomination back."""
+        """Nominate the pod to a row; -1 takes its nomination back."""
         name = self.table.names[row] if row >= 0 else ""
         if row >= 0:
             self.nominations.add(task, row)
@@ -223,6 +223,6 @@ class Preemption:
 
 
 def checked_columns(fit: FitFilter, task: Task, names: Sequence[str]) -> Rows:
-    """The dimensions in which NodeResourcesFit compares."""
+    """The columns of the resources that NodeResourcesFit compares for the pod."""
     columns = [column for column in task.template.columns.tolist() if column == PODS or not fit.ignores(names[column])]
     return np.array(columns, np.intp)

@@ -1,15 +1,15 @@
-"""Pods that wait for a node over time: which of them are to be tried now, and which wait for something that could help them.
+"""Pods that wait for a node over time: which of them are to be tried now, and which wait for an event that could help them.
 
-A pod that was refused waits until an event could help (`may_help`), and then for its back-off, which doubles with every
-failure. One whose attempt ended in an error only backs off. Nobody waits longer than FORGOTTEN_S, in case an event was missed.
-Time is an argument: the loop that owns the queue tells it, and hands it to each cycle.
+A pod that was refused waits for an event that could help (`may_help`), and then for its back-off, which doubles with every
+failure. A pod whose attempt ended in an error only backs off. No pod waits longer than FORGOTTEN_S, in case an event was missed.
+Time is an argument: the loop that owns the queue passes it, and gives the queue to each cycle.
 
     loop: for each watch event   queue.happened(...)
           each cycle             queue.due(...): the cycle tries them; queue.placed / refused / failed
 
-The `Nominator` has those that wait for a node after a preemption, and the room that they hold there against pods that are not more
-important. The sums are kept for one priority at a time. Pods come in falling priority, so that it falls and few nominations are counted
-anew.
+The `Nominator` has the pods that are nominated to a node, and the room that they hold there against pods that are not more important. The
+sums are kept for one priority at a time. Pods are tried in order of falling priority, so that this priority only falls and few nominations
+are counted anew.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ class Nominator:
             self._count(task, row, -1)
 
     def row_of(self, task: Task) -> int:
-        """Where it is nominated; -1 for nowhere."""
+        """The row to which the pod is nominated; -1 if it is not nominated."""
         return self._places.get(task.uid, (task, -1))[1]
 
     def on(self, row: int) -> list[Task]:
         return list(self._by_row.get(row, {}).values())
 
     def held_against(self, task: Task, row: int) -> Iterator[Task]:
-        """Those on a row that a task must leave room for."""
+        """The pods nominated to a row for which a task must leave room."""
         return (other for other in self.on(row) if other is not task and other.pod_priority >= task.pod_priority)
 
     def against(self, task: Task) -> tuple[Rows, Table]:
-        """Rows where room is held against a task, and how much: [r, row]."""
+        """The rows where nominated pods hold room against a task, and how much they hold: [r, row]."""
         self._turn_to(task.pod_priority)
         numbers, own = self._numbers, self._places.get(task.uid)
         if own is not None:
@@ -116,7 +116,7 @@ class Nominator:
 
 # Room that Volcano's actions have promised in this session to gangs that wait for leaving pods: plain pods must not take it.
 #
-# A node that takes a pod now, but would not once all leave who leave and all came who are promised, refuses it.
+# A node is refused if the pod fits there now, but would not fit once all releasing pods have left and all pipelined pods have come.
 
 PROMISED = Reason("node(s) had no room but what is promised to a gang")
 
@@ -141,22 +141,22 @@ class PipelinedRoom(Filter):
 
 
 def pipelined_room(session: Session) -> list[Filter]:
-    """The rule, if there are such gangs."""
+    """The filter, if any gang has such room; else no filter."""
     return [PipelinedRoom()] if any(operation.task.status == status.PIPELINED for operation in session.undecided) else []
 
 
-# Whether something that happened may help a pod that found no node: it asks the hints of the plugins that refused it.
+# Whether an event may help a pod that found no node: the queueing hints of the plugins that refused it decide.
 #
-# Rules without hints, such as extenders and rules of others, may be helped by anything.
+# For rules without hints, such as extenders and plugins of others, every event may help.
 
-#: What gates hold back waits for nothing but its own update.
+#: A pod that scheduling gates hold back waits only for its own update.
 HINTS: dict[str, Mapping[EventKind, QueueingHint]] = {each.name: each.hints for each in PLUGINS if each.hints} | {"SchedulingGates": {}}
 
-FLEETING = frozenset([PipelinedRoom.name])  #: rules that refuse for the length of a session: no event tells when they no longer do
+FLEETING = frozenset([PipelinedRoom.name])  #: rules that refuse for the length of a session: no event announces the end of that
 
 
 def may_help(cluster: Cluster, task: Task, refused_by: Iterable[str], event: ClusterEvent) -> bool:
-    """Whether an event could help a pod that these rules refused. Its own update may always; what else is told of itself never."""
+    """Whether an event could help a pod that these rules refused. An update of the pod itself always may; other events about it never."""
     if event.what is EventKind.ANYTHING or event.pod is task:
         return event.what in (EventKind.ANYTHING, EventKind.OWN_UPDATE)
     for name in refused_by:
@@ -176,9 +176,9 @@ FORGOTTEN_S = 300.0  #: longest wait for an event
 class _Entry:
     task: Task
     refusals: int = 0
-    errors: int = 0  #: in a row
+    errors: int = 0  #: attempts in a row that ended in an error
     refused_by: frozenset[str] = frozenset()
-    since: float = 0.0  #: when it was put back
+    since: float = 0.0  #: when the pod was put back
 
 
 @dataclass
@@ -191,15 +191,15 @@ class SchedulingQueue:
     ready: dict[str, _Entry] = field(default_factory=dict)
     backoff: dict[str, _Entry] = field(default_factory=dict)  #: something may have helped; its back-off is not over
     failing: dict[str, _Entry] = field(default_factory=dict)  #: backing off after an error
-    waiting: dict[str, _Entry] = field(default_factory=dict)  #: for an event
-    _placed: dict[str, _Entry] = field(default_factory=dict)  #: has a node, but its bind may yet fail
-    _tried: dict[str, tuple[_Entry, int]] = field(default_factory=dict)  #: with the number of events when it was taken
+    waiting: dict[str, _Entry] = field(default_factory=dict)  #: waiting for an event
+    _placed: dict[str, _Entry] = field(default_factory=dict)  #: pods that have a node, but whose bind may still fail
+    _tried: dict[str, tuple[_Entry, int]] = field(default_factory=dict)  #: with the number of events when the pod was taken
     _meanwhile: list[ClusterEvent] = field(default_factory=list)  #: events while any pod was being tried
 
     # -- pods
 
     def add(self, task: Task) -> None:
-        """A new pending pod, or one whose gates are gone."""
+        """Add a new pending pod, or a pod whose gates are gone."""
         if not self.knows(task):
             self.ready[task.uid] = self._placed.pop(task.uid, _Entry(task))
 
@@ -207,7 +207,7 @@ class SchedulingQueue:
         return any(task.uid in place for place in self._places) or task.uid in self._tried
 
     def forget(self, task: Task) -> None:
-        """It is bound, deleted, or somebody else's."""
+        """Drop a pod: it is bound, deleted, or left to another action or scheduler."""
         for place in self._places:
             place.pop(task.uid, None)
         self._placed.pop(task.uid, None)
@@ -221,7 +221,7 @@ class SchedulingQueue:
     # -- attempts
 
     def due(self, ready: list[Task], now: float) -> list[Task]:
-        """Those of the pods that are to be tried now. Who is due but no longer ready is somebody else's, or held back again."""
+        """The pods of `ready` to try now. Pods that are due but not in `ready` are dropped: others place them, or they are gated again."""
         for task in ready:
             self.add(task)
         due = {task.uid: task for task in self.take(now)}
@@ -231,7 +231,7 @@ class SchedulingQueue:
         return trying
 
     def take(self, now: float) -> list[Task]:
-        """Who is to be tried now. If nobody is ready, those go who only back off: the scheduler has nothing better to do."""
+        """The pods to try now. If none is ready, pods in back-off after a refusal are taken: the scheduler has nothing better to do."""
         self._move(self.waiting, self.backoff, lambda entry: now - entry.since >= FORGOTTEN_S)
         for place in (self.backoff, self.failing):
             self._move(place, self.ready, lambda entry: now >= self.free_at(entry))
@@ -250,12 +250,12 @@ class SchedulingQueue:
         return min(times, default=None)
 
     def free_at(self, entry: _Entry) -> float:
-        """The end of its back-off."""
+        """The time when the pod's back-off ends."""
         failures = entry.errors or entry.refusals
         return entry.since + min(self.initial_s * 2.0 ** min(failures - 1, 62), self.max_s)
 
     def refused(self, task: Task, by: frozenset[str], now: float) -> None:
-        """No node: it waits for help, unless what happened during the attempt may be that."""
+        """Put back a pod that found no node: it waits for an event, or only backs off if an event during its attempt may help."""
         entry, seen = self._tried.pop(task.uid, (_Entry(task), len(self._meanwhile)))
         entry.task, entry.refused_by, entry.since = task, by, now
         entry.refusals, entry.errors = entry.refusals + 1, 0
@@ -264,13 +264,13 @@ class SchedulingQueue:
         self._end_attempts()
 
     def placed(self, task: Task) -> None:
-        """It has a node. If its bind fails, that is not its first failure."""
+        """Note that the pod has a node. Its failures are remembered in case its bind fails."""
         entry, _ = self._tried.pop(task.uid, (_Entry(task), 0))
         self._placed[task.uid] = entry
         self._end_attempts()
 
     def failed(self, task: Task, now: float) -> None:
-        """An error ended the attempt, or its bind failed."""
+        """Put back a pod whose attempt ended in an error, or whose bind failed."""
         entry, _ = self._tried.pop(task.uid, (self._placed.pop(task.uid, _Entry(task)), 0))
         entry.task, entry.since, entry.errors = task, now, entry.errors + 1
         self.failing[task.uid] = entry
@@ -283,7 +283,7 @@ class SchedulingQueue:
     # -- events
 
     def happened(self, event: ClusterEvent) -> list[Task]:
-        """Those that it may help; they back off, or are ready if they need not."""
+        """Take in an event. Return the pods that it may help: they now wait only for the end of their back-off."""
         if self._tried:
             self._meanwhile.append(event)
         woken = [entry for entry in self.waiting.values() if may_help(self.cluster, entry.task, entry.refused_by, event)]
@@ -293,16 +293,16 @@ class SchedulingQueue:
         return [entry.task for entry in woken]
 
     def nomination_ended(self, task: Task) -> None:
-        """The room that was held for it is free for those who wait."""
+        """Let waiting pods know, as an event, that the room held for a nominated pod is free."""
         if task.nominated:
             self.happened(ClusterEvent(EventKind.POD_GONE, task.nominated, task))
 
     def eviction_failed(self, node: str) -> None:
-        """Who waits for the room of a victim there tries again as soon as possible: no event will tell of that room."""
+        """Let pods that are nominated to this node be tried again as soon as possible: no event will announce the room."""
         self.activate([entry.task for entry in self.waiting.values() if entry.task.nominated == node])
 
     def activate(self, tasks: Iterable[Task]) -> None:
-        """Try these as soon as possible, whatever they wait for."""
+        """Let these pods be tried as soon as possible, whatever they wait for."""
         for task in tasks:
             for place in (self.backoff, self.failing, self.waiting):
                 entry = place.pop(task.uid, None)

@@ -1,9 +1,9 @@
 """Placing a job in parts, or within a limit of the network topology.
 
-HyperNodes are tried in groups, the best group first: for the job, and within the job's for each part. In a group the first that
-does is taken, from the highest score down. Only for a job in parts, whose score is known when all its parts are placed, several
-are tried, each time undone exactly, and the moves of the best are made again. HyperNodes that a gang eviction has cleared for the
-job come before all others.
+HyperNodes are tried in groups, the best group first: for the job, then within the job's HyperNode for each part. In a group they are tried
+by falling score, and the first that holds the job or the part is taken. A job in parts has a score only when all its parts are placed: so
+several HyperNodes are tried for it, each trial is undone exactly, and the moves of the best trial are made again. HyperNodes that a gang
+eviction has cleared for the job come before all others.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
 from pumice.scheduler.placement.placing import NoDomain, Placing, RoomBound, missing, shortage, strayed
 
-MOST_TRIED = 8  #: HyperNodes of one group, for a job in parts
+MOST_TRIED = 8  #: HyperNodes of one group that are tried for a job in parts
 
 Choice = tuple[SubJob, HyperNode]
-Move = tuple[Task, int, bool]  #: task, row, and whether it waits there for room
+Move = tuple[Task, int, bool]  #: task, row, and whether the task is pipelined there (not allocated)
 
 
 class DomainTrial(Struct, frozen=True):
-    """A job placed in one HyperNode."""
+    """The outcome of placing a job in one HyperNode."""
 
     score: float
     moves: list[Move]
-    choices: list[Choice]  #: where its parts went
-    rest: PendingParts  #: what is left of it
+    choices: list[Choice]  #: the parts that were placed, each with its HyperNode
+    rest: PendingParts  #: the parts and tasks that are left
 
 
 class Domains:
@@ -49,7 +49,7 @@ class Domains:
         self.topology = session.topology
 
     def place(self, queue: Queue, parts: PendingParts, statement: Statement) -> list[Choice]:
-        """Place what the job needs to be ready, or else to wait for room; where its parts went, nothing if there is no way."""
+        """Place what the job needs to be ready, or else pipelined. Return the placed parts with their HyperNodes; empty if impossible."""
         return self._nominated(queue, parts, statement) or self._searched(queue, parts, statement)
 
     def _will_do(self, job: Job) -> bool:
@@ -63,7 +63,7 @@ class Domains:
         groups = self.session.gradients(job, self.topology.tree.root, Purpose.ALLOCATE)
         hopeful = [[domain for domain in group if outlook.most(domain) >= least] for group in groups]
         if not any(hopeful):
-            hopeful = [group[-1:] for group in groups[-1:]]  # to learn what is in the way
+            hopeful = [group[-1:] for group in groups[-1:]]  # one that is tried only to learn why nodes refuse
         for group in hopeful:
             if (trial := self._best(queue, parts, group, statement)) is not None:
                 parts.take(trial.rest)
@@ -72,7 +72,7 @@ class Domains:
         return []
 
     def _complain(self, parts: PendingParts) -> None:
-        """Say what is short if no node refused any task, since none was asked."""
+        """Record why the job was not placed, if no node refused any task because no node was asked."""
         errors = self.session.fit_errors
         if any(task.uid in errors for task in parts.tasks):
             return
@@ -91,7 +91,7 @@ class Domains:
             errors[sheet.tasks[-1].uid] = NoDomain(self.session, why)
 
     def _best(self, queue: Queue, parts: PendingParts, group: list[HyperNode], statement: Statement) -> DomainTrial | None:
-        """The job placed in the HyperNode of a group that scores best."""
+        """Place the job in the HyperNode of a group that scores best; None if no HyperNode of the group holds it."""
         if parts.job.has_one_part:
             ranked = self._ranked(next(iter(parts.job.subjobs)), group)
             trials = (self._try(queue, parts, domain, statement) for domain, _ in ranked)
@@ -111,7 +111,7 @@ class Domains:
         return best
 
     def _likeliest(self, job: Job, group: list[HyperNode]) -> list[HyperNode]:
-        """The HyperNodes of a group to try for a job in parts: all, or of many those that would score best for the parts one by one."""
+        """The HyperNodes of a group to try for a job in parts: all, or of many those with the highest sum of the scores of its parts."""
         if len(group) <= MOST_TRIED:
             return group
         scores = [self.session.hyper_node_order(part, group) for part in job.subjobs]
@@ -119,7 +119,7 @@ class Domains:
         return [group[number] for number in order[:MOST_TRIED]]
 
     def _try(self, queue: Queue, parts: PendingParts, domain: HyperNode, statement: Statement) -> DomainTrial | None:
-        """Place a job within a HyperNode; undone if it does not get what it needs."""
+        """Place a job within a HyperNode. None, and all is undone, if it does not get what it needs."""
         job, rest, mark = parts.job, parts.copy(), statement.mark()
         before = [(part, part.allocated_hypernode) for part in job.subjobs]
         score = 0.0
@@ -149,7 +149,7 @@ class Domains:
     def _place_part(
         self, queue: Queue, part: SubJob, sheet: PendingTasks, within: HyperNode, statement: Statement
     ) -> tuple[HyperNode, float] | None:
-        """Place a part in the best HyperNode below the given one, and say which and how good it is."""
+        """Place a part in the best HyperNode within the given one. Return that HyperNode and its score; None if none holds the part."""
         job, mark = sheet.job, statement.mark()
         for group in self.session.sub_gradients(job, part, within, Purpose.ALLOCATE):
             for domain, score in self._ranked(part, self._hopeful(part, sheet, group)):
@@ -169,7 +169,7 @@ class Domains:
         return [domain for domain in group if outlook.most(domain) >= least]
 
     def _ranked(self, part: SubJob, group: list[HyperNode]) -> Iterator[tuple[HyperNode, float]]:
-        """HyperNodes with their scores, the best first. Since some are already found useless, ties are judged among the others."""
+        """The HyperNodes with their scores, the best first. Those already taken have failed, so ties are scored again among the others."""
         left = list(group)
         scores = self.session.hyper_node_order(part, left) if left else []
         while left:
@@ -189,10 +189,10 @@ class Domains:
     def _rows(self, domain: HyperNode) -> Mask | None:
         return None if domain is self.topology.tree.root else domain.rows
 
-    # -- what was cleared for it
+    # -- HyperNodes that were cleared for the job
 
     def _nominated(self, queue: Queue, parts: PendingParts, statement: Statement) -> list[Choice]:
-        """Place every part on the nodes nominated for its tasks. Nominations that do not hold are forgotten."""
+        """Place parts on the nodes nominated for their tasks until the job has what it needs. If that fails, drop its nominations."""
         job = parts.job
         if not job.nominated_hypernodes:
             return []

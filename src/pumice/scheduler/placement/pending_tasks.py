@@ -1,7 +1,7 @@
-"""What is still to be placed of a job: tasks in their order, and for a job in parts the parts in theirs.
+"""The tasks of a job that are still to be placed, in their order; for a job in parts, its parts in their order.
 
-Best-effort tasks are left to backfill, gated ones to whoever holds the gate,
-unless that is their queue: then they are asked for room, and the gate is opened.
+Best-effort tasks are left to the action backfill. Tasks with scheduling gates are left out, except those whose only gate is that of their
+queue: for them the queue is asked for room, and the gate is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pumice.scheduler.model.task import Task
 
 
 class PendingTasks:
-    """Tasks not tried yet, in order."""
+    """The tasks of a job that are not tried yet, in order."""
 
     def __init__(self, job: Job, tasks: list[Task]) -> None:
         self.job = job
@@ -41,7 +41,7 @@ class PendingTasks:
         return self.tasks.pop()
 
     def run_length(self, task: Task, enough: int | None = None) -> int:
-        """How many equal tasks follow one another from this one on; not counted further than `enough`."""
+        """The number of equal tasks in a row from this one on; not counted further than `enough`."""
         length = 1
         for follower in reversed(self.tasks):
             if follower.template is not task.template or length == enough:
@@ -51,7 +51,7 @@ class PendingTasks:
 
 
 class PendingParts:
-    """Sub-jobs with tasks not tried yet: those that the job needs to start first, then in their order."""
+    """The sub-jobs with tasks that are not tried yet. Those that the job needs to start come first, then the order of plugins counts."""
 
     def __init__(self, session: Session, job: Job) -> None:
         self._session = session
@@ -91,12 +91,12 @@ class PendingParts:
         return fresh
 
     def take(self, other: PendingParts) -> None:
-        """Go on from where a copy stands."""
+        """Take over the state of a copy."""
         self.sheets, self._waiting = other.sheets, other._waiting
 
 
 def _needed(session: Session, job: Job) -> frozenset[str]:
-    """Sub-jobs that are not ready and without which some policy misses its minimum."""
+    """The uids of sub-jobs that are not ready and without which some policy misses its minimum."""
     missing = dict(job.subjobs.minimum)
     unready = []
     for part in sorted(job.subjobs, key=session.sub_job_key):
@@ -112,13 +112,13 @@ def _needed(session: Session, job: Job) -> frozenset[str]:
     return frozenset(needed)
 
 
-# Jobs by queue, both in their order: what enqueue, allocate and their kin work through.
+# Jobs by queue, jobs and queues in their order: what enqueue, allocate and reclaim work through.
 #
-# A queue's place follows its share: it is taken out, served, and put back with a fresh key, or in a hierarchy, compared afresh.
+# The place of a queue follows its share: the queue is taken out, served, and put back with a fresh key, or in a hierarchy compared anew.
 
-# A binary heap whose order may change under it: elements are compared as things stand when one comes or goes past them, not before.
+# A binary heap whose order may change meanwhile: two elements are compared only when one moves past the other, by the state of that moment.
 #
-# Volcano keeps its queues so. In a hierarchy what one queue gets changes the place of its sisters too, and they learn of it only then.
+# Volcano keeps its queues so. In a hierarchy, what one queue gets changes the order of its sibling queues too, but it counts only then.
 
 T = TypeVar("T")
 
@@ -170,7 +170,7 @@ class JobsByQueue:
             self.push_queue(session.cluster.queues[name])
 
     def push_queue(self, queue: Queue) -> None:
-        """It is served again if it may have more jobs. In a hierarchy others' places depend on its own."""
+        """Put back a queue, which is served again if it may have more jobs. In a hierarchy the places of other queues depend on its own."""
         turns = self._turns[queue.name]
         turns.part()
         if self._are_compared:
@@ -180,7 +180,7 @@ class JobsByQueue:
             heappush(self._queues, (key, queue))
 
     def pop_queue(self) -> Queue | None:
-        """The queue to be served next."""
+        """The queue to be served next; None if there is none."""
         if self._compared:
             return self._compared.pop()
         return heappop(self._queues)[1] if self._queues else None
@@ -194,7 +194,7 @@ class JobsByQueue:
 
 
 def by_queue(groups: Iterable[Alike]) -> dict[str, list[Alike]]:
-    """By the name of their queue."""
+    """The groups of alike jobs by the name of their queue."""
     found: dict[str, list[Alike]] = {}
     for alike in groups:
         assert alike.first.queue is not None

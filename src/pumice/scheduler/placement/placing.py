@@ -1,7 +1,7 @@
 """Placing the tasks of a job, or of a part of it, one after the other, until it is ready.
 
-Equal tasks in a row are planned together. With a domain only its nodes count. On nodes that an earlier action of the session clears, tasks
-that need more than room wait until it is done.
+Equal tasks in a row are planned together. Within a HyperNode only its nodes count. On nodes where an earlier action of the session evicts
+tasks, tasks that need more than room are pipelined until the evicted ones have left.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
-MIN_RUN = 4  #: shorter runs are placed one by one
+MIN_RUN = 4  #: shorter runs of equal tasks are placed one by one
 
 
 class Placing:
-    """Finds rows for tasks. Lives for one action."""
+    """The search for nodes for tasks. One for each action that places."""
 
     def __init__(self, session: Session, *, cache_errors: bool) -> None:
         self.session = session
@@ -45,13 +45,13 @@ class Placing:
     def place(
         self, queue: Queue, sheet: PendingTasks, statement: Statement, part: SubJob | None = None, within: Mask | None = None
     ) -> bool:
-        """Place tasks from the sheet until the job (or the part of it) is ready, or it makes no sense to go on. Whether the last one made
-        it ready."""
+        """Place tasks from the sheet until the job (or the part of it) is ready, or can no longer become ready. Return whether the last
+        task made it ready."""
         session, job = self.session, sheet.job
         uid = job.uid if part is None else part.uid
         while sheet:
             task = sheet.pop()
-            fits_somewhere = not task.template.beyond  # or it is told so below
+            fits_somewhere = not task.template.beyond  # if not, the refusal follows below
             if fits_somewhere and not session.allocatable(queue, task):
                 continue
             if fits_somewhere and task.gated:
@@ -71,7 +71,7 @@ class Placing:
         return False
 
     def place_nominated(self, queue: Queue, task: Task, statement: Statement, within: Mask) -> bool:
-        """Place a task on the node it is nominated for; whether that was possible, within the domain."""
+        """Place a task on its nominated node, if that is among the rows `within`. Return whether it was possible."""
         row = self.session.nodes.rows.get(task.nominated, -1)
         if row < 0 or not within[row] or not self.session.allocatable(queue, task) or self.session.pre_predicate(task) is not None:
             return False
@@ -107,7 +107,7 @@ class Placing:
         return None
 
     def _best_of_all(self, task: Task, sheet: PendingTasks, evaluation: Evaluation) -> int:
-        """The best node, if no candidates need be found to know it; else -1."""
+        """The row of the best node, if it is known without finding all candidates; else -1."""
         chosen = task.nominated or self._clears or self.session.has_best_node
         return -1 if chosen or sheet.run_length(task, MIN_RUN) == MIN_RUN else evaluation.best_of_all()
 
@@ -135,7 +135,7 @@ class Placing:
         return self.session.best_node(task, evaluation, idle)
 
     def _planned(self, evaluation: Evaluation, within: Mask | None) -> int:
-        """The next row of the plan, if nothing but the plan's own placements has happened since it was made."""
+        """The next row of the plan, if only the plan's own placements have happened since it was made; else -1."""
         if self._plan is None:
             return -1
         planned, domain, rows, position = self._plan
@@ -146,7 +146,7 @@ class Placing:
         return next(rows, -1)
 
     def _worth_continuing(self, job: Job, subjob: SubJob | None) -> bool:
-        """Whether other tasks may still make the gang after one found no node."""
+        """Whether the gang may still become ready by its other tasks, after one task found no node."""
         parts = job.subjobs
         if job.min_member == len(job.tasks) or (subjob or job).min_member >= len((subjob or job).tasks):
             return False
@@ -159,25 +159,25 @@ class Placing:
         return all(allocated.get(role, 0) >= job.role_minimum.get(role, 0) for role in failed)
 
 
-# How many of some tasks could at most find room in a HyperNode, by resources alone.
+# An upper bound of how many of some tasks find room in a HyperNode, by resources alone.
 #
-# Saves dry runs that are bound to fail, and tells what is short where nothing was even tried.
+# It saves dry runs that are bound to fail, and gives the reason where no placing was tried.
 
 
 class RoomBound:
-    """As the nodes are when it is made."""
+    """The upper bound for some tasks, by the state of the nodes when it is made."""
 
     def __init__(self, session: Session, tasks: Iterable[Task]) -> None:
         future = session.nodes.future_idle
         self._kinds = [(count, _copies(template, future)) for template, count in Counter(task.template for task in tasks).items()]
 
     def most(self, domain: HyperNode) -> int:
-        """No more tasks than this find room there."""
+        """The greatest number of the tasks that could find room in the HyperNode."""
         return sum(min(count, int(copies[domain.rows].sum())) for count, copies in self._kinds)
 
 
 def _copies(template: Template, future: Table) -> Vector:
-    """Per node, how many copies fit in."""
+    """Per node, how many pods of the template fit into its future idle room."""
     copies: Vector = np.full(future.shape[1], np.inf)
     for column, amount in template.needs:
         copies = np.minimum(copies, np.floor((future[column] + EPSILON) / amount))
@@ -186,7 +186,7 @@ def _copies(template: Template, future: Table) -> Vector:
 
 
 def missing(session: Session, job: Job, part: SubJob | None = None) -> int:
-    """At least so many tasks must find a place for the job, or a part of it, to start or to wait; 1 if there is no telling."""
+    """The least number of tasks that must find a node so that the job, or a part of it, is ready or pipelined; 1 if that is unknown."""
     if not session.keeps_gangs:
         return 1
     if part is not None and not job.has_one_part:
@@ -195,7 +195,7 @@ def missing(session: Session, job: Job, part: SubJob | None = None) -> int:
 
 
 class NoDomain(FitErrors):
-    """No HyperNode will do for a part of a job, whatever its nodes would say."""
+    """The error that no HyperNode can hold a job or a part of it, whatever filters would say of its nodes."""
 
     def __init__(self, session: Session, why: str) -> None:
         super().__init__(session.nodes.count, Counter(), np.zeros(len(session.nodes), bool))
@@ -206,7 +206,7 @@ class NoDomain(FitErrors):
 
 
 def shortage(session: Session, tasks: list[Task], limit: int) -> str:
-    """What is short for tasks that must stay within a HyperNode of that tier; empty if it is not room."""
+    """Why there is no room for tasks that must stay within a HyperNode of this tier or lower; empty if room is not what is short."""
     if unknown := session.cluster.absent("HyperNode", ""):
         return unknown
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
@@ -224,7 +224,7 @@ def shortage(session: Session, tasks: list[Task], limit: int) -> str:
 
 
 def strayed(occupied: HyperNode | None, limit: int) -> str:
-    """What is wrong if tasks that run already are further apart than they may be; empty if they are not."""
+    """The reason if the job's running tasks are already further apart than the limit allows; empty if they are not."""
     if occupied is None or occupied.tier <= limit:
         return ""
     least = f"the lowest that does, {occupied.name}, is of tier {occupied.tier}"

@@ -1,12 +1,12 @@
-"""The room on all nodes from now on, as far as it is known: running pods are expected to end, waiting jobs are promised places.
+"""The room on all nodes from now on, as far as it is known: running pods are expected to end, and waiting jobs are promised room.
 
-When pods are expected to end is kept in order from cycle to cycle (`PlannedEnds`), so that a timetable does not cost a look at every pod
-that runs. What has outlived its estimate is expected to end after one more minute, then two more, then four. How long pods run is what is
-told of them, or with `PlannedByHistory` what was usual of others like them, if that is less.
+The expected ends of pods are kept in order from cycle to cycle (`PlannedEnds`), so that a timetable need not look at every running pod. A
+pod that has outlived its estimate is expected to end after one more minute, then two more, then four. How long a pod runs is its estimate,
+or with `PlannedByHistory` the usual run of similar pods, if that is less.
 
-`PastRuns` has how long pods ran that have ended, by what they have in common: others like them are expected to run as long. Alike are pods
-of one owner (pumice.io/user of the PodGroup, else its namespace and queue) whose jobs have the same name but for numbers and which ask for
-the same; else those with the name; else all of the owner. Known is what has ended since somebody first asked.
+`PastRuns` has how long pods ran that have ended, by kind: similar pods are expected to run as long. The narrowest kind are pods of one
+owner (pumice.io/user of the PodGroup, else its namespace and queue) with equal requests whose jobs have the same name except for numbers;
+then pods of such jobs with any requests; then all pods of the owner. It knows only pods that have ended since it was first asked for.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from pumice.scheduler.model.nodes import Table, cells
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
 
-ENOUGH = 5  #: runs of a kind, to tell what is usual
-LATEST = 300  #: runs of a kind that count
-MOST_KINDS = 3000  #: that are remembered, those that were seen first go first
-MOST_GONE = 1000  #: pods that have left a node, before it is looked which of them have ended
+ENOUGH = 5  #: runs of a kind that are needed to know the usual run
+LATEST = 300  #: runs of a kind that are kept, the latest ones
+MOST_KINDS = 3000  #: kinds that are remembered; those that were seen first are forgotten first
+MOST_GONE = 1000  #: pods that have left a node, before it is checked which of them have ended
 
 _CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
 
@@ -40,7 +40,7 @@ Kind: TypeAlias = tuple[object, ...]
 
 
 def without_numbers(name: str) -> str:
-    """What jobs of a sweep, and runs of a job, have in common."""
+    """The name without numbers and UUIDs: jobs of a sweep, and runs of one job, have it in common."""
     return _CHANGING.sub("", name)
 
 
@@ -59,7 +59,7 @@ class PastRuns(Index):
 
     def refresh(self) -> None:
         for task, kinds in self._gone.values():
-            last = self.cluster.tasks.get(task.key, task)  # a pod that is put anew is another task
+            last = self.cluster.tasks.get(task.key, task)  # a pod whose object was updated is another task
             if last.uid == task.uid and last.started is not None and last.ended is not None:
                 for kind in kinds:
                     self._runs.setdefault(kind, deque(maxlen=LATEST)).append(last.ended - last.started)
@@ -68,7 +68,7 @@ class PastRuns(Index):
             del self._runs[next(iter(self._runs))]
 
     def usual(self, task: Task) -> float | None:
-        """The median of the narrowest kind of which enough is known."""
+        """The median run, in seconds, of the narrowest kind with enough runs; None if there is none."""
         if task.job is None:
             return None
         found = (self._runs.get(kind, ()) for kind in _kinds(task, task.job))
@@ -84,17 +84,17 @@ def _kinds(task: Task, job: Job) -> list[Kind]:
     return [(owner, name, *task.template.needs), (owner, name), (owner,)]
 
 
-FIRST_STEP_S = 60.0  #: of the time given to a job that outlives its estimate; each further step is twice as long
+FIRST_STEP_S = 60.0  #: the first extension of a pod that outlives its estimate; each further one is twice as long
 
 Usage = tuple[tuple[int, int, float], ...]  #: column, row and amount of each part
 
 
 class PodSet(NamedTuple):
-    """Equal pods that must all have a place."""
+    """Equal pods that must all find room."""
 
-    amounts: Vector  #: of one
+    amounts: Vector  #: what one pod requests
     copies: int
-    where: Mask  #: nodes that may have them
+    where: Mask  #: nodes that may take them
 
 
 class Promise(NamedTuple):
@@ -105,11 +105,11 @@ class Promise(NamedTuple):
 
 
 class RoomChange(NamedTuple):
-    """More room from an instant on, or less. Of those at one instant, what is given back comes first."""
+    """More room from an instant on, or less. Of the changes at one instant, those that give room back come first."""
 
     time: float
     is_less: bool
-    number: int  #: no two at one instant have the same
+    number: int  #: no two changes at one instant have the same number
     usage: Usage
 
 
@@ -117,16 +117,16 @@ class RoomChange(NamedTuple):
 
 
 class PlannedEnds(Index):
-    """What the pods on nodes give back when they are expected to end, in order.
+    """The room that pods on nodes give back when they are expected to end, in order of time.
 
-    When a pod began may be written on it only after it has come, so it is read when somebody asks.
+    The start time of a pod may become known only after it came to its node, so it is read when the index is asked for.
     """
 
     def begin(self) -> None:
         self._unread: dict[str, Task] = {}
         self._planned: dict[str, RoomChange] = {}
-        self._in_order: list[RoomChange] = []  #: the same
-        self._by_clock: dict[str, Task] = {}  #: those whose end cannot be told but from the present time
+        self._in_order: list[RoomChange] = []  #: the values of `_planned`, by time
+        self._by_clock: dict[str, Task] = {}  #: pods whose expected end depends on the present time
 
     def change(self, row: int, task: Task, sign: int) -> None:
         if sign > 0:
@@ -154,7 +154,7 @@ class PlannedEnds(Index):
         return self._in_order == recount._in_order and self._by_clock.keys() == recount._by_clock.keys()
 
     def to_come(self, session: Session, unknown: float) -> list[RoomChange]:
-        """In order. `unknown`: how long those run of whom nothing is known."""
+        """All expected changes, in order of time. `unknown`: the seconds that a pod without an estimate is expected to run."""
         now = session.now
         evicted = (task for task in session.origins if task.evicted and task.node >= 0)  # indexes do not see them
         others = [_given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
@@ -163,7 +163,7 @@ class PlannedEnds(Index):
         return sorted(others + self._in_order[late:]) if others else self._in_order[late:]
 
     def known_run(self, task: Task) -> float | None:
-        """By the estimate of its job, else by its own limit."""
+        """The seconds that a pod is expected to run: the estimate of its job, else its activeDeadlineSeconds, else None."""
         if task.job is not None and task.job.estimate is not None:
             return task.job.estimate
         return task.template.spec.active_deadline_seconds or None
@@ -180,7 +180,7 @@ class PlannedEnds(Index):
 
 
 class PlannedByHistory(PlannedEnds):
-    """By what was usual of pods like it that have ended, and no more than is told. What was expected when a pod began holds."""
+    """The expected ends by the usual runs of similar pods, if less than the estimates. An end expected when a pod began is kept."""
 
     def known_run(self, task: Task) -> float | None:
         told, usual = super().known_run(task), self.cluster.index(PastRuns).usual(task)
@@ -200,27 +200,27 @@ def _began(task: Task) -> float | None:
 
 
 def _extended(end: float, now: float) -> float:
-    """The end, if it is still to come; else when the time given besides is over."""
+    """The expected end if it is still to come; else the end of the present extension."""
     if now < end:
         return end
     steps = 1 + int(log2((now - end) / FIRST_STEP_S + 1))
     return end + FIRST_STEP_S * (2.0**steps - 1)
 
 
-# The room in time.
+# The free room over time.
 
 
 class Timetable:
     """Free room over time, node by node: what is idle now, and how that changes."""
 
     def __init__(self, session: Session, ends: PlannedEnds, unknown: float) -> None:
-        """`unknown`: how long those run of whom nothing is known."""
+        """`unknown`: the seconds that a pod without an estimate is expected to run."""
         self._now = session.now
         self._idle = session.nodes.idle.copy()
         self._changes = ends.to_come(session, unknown)
-        self._less: list[float] = []  #: when room is taken
+        self._less: list[float] = []  #: the instants at which room is taken
         self._promised = 0
-        self._free: dict[int, Table] = {}  #: all the time from now on, by how often room is taken meanwhile
+        self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
 
     def change(self, promise: Promise, length: float, sign: int) -> None:
         """Take the promised room (-1), or give it back (+1)."""
@@ -236,7 +236,7 @@ class Timetable:
         self._free.clear()
 
     def free_now(self, length: float) -> Table:
-        """What is free all the time from now on."""
+        """The room that is free from now on for the whole length of time."""
         drops = self._drops(self._now, length)
         if len(drops) not in self._free:
             walk = RoomOverTime(self._idle, self._changes)
@@ -245,11 +245,11 @@ class Timetable:
         return self._free[len(drops)].copy()
 
     def _drops(self, start: float, length: float) -> list[float]:
-        """When room is taken while something runs."""
+        """The instants at which room is taken during a run."""
         return self._less[bisect_right(self._less, start) : bisect_left(self._less, start + length)]
 
     def _least(self, walk: RoomOverTime, drops: list[float]) -> Table:
-        """What is free all the time from where a walk has come."""
+        """The room that is free at a walk's present instant and at all instants of `drops`."""
         least, ahead = walk.room.copy(), walk.copy() if drops else walk
         for time in drops:
             ahead.go_to(time)
@@ -257,7 +257,7 @@ class Timetable:
         return least
 
     def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
-        """The first instant from which there is room for so long; None if there never is."""
+        """A promise from the first instant at which there is room for all pods for that length of time; None if there never is."""
         walk, time = RoomOverTime(self._idle, self._changes), self._now
         walk.go_to(time)
         counts = [Copies(pod_set, walk) for pod_set in pod_sets]
@@ -277,7 +277,7 @@ class Timetable:
 
 
 class RoomOverTime:
-    """The room at one instant after another."""
+    """A walk through time: the room at one instant after another."""
 
     def __init__(self, room: Table, changes: list[RoomChange], position: int = 0) -> None:
         self.room = room.copy()
@@ -297,7 +297,7 @@ class RoomOverTime:
         return self._changes[self._position].time
 
     def go_to(self, time: float) -> set[int]:
-        """The rows that have changed on the way."""
+        """Go on to an instant. Return the rows that have changed on the way."""
         touched, cells = set(), self.cells
         while self._position < len(self._changes) and self._changes[self._position].time <= time:
             for column, row, amount in self._changes[self._position].usage:
@@ -308,7 +308,7 @@ class RoomOverTime:
 
 
 class Copies:
-    """How many of equal pods would have room on each node, and whether that is enough."""
+    """The number of equal pods that have room on each node, and whether all of them have."""
 
     def __init__(self, pod_set: PodSet, walk: RoomOverTime) -> None:
         self._needs = [(column, amount) for column, amount in enumerate(pod_set.amounts.tolist()) if amount]
@@ -323,7 +323,7 @@ class Copies:
         return self._total >= self._wanted
 
     def again(self, rows: set[int]) -> None:
-        """These rows have changed."""
+        """Count anew the pods on rows that have changed."""
         for row in rows:
             if self._where[row]:
                 most = min((self._cells[column][row] + EPSILON) // amount for column, amount in self._needs)
@@ -333,7 +333,7 @@ class Copies:
 
 
 def copies_on(free: Table, pod_set: PodSet) -> Vector:
-    """How many of the pods would have room on each node; no more are counted than are wanted."""
+    """The number of the pods that have room on each node; no more are counted than are wanted."""
     amounts, wanted, where = pod_set
     needed = np.flatnonzero(amounts)
     copies = ((free[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
@@ -342,7 +342,7 @@ def copies_on(free: Table, pod_set: PodSet) -> Vector:
 
 
 def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
-    """What the pods take of each node, the first nodes first; None if there is no room for all of them."""
+    """What the pods take of each node, filling the first nodes first; None if there is no room for all of them."""
     usage = np.zeros_like(free)
     for pod_set in pod_sets:
         copies = copies_on(free - usage, pod_set)

@@ -1,11 +1,11 @@
-"""The plugin that policies for shared GPUs are variants of: a node must have the cards, and is rated by the pod and the node alone.
+"""The base of the plugins that pack shared GPUs: a node must have the cards, and its rating depends on the pod and the node alone.
 
-Ties go to the first node, which is the smallest name where nodes come by name; `tieBreak: best-fit` prefers the node with the least left,
-`tieBreak: random` draws by `seed` and the pod's name.
+Of equal ratings the first node wins, which has the smallest name where nodes are sorted by name; `tieBreak: best-fit` prefers the node with
+the least left, `tieBreak: random` draws by `seed` and the pod's name.
 
 `Cards` has the cards of each node and how many thousandths of each are left, `TypicalPods` how much of that is of no use: fragments. A pod
-asks for `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. Which ones it has stands in the annotation
-`alibabacloud.com/gpu-index`; where nobody has written it, `choose` says which ones it gets: the fullest that will do.
+requests `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. The annotation `alibabacloud.com/gpu-index`
+says which cards it has. Where it is missing, `choose` picks the card for a part of one: as a rule the fullest card that has enough left.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from pumice.scheduler.model.template import Template
 GPU_MILLI_NAME = "alibabacloud.com/gpu-milli"
 WHOLE = 1000.0
 
-Lefts = NDArray[np.float64]  #: thousandths left
-COVERED = 0.95  #: of all pods are of the kinds that count as typical
+Lefts = NDArray[np.float64]  #: thousandths of cards that are left
+COVERED = 0.95  #: the part of all pods that the typical kinds cover
 Column = NDArray[np.float64]
 
 
 class Ask(NamedTuple):
-    """What a pod wants of cards: of so many each so many thousandths."""
+    """What a pod requests: the number of cards, and the thousandths of each."""
 
     cards: int = 0
     milli: float = 0.0
@@ -53,15 +53,15 @@ NOTHING = Ask()
 
 
 class Cards(Index):
-    """An index of what is left of each card."""
+    """The index of what is left of each card."""
 
-    choose: Callable[[int, Ask, Task], int]  #: the card for a part of one, by row
+    choose: Callable[[int, Ask, Task], int]  #: picks the card on a row for a pod that requests a part of a card
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self.choose = self.fullest
         self._asks: dict[Template, Ask] = {}
-        self._last: tuple[str, int, tuple[int, ...]] = ("", -1, ())  #: who left last: one that only changes its status keeps its cards
+        self._last: tuple[str, int, tuple[int, ...]] = ("", -1, ())  #: the pod that left last: one that only changes status keeps its cards
         self.held: dict[str, tuple[int, ...]] = {}  #: cards by task uid
 
     def begin(self) -> None:
@@ -72,7 +72,7 @@ class Cards(Index):
         self._column = column
         most = int(self.count.max(initial=0))
         self.left: Lefts = np.where(np.arange(most) < self.count[:, None], WHOLE, 0.0)  #: [n, card]
-        self.by_kind = np.zeros((rows, most + 1), np.intp)  #: [n, kind] pods that ask for a part (0), or for so many cards
+        self.by_kind = np.zeros((rows, most + 1), np.intp)  #: [n, kind] pods that request a part of a card (0), or that many cards
         self.held.clear()
 
     def _as_they_are(self) -> tuple[object, ...]:
@@ -80,7 +80,7 @@ class Cards(Index):
         return (len(nodes), column, nodes.static_version, None if column is None else float(nodes.allocatable[column].sum()))
 
     def refresh(self) -> None:
-        """After a change of the nodes everything is counted anew."""
+        """Count everything anew if nodes have changed."""
         if self._versions != self._as_they_are():
             held = dict(self.held)
             self.begin()
@@ -98,7 +98,7 @@ class Cards(Index):
 
     def change(self, row: int, task: Task, sign: int) -> None:
         if self.ask(task.template) is NOTHING or row >= len(self.left):
-            return  # a new node is counted when next somebody asks
+            return  # a new node is counted at the next refresh
         if sign < 0:
             self._give_back(row, task)
         else:
@@ -133,13 +133,13 @@ class Cards(Index):
         return tuple(np.flatnonzero(self.left[row] >= WHOLE)[: ask.cards].tolist())
 
     def fullest(self, row: int, ask: Ask, task: Task) -> int:
-        """Of the cards that hold it the one with the least left."""
+        """The card with the least left, of those with enough left for the pod."""
         left = self.left[row]
         return int(np.where(left >= ask.milli, left, np.inf).argmin())
 
     @staticmethod
     def _written(task: Task) -> tuple[int, ...]:
-        """What the pod's annotation says, as 0-2-3; nothing of what is no such list."""
+        """The cards in the pod's annotation, written as 0-2-3; empty if it is no such list."""
         parts = task.annotations.get(ALIBABA_GPU_INDEX, "").split("-")
         return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
@@ -149,19 +149,19 @@ class Cards(Index):
 
 # Fragments: the part of a node's idle GPUs that the typical pods cannot use (FGD, USENIX ATC'23).
 #
-# To a typical pod all of a node's idle cards are a fragment if it cannot run there, or asks for no GPU; else those cards that have less
-# left than it asks of one. The fragments of a node are the mean over the typical pods, by how frequent they are.
+# For a typical pod, all that is left on a node's cards is a fragment if the pod cannot run there or requests no GPU; else what is left on
+# cards with less than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by their frequency.
 
 
 class PodShape(NamedTuple):
-    """What tells pods apart here."""
+    """The requests by which kinds of pods are told apart."""
 
     cpu_milli: float
     ask: Ask
 
 
 class TypicalPods:
-    """The most frequent kinds, as columns [t]."""
+    """The most frequent kinds of pods, as columns [t]."""
 
     def __init__(self, counts: Counter[PodShape]) -> None:
         chosen: list[tuple[PodShape, int]] = []
@@ -173,23 +173,23 @@ class TypicalPods:
             covered += count
         with_gpu = [(kind, count) for kind, count in chosen if kind.ask.cards]
         self.weight: Column = np.array([count for _, count in with_gpu], float) / max(covered, 1)
-        self.without = 1.0 - float(self.weight.sum()) if chosen else 0.0  #: the share of those that ask for no GPU
+        self.without = 1.0 - float(self.weight.sum()) if chosen else 0.0  #: the share of the pods that request no GPU
         self.cpu: Column = np.array([kind.cpu_milli for kind, _ in with_gpu], float)
         self.cards: Column = np.array([kind.ask.cards for kind, _ in with_gpu], float)
         self.milli: Column = np.array([kind.ask.milli for kind, _ in with_gpu], float)
 
     def fragments(self, cpu: Column, left: Lefts) -> Column:
-        """Per node, in thousandths of cards: of its idle CPU and what is left on its cards [n, card]."""
+        """The fragments of each node in thousandths of cards, by its idle CPU [n] and what is left on its cards [n, card]."""
         fine, small = self._by_kind(left)
         return self._mean(cpu, left.sum(axis=1), fine, small)
 
     def after_whole(self, cpu: Column, left: Lefts, ask: Ask) -> Column:
-        """The same once a pod has taken whole cards (or none)."""
+        """The fragments of each node once a pod has taken whole cards (or none)."""
         fine, small = self._by_kind(left)
         return self._mean(cpu, left.sum(axis=1) - ask.cards * WHOLE, fine - ask.cards, small)
 
     def after_share(self, cpu: Column, left: Lefts, milli: float) -> Lefts:
-        """The same [n, card] once a pod has taken a part of that card."""
+        """The fragments [n, card] of each node once a pod has taken a part of that card."""
         fine, small = self._by_kind(left)
         now = left[:, :, None]
         then = now - milli
@@ -202,7 +202,7 @@ class TypicalPods:
         return found
 
     def _by_kind(self, left: Lefts) -> tuple[Lefts, Lefts]:
-        """[n, t] how many cards have enough left, and how much is left on the others."""
+        """Two arrays [n, t]: how many cards have enough left, and how much is left on the others."""
         suits = left[:, :, None] >= self.milli
         return suits.sum(axis=1), np.where(suits, 0.0, left[:, :, None]).sum(axis=1)
 
@@ -239,11 +239,11 @@ class Packing(Plugin):
         return [Rating(self)]
 
     def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
-        """How good each node is, 0..100, in whole numbers."""
+        """The rating of each node, 0..100, in whole numbers."""
         raise NotImplementedError
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
-        """The card for a part of one."""
+        """The card on a row for a pod that requests a part of a card."""
         return self.cards.fullest(row, ask, task)
 
     def best_node(self, task: Task, totals: Scores) -> int | None:
@@ -256,7 +256,7 @@ class Packing(Plugin):
         return int(best[idle.argmin()])
 
     def draw(self, task: Task, among: int, what: str = "node") -> int:
-        """A number that only the seed and the pod's name decide."""
+        """A number below `among` that only the seed, the pod's name and `what` decide."""
         return crc32(f"{self.args.seed}/{what}/{task.key}".encode()) * 2654435761 % 2**32 * among >> 32
 
     def on_allocate(self, task: Task) -> None:
@@ -274,7 +274,7 @@ def shown(nodes: View, column: NDArray[V]) -> NDArray[V]:
 
 
 class HasCards(Filter):
-    """So many cards have so much left."""
+    """Admits nodes with as many cards, and as much left on each, as the pod requests."""
 
     name = "gpu-cards"
     reach = Reach.NODE
@@ -293,7 +293,7 @@ class HasCards(Filter):
 
 
 class Rating(Scorer):
-    """The plugin's rating."""
+    """The scorer that gives the plugin's rating."""
 
     reach = Reach.NODE
 

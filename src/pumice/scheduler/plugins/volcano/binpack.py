@@ -37,7 +37,7 @@ class Binpack(Plugin):
 
 
 class Fullness(Scorer):
-    """Weighted mean of how full a node would be in what the task asks for; nothing if it would overflow."""
+    """The weighted mean of how full a node would be in the resources that the task requests; 0 if one would overflow."""
 
     name = "binpack"
     reach = Reach.NODE

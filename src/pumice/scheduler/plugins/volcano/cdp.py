@@ -23,7 +23,7 @@ class CooldownProtection(Plugin):
     reclaimable = preemptable
 
     def eviction_cache_key(self, evictor: Task) -> None:
-        """All are alike."""
+        """All evictors get the same answers."""
 
     def _protected(self, task: Task) -> bool:
         text = task.labels.get(COOLDOWN_TIME, task.annotations.get(COOLDOWN_TIME))

@@ -23,7 +23,7 @@ class Conformance(Plugin):
     unified_evictable = preemptable
 
     def eviction_cache_key(self, evictor: Task) -> None:
-        """All are alike."""
+        """All evictors get the same answers."""
 
 
 def _is_critical(template: Template) -> bool:

@@ -25,14 +25,14 @@ from pumice.scheduler.model.task import Task
 # Hierarchical dominant resource fairness: shares of queues in a tree, as drf compares them with the switch enableHierarchy.
 #
 # A queue's annotations give its path from the root and a weight for each step. Jobs hang below the last step. A node's share comes from
-# what its children hold, those that can still use more scaled down to the smallest of their shares, so that one child cannot use up what
-# its hungry siblings are due. A node is saturated if none of its children can use more of what is left.
+# what its children hold. Children that can still use more are scaled down to the smallest of their shares, so that one child cannot use up
+# what its siblings are due. A node is saturated if none of its children can use more of what is left.
 #
-# Everything is worked out when first asked for and again only on the paths of jobs that changed.
+# Everything is computed when it is first asked for, and again only on the paths of jobs that changed.
 
 
 class HdrfNode:
-    """A step of a path. What its jobs hold and want is in two tables, a row per job."""
+    """The node of one step of a path. What its jobs hold and request is in two tables, with one row per job."""
 
     def __init__(self, parent: HdrfNode | None, weight: float, width: int) -> None:
         self.parent = parent
@@ -41,7 +41,7 @@ class HdrfNode:
         self.jobs: dict[str, int] = {}  #: uid to row
         self.job_held: NDArray[np.float64] = np.zeros((0, width))
         self.job_request: NDArray[np.float64] = np.zeros((0, width))
-        self.held: Vector = np.zeros(width)  #: of all below, scaled
+        self.held: Vector = np.zeros(width)  #: what all below it hold, scaled
         self.share = 0.0
         self.saturated = False
         self.stale = True
@@ -54,14 +54,14 @@ class HdrfNode:
         self.job_request = np.vstack([self.job_request, *(_wanted(job) for job in listed)])
 
     def spoil(self) -> None:
-        """Have it, and what is above, worked out again."""
+        """Mark the node and all nodes above it to be computed again."""
         node: HdrfNode | None = self
         while node is not None:
             node.stale = True
             node = node.parent
 
     def settle(self, total: Vector, demanding: Mask) -> None:
-        """Work out share and saturation, from the bottom. `demanding`: dimensions of which the cluster has some left."""
+        """Compute share and saturation, from the bottom. `demanding`: dimensions of which the cluster has some left."""
         if not self.stale:
             return
         for child in self.children.values():
@@ -77,32 +77,32 @@ class HdrfNode:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """By which siblings are served."""
+        """The key by which sibling nodes are served, the lowest first."""
         return self.saturated, self.share / self.weight
 
 
 def _wanted(job: Job) -> Vector:
-    """What all its pods ask for, those that leave or have finished as well: a job is saturated only without them."""
+    """What all pods of the job request, also those that leave or have finished: with such pods the job does not hold all it requests."""
     others = (task.template.request for task in job.tasks.values() if not task.status & (status.HELD | status.PENDING))
     wanted: Vector = sum(others, job.held + job.asked)
     return wanted
 
 
 def _shares(held: NDArray[np.float64], total: Vector) -> Vector:
-    """Dominant share per row."""
+    """The dominant share of each row."""
     has = total >= EPSILON
     shares: Vector = (held[:, has] / total[has]).max(axis=1, initial=0.0)
     return shares
 
 
 def _saturated(held: NDArray[np.float64], request: NDArray[np.float64], demanding: Mask) -> Mask:
-    """Per row: whether it holds all it asks for of something, or asks for something of which nothing is left."""
+    """Per row: whether, for some resource that it holds, it holds all that it requests, or nothing of the resource is left."""
     mask: Mask = ((held >= EPSILON) & (request != 0) & ((held >= request) | ~demanding)).any(axis=1)
     return mask
 
 
 def _together(held: NDArray[np.float64], shares: Vector, saturated: Mask) -> Vector:
-    """What siblings hold, the hungry ones scaled to the least of their shares."""
+    """What siblings hold together. Those that can still use more (hungry) are scaled down to the smallest of their shares."""
     hungry = (np.delete(held, PODS, axis=1) >= EPSILON).any(axis=1) & ~saturated
     least = min(1.0, float(shares[hungry].min())) if hungry.any() else 1.0
     counts = shares != 0
@@ -112,11 +112,11 @@ def _together(held: NDArray[np.float64], shares: Vector, saturated: Mask) -> Vec
 
 
 class Tree:
-    """All queues with jobs, by their paths."""
+    """The tree of all queues with jobs, by their paths."""
 
     def __init__(self, queues: Iterable[Queue], total: Vector) -> None:
         self._total = total
-        self._held: Vector = np.zeros_like(total)  #: by all jobs
+        self._held: Vector = np.zeros_like(total)  #: what all jobs hold
         self._demanding: Mask = np.ones(len(total), bool)
         self.root = HdrfNode(None, 1.0, len(total))
         self._paths: dict[str, list[HdrfNode]] = {}
@@ -137,7 +137,8 @@ class Tree:
         return path
 
     def compare(self, left: Queue, right: Queue) -> int:
-        """Where the paths part: who can use more, then who has the smaller share by weight. 0 if one ends before."""
+        """Compare two queues where their paths part: first the one that can use more, then the one with the smaller share by weight. 0 if
+        one path ends before."""
         self._settle()
         for one, other in zip(self._paths[left.name], self._paths[right.name], strict=False):
             if one.rank != other.rank:
@@ -157,7 +158,7 @@ class Tree:
             self._spoil_all(child)
 
     def shift(self, job: Job, amount: Vector) -> None:
-        """A job holds so much more, or less."""
+        """Add an amount, which may be negative, to what a job holds."""
         assert job.queue is not None
         node = self._paths[job.queue.name][-1]
         node.job_held[node.jobs[job.uid]] += amount
@@ -165,7 +166,7 @@ class Tree:
         node.spoil()
 
     def keep_taken(self, amount: Vector) -> None:
-        """What a job gave up counts as held by somebody, as far as the whole cluster goes."""
+        """Let the amount that a job gave up still count as held, as far as the whole cluster goes."""
         self._held += amount
 
 
@@ -190,7 +191,7 @@ class Drf(Plugin):
         self._total = session.total
         self._tree: Tree | None = None
         self._past = past_shares(session.cluster, self.args, user_of, session.now)
-        self._shares: dict[bytes, float] = {}  #: by what is held, as a sum or as a vector: many jobs hold the same
+        self._shares: dict[bytes, float] = {}  #: by what is held, the bytes of a sum or of a vector: many jobs hold the same
 
     def tells_apart(self, job: Job) -> str:
         return user_of(job) if self._past else ""
@@ -213,14 +214,14 @@ class Drf(Plugin):
         return self._shares[key]
 
     def why_before(self, first: Job, second: Job) -> str:
-        """What the past has to do with it that the first goes before the second; empty if nothing."""
+        """How past usage explains that the first job goes before the second; empty if it does not."""
         if self._past is None or self._share(first.held) < self._share(second.held):
             return ""
         (one, less), (other, more) = ((user, self._share(self._past.mean(user))) for user in (user_of(first), user_of(second)))
         return in_words(one, less, other, more, "the cluster")
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
-        """Tasks whose job would still have a share no smaller than the preemptor's job with its new task."""
+        """The tasks whose job would still have a share no smaller than that of the preemptor's job with its new task."""
         job = preemptor.job
         assert job is not None
         share = self._share(job.held + preemptor.template.request)
@@ -237,7 +238,7 @@ class Drf(Plugin):
         return victims
 
     def eviction_cache_key(self, evictor: Task) -> Hashable:
-        """By the share that its job would have; in a hierarchy jobs differ in more."""
+        """The share that the evictor's job would have; in a hierarchy the job and the request, since more counts there."""
         assert evictor.job is not None
         if self.hierarchy:
             return evictor.job.uid, evictor.template.request.tobytes()
@@ -247,7 +248,7 @@ class Drf(Plugin):
 
     @property
     def tree(self) -> Tree:
-        """Grown when first asked for."""
+        """The tree of queues, built when it is first asked for."""
         if self._tree is None:
             self._tree = Tree(self.session.queues, self._total)
         return self._tree
@@ -256,7 +257,8 @@ class Drf(Plugin):
         return self.tree.compare(left, right)
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
-        """Tasks whose queue would still come after the reclaimer's, were it served and those before them gone to others."""
+        """The tasks whose queue would still come after the reclaimer's queue, if the reclaimer were placed and the earlier victims gone,
+        with their room taken by others."""
         job = reclaimer.job
         assert job is not None and job.queue is not None
         victims, tree = [], self.tree

@@ -38,7 +38,7 @@ class Fgd(Packing):
         self.typical = TypicalPods(counts)
 
     def _met(self, session: Session) -> Counter[PodShape]:
-        """Kinds of the pods that have come so far, each pod counted once."""
+        """The kinds of the pods that have come so far, each pod counted once."""
         memory = session.memory(self.name)
         counts: Counter[PodShape] = memory.setdefault("counts", Counter())
         last = newest = memory.get("last", 0)
@@ -56,11 +56,11 @@ class Fgd(Packing):
         return best
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
-        idle = self.session.nodes.idle[CPU, row] + task.template.request[CPU]  # it has been counted there already
+        idle = self.session.nodes.idle[CPU, row] + task.template.request[CPU]  # the pod is already counted there
         return int(self._gradient(task, ask, np.array([idle]), self.cards.left[row : row + 1])[0].argmax())
 
     def _gradient(self, task: Task, ask: Ask, cpu: Column, left: Lefts) -> Lefts:
-        """Ratings [n, card] by the card that a part is taken of; [n, 1] for whole ones."""
+        """The ratings: [n, card] by the card of which a part is taken; [n, 1] for whole cards, or none."""
         before = self.typical.fragments(cpu, left)[:, None]
         rest = cpu - task.template.request[CPU]
         if not ask.cards or not ask.is_share:

@@ -22,7 +22,7 @@ from pumice.scheduler.model.job import PLACED, Job, cut_short_at
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
 
-PATIENCE_S = 60.0  #: with a gang whose placing was cut short
+PATIENCE_S = 60.0  #: how long a gang whose placing was cut short may keep its places
 
 
 class Gang(Plugin):
@@ -65,7 +65,7 @@ class Gang(Plugin):
         return job.is_starving
 
     def preemptable(self, evictor: Task, candidates: list[Task]) -> list[Task]:
-        """Candidates in order while their job has more ready pods than its minimum."""
+        """The candidates, in order, as long as their job has more ready pods than its minimum."""
         left: dict[str, int] = {}
         victims = []
         for task in candidates:
@@ -81,13 +81,13 @@ class Gang(Plugin):
     reclaimable = preemptable
 
     def eviction_cache_key(self, evictor: Task) -> None:
-        """All are alike."""
+        """All evictors get the same answers."""
 
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return candidates
 
     def close(self, session: Session) -> None:
-        """Say of every job whether its gang stands."""
+        """Set a condition of every job that says whether its gang is ready."""
         for alike in session.together(session.cluster.changed):
             job = alike.first
             if not job.tasks:
@@ -99,12 +99,13 @@ class Gang(Plugin):
                 self._give_back(session, job)
 
     def next_turn(self, session: Session) -> float:
-        """When its patience with a gang ends."""
+        """When the next gang whose placing was cut short must give back its places; inf if there is none."""
         ends = (since + PATIENCE_S for alike in session.waiting() if (since := cut_short_at(alike.first)) is not None)
         return min((end for end in ends if end > session.now), default=inf)
 
     def _give_back(self, session: Session, job: Job) -> None:
-        """Half a gang serves nobody, and two that wait for each other's places would wait for ever."""
+        """Evict the placed pods of a gang whose placing was cut short too long ago. Part of a gang is of no use, and two gangs that wait
+        for each other's places would wait for ever."""
         since = cut_short_at(job)
         if since is None or session.now < since + PATIENCE_S or job.is_pipelined or not _made_anew(job):
             return
@@ -132,13 +133,13 @@ class Gang(Plugin):
 
 
 def _made_anew(job: Job) -> bool:
-    """Whether somebody makes pods in place of those that are evicted."""
+    """Whether a controller makes new pods in place of evicted ones."""
     owner = job.group.metadata.controller if job.group is not None else None
     return owner is not None and owner.kind != "Pod"
 
 
 def _only_leaving(job: Job) -> bool:
-    """Whether a job is short merely because pods of it are going: it shrinks or restarts."""
+    """Whether the job lacks pods only because pods of it are leaving: it shrinks or restarts."""
     if not job.counts[status.RELEASING]:
         return False
     leaving = sum(1 for task in job.tasks.values() if task.status == status.RELEASING and task.node_name)

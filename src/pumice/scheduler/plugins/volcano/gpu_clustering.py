@@ -13,7 +13,7 @@ class GpuClustering(Packing):
     name = "gpu-clustering"
 
     def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
-        """75 where only its kind is, 50 where its kind is too, 25 where no pod has a GPU, and how full the cards are."""
+        """The ratings: 75 where only pods of its kind have GPUs, 50 where others do too, 25 where none has; plus how full cards are."""
         if not ask.cards:
             return np.zeros(len(nodes))
         kinds = shown(nodes, self.cards.by_kind)

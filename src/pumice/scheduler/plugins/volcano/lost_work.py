@@ -36,7 +36,7 @@ class LostWork(Plugin):
         self._evicted = {uid: recent for uid, times in told.items() if (recent := tuple(at for at in times if at > session.now - HOUR_S))}
 
     def task_order(self, task: Task) -> float:
-        """Whoever would lose more is served first, and so evicted last."""
+        """The order of service: a task that would lose more work is served first, and so evicted last."""
         if not task.status & status.PREEMPTABLE:
             return 0.0
         return -at_risk_s(task, self.session.now) * gpus(task, self.session.cluster.dimensions)
@@ -48,10 +48,10 @@ class LostWork(Plugin):
     unified_evictable = preemptable
 
     def eviction_cache_key(self, evictor: Task) -> None:
-        """All are alike."""
+        """All evictors get the same answers."""
 
     def close(self, session: Session) -> None:
-        """A job of which several pods go at once is evicted once."""
+        """Note which jobs were evicted. A job of which several pods go at once counts as evicted once."""
         for uid in {eviction.task.job.uid for eviction in session.decisions.evictions if eviction.task.job is not None}:
             self._evicted[uid] = (*self._evicted.get(uid, ()), session.now)
         session.cluster.memory[self.name] = self._evicted

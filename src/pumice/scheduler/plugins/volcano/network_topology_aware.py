@@ -26,11 +26,11 @@ from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
-# Scores of nodes by the network: how near to the rest of the job, or for pods without a topology, how full their domains are.
+# Scores of nodes by the network: how near they are to the rest of the job, or for pods without a topology, how full their domains are.
 #
-# A job's place is the lowest HyperNode of all its pods, those of the present dry run included unless it is a gang eviction's: a node scores
-# the more, the lower the HyperNode is that holds both. Where many nodes share the best score, those win that stand with more pods of the
-# same part. A hard topology without a tier asks for nothing.
+# A job's place is the lowest HyperNode of all its pods, also those of the present dry run unless a gang eviction makes it: the lower the
+# HyperNode is that holds both this place and a node, the higher the node scores. Of several nodes with the best score, those whose
+# HyperNode has more pods of the same part win. A hard topology without a tier has no effect.
 
 
 def _part_with_topology(task: Task) -> SubJob | None:
@@ -42,7 +42,7 @@ def _part_with_topology(task: Task) -> SubJob | None:
 
 
 class PodsByHyperNode:
-    """Where the pods of a part of a job are, HyperNode by HyperNode."""
+    """The number of pods of a part of a job in each HyperNode."""
 
     def __init__(self, job: Job, part: SubJob, cluster: Cluster, tree: HyperNodes) -> None:
         self.job, self.part = job, part
@@ -55,7 +55,7 @@ class PodsByHyperNode:
 
     @property
     def counts(self) -> Scores:
-        """Pods per HyperNode, each counted where it is lowest; up to date."""
+        """The pods per HyperNode, up to date. Each pod is counted in the lowest HyperNode of its node."""
         log = self._cluster.log
         for row, task, sign in log[self._position :]:
             if sign and task.uid in self.part.tasks:
@@ -64,7 +64,7 @@ class PodsByHyperNode:
         return self._counts
 
     def around(self, recorded: HyperNode | None) -> HyperNode | None:
-        """The lowest HyperNode that holds all of them and the recorded one."""
+        """The lowest HyperNode that holds all these pods and the recorded HyperNode; None if there is neither."""
         found = recorded
         for number in np.flatnonzero(self.counts):
             place = self._tree.all[number]
@@ -73,7 +73,7 @@ class PodsByHyperNode:
 
 
 class Nearness(Scorer):
-    """Of pods with a topology."""
+    """The score for pods with a topology: how near nodes are to the job's pods."""
 
     name = "network-topology-aware"
     reach = Reach.CLUSTER
@@ -110,7 +110,7 @@ class Nearness(Scorer):
         return values
 
     def _closeness(self, here: HyperNode) -> Scores:
-        """Per HyperNode: 1 for this very one, 0 if only the whole cluster holds both."""
+        """How near each HyperNode is: 1 for this very one, 0 if only the whole cluster holds both."""
         if here.name not in self._by_place:
             tree = self._topology.tree
             lowest, highest = tree.all[0].tier, tree.root.tier
@@ -123,7 +123,7 @@ class Nearness(Scorer):
 
 
 class TierFullness(Scorer):
-    """Of pods without a topology: the mean over the tiers, the lower ones counting more."""
+    """The score for pods without a topology: how full a node's HyperNodes are, as a mean over the tiers; lower tiers count more."""
 
     name = "network-topology-aware"
     reach = Reach.CLUSTER
@@ -141,7 +141,7 @@ class TierFullness(Scorer):
         return _part_with_topology(task) is None
 
     def score(self, state: Any, nodes: View) -> Scores:
-        full = np.append(self._sums.fullness(state.request, self._weights), 1.0)  # the last: in no HyperNode of the tier
+        full = np.append(self._sums.fullness(state.request, self._weights), 1.0)  # the last: for nodes in no HyperNode of the tier
         values = np.zeros(len(self._tree.root.rows))
         for weight, numbers in self._tiers:
             values += weight * full[numbers]
@@ -176,7 +176,7 @@ class NetworkTopologyAware(Plugin):
         self.scale = MAX_SCORE * (self.args.weight if self.args.weight >= 0 else 1)
 
     def weights(self) -> Vector:
-        """Per dimension; -1 where none is configured."""
+        """The weight of each dimension; -1 where none is configured."""
         args, dimensions = self.args, self.session.cluster.dimensions
         listed = [name.strip() for name in args.resources.split(",") if name.strip()]
         chosen = {name: args.named.get(name, 1) for name in listed} | {"cpu": args.cpu, "memory": args.memory}
@@ -251,7 +251,7 @@ class NetworkTopologyAware(Plugin):
 
 
 def _search_root(limit: int, occupied: HyperNode | None, within: HyperNode) -> HyperNode | None:
-    """Where to look: as far up from what is occupied as the limit allows, but within the given HyperNode."""
+    """The HyperNode to search in: as far up from the occupied one as the limit allows, but within the given one; None if there is none."""
     if occupied is None:
         return within
     allowed = [node for node in occupied.upward() if node.tier <= limit]

@@ -54,7 +54,8 @@ class Groups:
         return bool(self.required or self.preferred or self.banned or self.avoided)
 
     def admit(self, group: str) -> bool:
-        """Named and not banned. In contradictory lists the later word counts: avoided is better than banned, banned worse than wanted."""
+        """Whether the queue's pods may use the group: it is named and not banned. A group in several lists: avoided outweighs banned, and
+        banned outweighs required and preferred."""
         return group in self.avoided or (group not in self.banned and (group in self.required or group in self.preferred))
 
     def score(self, group: str, ordered: bool) -> float:
@@ -76,7 +77,7 @@ class NodeGroup(Plugin):
         super().open(session)
         self.groups_of = cache(self._find_groups)
         self.limits_of = cache(self._read_limits)
-        self._held: dict[str, dict[str, Vector]] = {}  #: by queue and group; only of queues with limits, once asked for
+        self._held: dict[str, dict[str, Vector]] = {}  #: what queues hold, by queue and group; only of queues with limits, once asked for
         self._placed: dict[str, str] = {}  #: the group in which a task is counted, by its uid
 
     def filters(self) -> list[Filter]:
@@ -86,7 +87,7 @@ class NodeGroup(Plugin):
         return [GroupScorer(self)]
 
     def _find_groups(self, queue: Queue) -> Groups | None:
-        """The affinity in force; None without any."""
+        """The affinity that applies to a queue; None if there is none."""
         seen = set()
         while queue.name not in seen:
             seen.add(queue.name)
@@ -100,7 +101,7 @@ class NodeGroup(Plugin):
         return None
 
     def _read_limits(self, queue: Queue) -> dict[str, dict[int, float]] | None:
-        """By group, column to amount; None if it cannot be read."""
+        """A queue's limits by group, as column to amount; None if the annotation cannot be read."""
         text = queue.annotations.get(NODE_GROUP_LIMITS)
         if not text:
             return {}
@@ -111,7 +112,7 @@ class NodeGroup(Plugin):
             return None
 
     def _amounts(self, limits: dict[str, str | int | float]) -> dict[int, float]:
-        """By column; a resource that no object has named yet cannot be exceeded."""
+        """The limits by column. A resource that no object has named yet is left out: its limit cannot be exceeded."""
         dimensions = self.session.cluster.dimensions
         return dimensions.amounts({name: quantity(value) for name, value in limits.items() if name in dimensions.columns})
 
@@ -146,7 +147,7 @@ class NodeGroup(Plugin):
 
 
 class _OfQueue:
-    """The answer depends on the task's queue."""
+    """A rule whose answer depends on the task's queue."""
 
     def __init__(self, plugin: NodeGroup) -> None:
         self.plugin = plugin
@@ -156,7 +157,7 @@ class _OfQueue:
 
 
 class GroupFilter(_OfQueue, Filter):
-    """Nodes outside the queue's groups; grouped nodes for a queue without any."""
+    """Refuses nodes outside the queue's groups: all nodes if it has none, or all nodes with a group if the plugin is not strict."""
 
     name = "nodegroup"
     reach = Reach.STATIC
@@ -176,7 +177,7 @@ class GroupFilter(_OfQueue, Filter):
 
 
 class LimitFilter(_OfQueue, Filter):
-    """Nodes of groups of which the queue would hold more than its limit."""
+    """Refuses nodes of groups of which the queue would hold more than its limit."""
 
     name = "nodegroup"
     reach = Reach.CLUSTER
@@ -198,7 +199,7 @@ class LimitFilter(_OfQueue, Filter):
 
 
 class GroupScorer(_OfQueue, Scorer):
-    """How much the queue likes a node's group."""
+    """The score of a node's group by the queue's affinity."""
 
     name = "nodegroup"
     reach = Reach.STATIC
@@ -214,7 +215,7 @@ class GroupScorer(_OfQueue, Scorer):
 
 
 def _by_group(nodes: View, verdict: Any, without: bool) -> Mask:
-    """A verdict per group, spread over the nodes; `without` is that of nodes in no group."""
+    """The verdict on each node by its group. `without`: the verdict on nodes in no group."""
     codes, names = nodes.codes(NODE_GROUP)
     mask: Mask = np.array([*(verdict(name) if name else without for name in names), without], bool)[codes]
     return mask

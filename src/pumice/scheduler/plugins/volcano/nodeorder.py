@@ -51,6 +51,7 @@ class NodeOrder(Plugin):
         return [rule for weight, rule in chosen if weight]
 
     def _heard(self) -> Mask | None:
-        """Nodes with pods that had terms when the session opened. Like Volcano, others' wishes are looked for only there."""
+        """The nodes with pods that had affinity terms when the session opened; None if no pod has any. As in Volcano, only the terms of
+        pods on these nodes count."""
         cluster = self.session.cluster
         return cluster.index(ExistingTerms).holders.present(len(cluster.nodes)) if cluster.with_pod_affinity else None

@@ -33,11 +33,11 @@ class Pdb(Plugin):
     reclaimable = preemptable
 
     def eviction_cache_key(self, evictor: Task) -> None:
-        """All are alike."""
+        """All evictors get the same answers."""
 
     @cached_property
     def _budgets(self) -> dict[str, list[tuple[Selector, PodDisruptionBudget]]]:
-        """Budgets that select anything, by namespace."""
+        """The budgets that select any pods, by namespace."""
         found: dict[str, list[tuple[Selector, PodDisruptionBudget]]] = {}
         for budget in self.session.cluster.of("PodDisruptionBudget").values():
             selector = budget.spec.selector.requirements if budget.spec.selector else ()

@@ -42,7 +42,7 @@ class PredicatesArgs(Struct):
 
 
 class PodLimit(Filter):
-    """As many pods as the node takes."""
+    """Refuses nodes that already have as many pods as they may take."""
 
     name = "PodLimit"
     reach = Reach.NODE

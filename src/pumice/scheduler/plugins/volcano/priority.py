@@ -24,7 +24,7 @@ class Priority(Plugin):
         return -task.priority
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
-        """Tasks of less important jobs; within the preemptor's own job, less important tasks."""
+        """The tasks of less important jobs; within the preemptor's own job, the less important tasks."""
         job = preemptor.job
         assert job is not None
         return [

@@ -29,7 +29,7 @@ class Share:
         self.queue = queue
         self.limit = limit  #: all it may ever hold
         self.deserved = deserved
-        self._share: tuple[Vector | None, float] = (None, 0.0)  #: and what it held then
+        self._share: tuple[Vector | None, float] = (None, 0.0)  #: what the queue held when its share was computed, and the share
 
     @cached_property
     def inqueue(self) -> Vector:
@@ -41,7 +41,7 @@ class Share:
 
     @property
     def share(self) -> float:
-        """The greatest part of its deserved that it holds."""
+        """The queue's share: the greatest ratio of what it holds to what it deserves, over all resources."""
         held = self.queue.held
         if self._share[0] is not held:
             self._share = held, dominant_share(held, self.deserved)
@@ -49,8 +49,8 @@ class Share:
 
 
 class QueueBounds(Struct, frozen=True):
-    """What queues with jobs are given whatever they ask for, a row for each. The same from session to session until a queue or a node is
-    another one."""
+    """The bounds of the queues with jobs, one row each, which do not depend on requests. They are kept from session to session until a
+    queue or a node changes."""
 
     guarantee: Table
     limit: Table
@@ -73,7 +73,7 @@ class QueueBounds(Struct, frozen=True):
         return cls(guarantee, limit, np.array([queue.weight for queue in queues], float))
 
     def deserved(self, remaining: Vector, request: Table) -> Table:
-        """Water filling, in rounds until nothing changes: a queue that is short of its last crumb starts no pod that needs it."""
+        """What each queue deserves, by water filling in rounds until nothing changes: even a small rest may be what a pod needs."""
         guarantee, wanted, weight = self.guarantee, np.minimum(self.limit, request), self.weight.sum()
         if weight and (remaining * (self.weight / weight)[:, None] >= wanted).all():
             return np.maximum(wanted, guarantee)
@@ -106,7 +106,7 @@ class Proportion(Plugin):
             self._shares = {queue.name: Share(queue, limit, deserved) for queue, limit, deserved in parts}
 
     def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
-        """Of each queue what it deserves, and all it may hold: for those who measure."""
+        """By queue what it deserves, and all it may hold. For metrics and for answers about quota."""
         return {name: (own.deserved, own.limit) for name, own in self._shares.items()}
 
     def queue_order(self, queue: Queue) -> tuple[int, float]:
@@ -114,7 +114,7 @@ class Proportion(Plugin):
         return (-queue.priority, share.share if share else 0.0)
 
     def overused(self, queue: Queue) -> bool:
-        """Whether it holds what it deserves in every dimension."""
+        """Whether the queue holds what it deserves in every dimension."""
         share = self._shares[queue.name]
         return fits(share.deserved, queue.held)
 
@@ -145,7 +145,7 @@ class Proportion(Plugin):
         return victims
 
     def eviction_cache_key(self, evictor: Task) -> None:
-        """All are alike."""
+        """All evictors get the same answers."""
 
     def job_enqueueable(self, job: Job) -> Vote:
         queue = job.queue

@@ -26,7 +26,7 @@ MEASURED = [CPU, MEMORY]
 
 
 class Percents(Struct):
-    """Of a node's resources. `pods` is accepted and, as in Volcano, not looked at."""
+    """Percentages of a node's resources. `pods` is accepted but, as in Volcano, not used."""
 
     cpu: float = 100
     memory: float = 100
@@ -49,7 +49,7 @@ class ReschedulingStrategy(Struct):
 
 class ReschedulingArgs(Struct):
     interval: str = "5m"
-    metrics_period: str = field(name="metricsPeriod", default="5m")  #: the measurements are what the world gives, over its period
+    metrics_period: str = field(name="metricsPeriod", default="5m")  #: not used: measurements come from the world, over its period
     strategies: list[ReschedulingStrategy] = field(default_factory=lambda: [ReschedulingStrategy(LOW_NODE_UTILIZATION)])
 
 
@@ -96,7 +96,7 @@ class Rescheduling(Plugin):
         return victims
 
     def _relieve(self, row: int, usage: Vector, target: Vector, room: Vector, movable: set[str]) -> list[Task]:
-        """Pods of a busy node that would find room; `room` shrinks by them."""
+        """The pods of a busy node to evict, as long as idle nodes have room for them; `room` shrinks by their requests."""
         nodes, victims = self.session.nodes, []
         capacity = nodes.allocatable[MEASURED, row]
         for task in sorted(nodes.tasks[row].values(), key=_importance):
@@ -111,13 +111,13 @@ class Rescheduling(Plugin):
 
 
 def _importance(task: Task) -> tuple[bool, int, int, int]:
-    """Pods without priority first, then by priority, then by quality of service, then by arrival."""
+    """The sort key: pods without priority first, then by priority, then by quality of service, then by arrival."""
     priority = task.template.priority_value
     return priority is not None, priority or 0, service_quality(task.template), task.number
 
 
 def service_quality(template: Template) -> int:
-    """0 for best effort, 1 for burstable, 2 for guaranteed."""
+    """The quality of service: 0 for best effort, 1 for burstable, 2 for guaranteed."""
     if template.guaranteed:
         return 2
     asks = template.request[MEASURED].any() or any(template.limits.get(name) for name in POD_LEVEL)

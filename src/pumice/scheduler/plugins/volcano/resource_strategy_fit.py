@@ -23,7 +23,7 @@ from pumice.scheduler.model.task import Task
 
 LEAST, MOST = "LeastAllocated", "MostAllocated"
 DEFAULT_WEIGHT = 10
-GIGA = 1_000_000  #: bytes per thousandth of a unit and GB
+GIGA = 1_000_000  #: bytes per GB, for each thousandth of a unit
 
 
 class FitStrategy(Struct):
@@ -77,7 +77,7 @@ class ResourceStrategyFit(Plugin):
 
 
 def _usable(name: str) -> bool:
-    """A name, or the beginning of one followed by a star."""
+    """Whether the text is a resource name, or a prefix followed by a star."""
     return "*" not in name[:-1] and name != "*"
 
 
@@ -91,7 +91,7 @@ def _rate(args: ProportionalArgs, resource: str, of: str) -> float:
 
 
 def best_match(name: str, known: Mapping[str, Any]) -> Any:
-    """What is said for this very name, else for the longest beginning of it; None for nothing."""
+    """The value for this very name, else for its longest prefix that is followed by a star; None if there is none."""
     if name in known:
         return known[name]
     prefixes = [pattern for pattern in known if pattern.endswith("*") and name.startswith(pattern[:-1])]
@@ -123,7 +123,7 @@ class FitByStrategy(Scorer):
 
 
 def _own_strategies(task: Task) -> dict[str, tuple[float, bool]] | None:
-    """Those that the pod brings; none at all if it brings a type without readable weights."""
+    """The strategies that the pod's annotations give; None if they give no type, empty if type or weights cannot be read."""
     kind = task.annotations.get(SCORING_TYPE)
     if kind is None:
         return None
@@ -135,7 +135,7 @@ def _own_strategies(task: Task) -> dict[str, tuple[float, bool]] | None:
 
 
 class SpareScarce(Scorer):
-    """Fewer of the listed resources on a node are better; nothing if it lacks what the pod asks for."""
+    """The score of a node: higher if it has fewer of the listed resources, 0 if it lacks a resource that the pod requests."""
 
     name = "resource-strategy-fit-sra"
     reach = Reach.STATIC
@@ -158,7 +158,7 @@ class SpareScarce(Scorer):
 
 
 class KeepProportion(Filter):
-    """Leave so much cpu and memory idle for each idle unit of a resource that the pod does not ask for."""
+    """Refuses nodes that would keep too little cpu or memory idle per idle unit of a listed resource, if the pod requests none of these."""
 
     name = "resource-strategy-fit"
     reach = Reach.NODE

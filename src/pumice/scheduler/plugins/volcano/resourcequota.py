@@ -22,7 +22,7 @@ class Quotas(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._promised: dict[str, dict[str, int]] = {}  #: by namespace: thousandths by name
+        self._promised: dict[str, dict[str, int]] = {}  #: by namespace: amounts in thousandths by name
         self._quotas: dict[str, list[ResourceQuota]] = {}
         for quota in session.cluster.of("ResourceQuota").values():
             self._quotas.setdefault(quota.metadata.namespace or "default", []).append(quota)
@@ -40,7 +40,7 @@ class Quotas(Plugin):
             promised[name] = promised.get(name, 0) + quantity.milli
 
     def _exceeded(self, job: Job, quota: ResourceQuota, wanted: ResourceList, promised: Mapping[str, int]) -> bool:
-        """Whether the job would overdraw the quota; then its PodGroup is told how."""
+        """Whether the job would exceed the quota. If so its PodGroup gets the reason, with the amounts."""
         hard, used = quota.status.hard or {}, quota.status.used or {}
         relevant = [name for name in wanted if name in hard]
         taken = {name: promised.get(name, 0) + (used[name].milli if name in used else 0) for name in relevant}

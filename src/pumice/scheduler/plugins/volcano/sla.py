@@ -44,11 +44,11 @@ class Sla(Plugin):
     job_pipelined = job_enqueueable
 
     def tells_apart(self, job: Job) -> str:
-        """By name, if it waits for its own time."""
+        """The job's uid if it has a waiting time, so that it is like no other job; else empty."""
         return "" if self._waiting_s(job) is None else job.uid
 
     def next_turn(self, session: Session) -> float:
-        """The next deadline."""
+        """The next deadline of a waiting job; inf if there is none."""
         cluster = session.cluster
         jobs = {**cluster.waiting, **cluster.not_enqueued}.values()
         ends = (job.created + waiting_s for job in jobs if (waiting_s := self._waiting_s(job)) is not None)
@@ -59,7 +59,7 @@ class Sla(Plugin):
 
 
 def _positive(text: str) -> float | None:
-    """Seconds; None for what is no waiting time."""
+    """The waiting time in seconds; None if the text is no duration above 0."""
     try:
         seconds = duration(text)
     except ValueError:

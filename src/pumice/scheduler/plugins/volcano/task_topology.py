@@ -25,10 +25,10 @@ from pumice.scheduler.model.resources import EPSILON, MEMORY, Vector
 from pumice.scheduler.model.status import ALLOCATED, PENDING, PIPELINED
 from pumice.scheduler.model.task import Task
 
-# How the roles of a job stand to one another, read from its PodGroup's annotations.
+# The relations between the roles of a job, read from its PodGroup's annotations.
 #
-# Groups of roles are separated by `;`, roles in a group by `,`. A group of one role speaks of that role's own tasks, a larger one of every
-# pair in it. A name that no task has, or that stands twice, makes the whole topology void.
+# Groups of roles are separated by `;`, roles in a group by `,`. A group of one role is about the tasks of that role, a larger group about
+# every pair of its roles. A role that no task has, or that occurs twice in a group, makes the whole topology void.
 
 KEYS = (TASK_AFFINITY, TASK_ANTI_AFFINITY, TASK_ORDER)
 
@@ -51,7 +51,7 @@ class Relations:
         return role in self.attracts or role in self.avoids
 
     def rank(self, role: str) -> tuple[int, int]:
-        """Sorts the roles: those the user put first, then those with the stronger relations."""
+        """The sort key of a role: first the roles that the user put first, then those with the stronger relations."""
         return -self._wish.get(role, 0), -self._importance(role)
 
     def _importance(self, role: str) -> int:
@@ -64,11 +64,11 @@ class Relations:
         )
 
     def pull(self, role: str, company: Mapping[str, int]) -> int:
-        """How much a task of the role is drawn to a company of so many tasks by role."""
+        """How much a task of the role is drawn to other tasks. `company`: their numbers by role."""
         return sum(number for mate, number in company.items() if mate in self.attracts.get(role, ())) + self.push(role, company)
 
     def push(self, role: str, company: Mapping[str, int]) -> int:
-        """The part of it that repels: 0 or less."""
+        """The repelling part of `pull`: 0 or less."""
         return -sum(number for mate, number in company.items() if mate in self.avoids.get(role, ()))
 
 
@@ -81,7 +81,7 @@ def _neighbours(groups: Iterable[list[str]]) -> Neighbours:
 
 
 def read_relations(annotations: Mapping[str, str], roles: Collection[str]) -> Relations | None:
-    """What the annotations say of a job whose tasks have these roles; None if they say nothing, or nothing valid."""
+    """The relations that the annotations give for a job whose tasks have these roles; None if they give none, or are not valid."""
     if not any(key in annotations for key in KEYS):
         return None
     affinity = _groups(annotations.get(TASK_AFFINITY))
@@ -97,10 +97,10 @@ def _groups(text: str | None) -> list[list[str]]:
     return [group.split(",") for group in text.split(";")] if text is not None else []
 
 
-# Buckets: tasks of a job that want to stand together.
+# Buckets: tasks of a job that should be on the same node.
 #
-# A bucket belongs to the node where some of its tasks already are, or to none yet. Tasks that wait are put into the bucket that attracts
-# them most. What is placed or taken back in a session moves between `waiting` and `on`.
+# A bucket belongs to the node where some of its tasks already are, or to no node yet. Tasks that wait are put into the bucket that attracts
+# them most. Tasks that are placed or taken back in a session move between `waiting` and `on`.
 
 MIB = 2.0**20
 
@@ -113,11 +113,11 @@ class Bucket:
         self.roles: Counter[str] = Counter()
         self.waiting: dict[str, Task] = {}
         self.request = request  #: sum of `waiting`
-        self.on: Counter[int] = Counter()  #: tasks by row
+        self.on: Counter[int] = Counter()  #: number of tasks by row
 
     @property
     def size(self) -> float:
-        """What the waiting tasks ask for, in one number: milli and MiB."""
+        """What the waiting tasks request, as one number: the sum of milli and MiB."""
         return float(self.request.sum() - self.request[MEMORY] * (1 - 1 / MIB))
 
     def wait(self, task: Task) -> None:
@@ -137,7 +137,7 @@ class Buckets:
         self.buckets: list[Bucket] = []
         self.of: dict[str, Bucket] = {}  #: by task uid
         self.placed: dict[str, int] = {}  #: row by uid of the tasks placed in this session
-        self.roles_on: dict[int, Counter[str]] = {}  #: by row, roles of those
+        self.roles_on: dict[int, Counter[str]] = {}  #: by row, the roles of the tasks placed in this session
         self._zero = cluster.dimensions.zeros()
         rows = cluster.nodes.rows
         at_node: dict[str, Bucket] = {}
@@ -161,7 +161,7 @@ class Buckets:
         return self.buckets[-1]
 
     def _most_attractive(self, role: str) -> Bucket | None:
-        """The one that pulls most and, of equals, asks for least; None if all repel."""
+        """The bucket that attracts the role most; of equal ones, the one with the smallest request. None if all repel it."""
         best = min(self.buckets, key=lambda bucket: (-self.relations.pull(role, bucket.roles), bucket.size), default=None)
         return best if best is not None and self.relations.pull(role, best.roles) >= 0 else None
 
@@ -192,9 +192,9 @@ class Buckets:
     # -- rating
 
     def leftovers(self, bucket: Bucket, task: Task, room: Vector) -> Vector:
-        """Per node ([r, n] `room`), how many of the bucket's other waiting tasks must stay out for the rest to fit.
+        """Per node, how many of the bucket's other waiting tasks must stay out so that the rest fits. `room`: [r, n].
 
-        The task stands for any equal one: if it does not wait itself, one of those is left out of the others.
+        The task stands for any equal task: if it does not wait itself, an equal task that waits is left out of the others.
         """
         others = sorted(bucket.waiting.values(), key=lambda mate: (mate.template is not task.template, mate is not task, mate.name))[1:]
         most = np.zeros(room.shape[1], int)
@@ -223,11 +223,11 @@ class TaskTopology(Plugin):
                     self._managed[job.uid] = Buckets(job, relations, session.cluster)
 
     def buckets(self, task: Task) -> Buckets | None:
-        """Those of the task's job, if it has a topology."""
+        """The buckets of the task's job; None if the job has no topology."""
         return self._managed.get(task.job.uid) if task.job is not None else None
 
     def task_order(self, task: Task) -> tuple[int, ...]:
-        """Fullest bucket first; in a bucket, the role with the strongest relations; tasks without a bucket last."""
+        """The order of tasks: the bucket with most waiting tasks first; in a bucket, the strongest role; tasks without a bucket last."""
         buckets = self.buckets(task)
         bucket = buckets.of.get(task.uid) if buckets is not None else None
         if buckets is None or bucket is None:
@@ -235,7 +235,7 @@ class TaskTopology(Plugin):
         return (0, -len(bucket.waiting), bucket.index, *buckets.relations.rank(task.role))
 
     def tells_apart(self, job: Job) -> str:
-        """By name, if it has a topology."""
+        """The job's uid if it has a topology, so that it is like no other job; else empty."""
         return job.uid if any(key in job.annotations for key in KEYS) else ""
 
     def scorers(self) -> list[Scorer]:
@@ -257,7 +257,7 @@ class _Member(NamedTuple):
 
 
 class Company(Scorer):
-    """How many of the task's bucket are, or can be, on the node; less those it avoids."""
+    """The score of a node: how many tasks of the task's bucket are, or can be, on it, less the tasks there that it avoids."""
 
     name = "task-topology"
     reach = Reach.CLUSTER

@@ -51,7 +51,7 @@ class Window(NamedTuple):
     end: time
 
     def contains(self, now: float, zone: tzinfo) -> bool:
-        """Whether it is open, to the second, both ends included. Yesterday's may still be."""
+        """Whether the window is open, to the second, both ends included. The window that began yesterday counts too."""
         today = datetime.fromtimestamp(now, zone).date()
         return any(begin <= int(now) <= end for begin, end in (self.on(today - timedelta(days=ago), zone) for ago in (0, 1)))
 
@@ -62,7 +62,7 @@ class Window(NamedTuple):
 
 
 def window(text: str) -> Window | None:
-    """Read "22:00-6:00"; None if it is of another form."""
+    """The window in a text such as "22:00-6:00"; None if the text has another form."""
     match = _CLOCK.match(text.strip())
     if match is None:
         return None
@@ -109,7 +109,7 @@ class Tdm(Plugin):
         return not job.preemptable and bool(job.pending)
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task] | Vote:
-        """Revocable pods outside the zones. They never preempt one another."""
+        """The revocable pods on nodes outside the zones, within their budgets. Revocable pods never preempt one another."""
         if preemptor.preemptable or preemptor.zone:
             return Vote.REJECT
         return within_budgets(task for task in candidates if self._movable(task) and not self._zone(task))
@@ -118,7 +118,7 @@ class Tdm(Plugin):
         return evictor.preemptable or bool(evictor.zone)
 
     def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
-        """Revocable pods in zones whose time is over; asked again only after the period."""
+        """The revocable pods in zones whose window is over, within their budgets; none until the period since the last answer is over."""
         memory = self.session.memory(self.name)
         if self.session.now - memory.get("evicted_at", -math.inf) < self._period_s:
             return []
@@ -135,7 +135,7 @@ class Tdm(Plugin):
 
 
 def within_budgets(tasks: Iterable[Task]) -> list[Task]:
-    """The tasks in order, of each job no more than it can spare; those of no job are left out."""
+    """The tasks in order, of each job no more than it can spare; tasks without a job are left out."""
     left: dict[str, int] = {}
     chosen = []
     for task in tasks:
@@ -160,7 +160,7 @@ def spare(job: Job) -> int:
 
 
 def _amount(text: str, whole: int) -> int | None:
-    """A number, or a percentage of the whole rounded up."""
+    """The amount that a number or a percentage gives; a percentage is of the whole, rounded up. None if the text is neither."""
     match = re.fullmatch(r"(\d+)(%?)", text)
     if match is None:
         return None
@@ -169,7 +169,7 @@ def _amount(text: str, whole: int) -> int | None:
 
 
 class _ZoneRule:
-    """What of a node and a task decides: the node's zone, and whether the task may be revoked."""
+    """A rule whose answer depends on the node's zone and on whether the task may be revoked."""
 
     reach = Reach.NODE
     plannable = True
@@ -185,13 +185,13 @@ class _ZoneRule:
         return task.zone
 
     def lookup(self, nodes: View) -> tuple[Mask, Mask]:
-        """Nodes in any zone, and nodes in an active one."""
+        """Two masks: nodes in any zone, and nodes in an active zone."""
         codes, zones = nodes.codes(REVOCABLE_ZONE)
         return np.array([*(bool(z) for z in zones), False])[codes], np.array([*(z in self.active for z in zones), False])[codes]
 
 
 class ZoneFilter(_ZoneRule, Filter):
-    """Nodes of a zone are for revocable tasks, while the zone is active."""
+    """Admits only revocable tasks to nodes of a zone, and only while the zone is active."""
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         zoned, active = self.lookup(nodes)
@@ -200,7 +200,7 @@ class ZoneFilter(_ZoneRule, Filter):
 
 
 class ZoneScorer(_ZoneRule, Scorer):
-    """A revocable task prefers an active zone, to leave other nodes to those who may not go there."""
+    """The score: a revocable task prefers an active zone, to leave other nodes to tasks that may not use the zone."""
 
     def prepare(self, task: Task) -> Any:
         return task if task.zone else None

@@ -31,7 +31,7 @@ MEMORY_BUSY = Reason("node memory usage exceeds the threshold", final=True)
 
 
 class Thresholds(Struct):
-    """Percent. The names with a period are those of older configurations."""
+    """Thresholds in percent. The names with a period of time (5m) are those of older configurations."""
 
     cpu: float | None = None
     mem: float | None = None
@@ -40,14 +40,14 @@ class Thresholds(Struct):
 
 
 class Estimator(Struct):
-    """How much of what a pod asks for it is thought to use before it is measured."""
+    """How much of its requests a pod is assumed to use before it is measured."""
 
     request_ratio: float = 0.7
-    burst_ratio: float = 0.0  #: of what its limit is above its request
+    burst_ratio: float = 0.0  #: of the part of its limit above its request
     risk_threshold: float = 0.6  #: from this load of the node on, estimates are multiplied by `risk_factor`
     risk_factor: float = 1.2
-    be_cpu: int | str = "250m"  #: of a pod that asks for nothing; a number is in milli
-    be_mem: int | str = "200Mi"  #: a number is in MiB
+    be_cpu: int | str = "250m"  #: of a pod without requests; a number is in milli
+    be_mem: int | str = "200Mi"  #: likewise; a number is in MiB
 
 
 class UsageArgs(Struct):
@@ -83,7 +83,7 @@ def _percent(*given: float | None) -> float:
 
 
 class Estimate(NamedTuple):
-    """An Estimator whose values are sane; `rest` is what a pod without requests uses (milli, bytes)."""
+    """An Estimator with valid values only; `rest` is what a pod without requests uses (milli, bytes)."""
 
     request_ratio: float
     burst_ratio: float
@@ -105,7 +105,7 @@ class Estimate(NamedTuple):
         return cls(ratio("request_ratio"), ratio("burst_ratio"), ratio("risk_threshold"), factor, rest)
 
     def base(self, template: Template) -> tuple[float, float]:
-        """CPU in milli and memory in bytes, on a node that is not loaded."""
+        """The estimate for a pod on a node that is not loaded: CPU in milli and memory in bytes."""
         request = (float(template.request[CPU]), float(template.request[MEMORY]))
         limit = self.limit(template)
         if not any(request) and not any(limit):
@@ -133,7 +133,7 @@ def _bytes(given: int | str) -> float:
 
 
 class Load:
-    """Per node the measured load, and a shadow of what was placed since."""
+    """Per node the measured load, and a shadow: an estimate of the pods that measurements cannot show yet."""
 
     def __init__(self, session: Session, estimate: Estimate) -> None:
         self._session = session
@@ -150,7 +150,7 @@ class Load:
             self._interval_s = INTERVAL_S
 
     def refresh(self) -> None:
-        """Measurements are read once, the shadow follows the log."""
+        """Bring the shadow up to date from the cluster's log. Measurements are read once, at the first call."""
         log = self._session.cluster.log
         if self._position < 0:
             self.known, self.measured = measured(self._session.world, self._session.nodes, self._session.now)
@@ -162,7 +162,7 @@ class Load:
         self._position = len(log)
 
     def _cast(self, row: int) -> None:
-        """The shadow of a row, pod by pod: on a loaded node each counts for more."""
+        """Compute the shadow of a row, pod by pod: on a loaded node each pod counts for more."""
         room = self._session.nodes.allocatable[[CPU, MEMORY], row]
         self.shadow[:, row] = 0.0
         for task in self._session.nodes.tasks[row].values():
@@ -205,7 +205,7 @@ class BusyNodes(Filter):
 
 
 class IdleNodes(Scorer):
-    """How idle a node will be, cpu and memory weighed."""
+    """The score: how idle a node will be, as the weighted mean of cpu and memory."""
 
     name = "usage"
     reach = Reach.NODE

@@ -42,7 +42,7 @@ class Capacity(Plugin):
     reads_only_state = True
     Args = CapacityArgs
     hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
-    sees_refused_victims = True  # upstream's does, always in the same order
+    sees_refused_victims = True  # as in Volcano, where it sees them always in the same order
 
     def open(self, session: Session) -> None:
         super().open(session)
@@ -57,22 +57,22 @@ class Capacity(Plugin):
         self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
 
     def _account(self, queue: Queue | None) -> QueueAccount | None:
-        """The account of a queue whose jobs may be placed."""
+        """The account of a queue; None if the queue's jobs may not be placed."""
         account = self._accounts.get(queue.name) if queue is not None else None
         return account if account is not None and account.sound and account.is_leaf else None
 
     def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
-        """Of each queue what it deserves, and all it may hold: for those who measure."""
+        """By queue what it deserves, and all it may hold. For metrics and for answers about quota."""
         return {name: (own.deserved, own.limit) for name, own in self._accounts.items()}
 
-    # -- who is next
+    # -- which queue is next
 
     def queue_order(self, queue: Queue) -> tuple[float, ...]:
         account = self._accounts.get(queue.name)
         return (0.0,) if self.hierarchy or account is None else (-queue.priority, *account.rank)
 
     def compare_queues(self, left: Queue, right: Queue) -> int:
-        """By priority; leaves first; then by rank of the branches that part."""
+        """Compare by priority; then leaf queues first; then by the rank of the two branches that begin where the paths part."""
         one, other = self._accounts[left.name], self._accounts[right.name]
         if left.priority != right.priority:
             return right.priority - left.priority
@@ -85,7 +85,7 @@ class Capacity(Plugin):
         return self._past.next_turn if self._past else inf
 
     def why_before(self, first: Queue, second: Queue) -> str:
-        """What the past has to do with it that the first goes before the second; empty if nothing."""
+        """How past usage explains that the first queue goes before the second; empty if it does not."""
         if self._past is None or first.priority != second.priority:
             return ""
         one, other = _parting(self._accounts[first.name], self._accounts[second.name])
@@ -94,11 +94,11 @@ class Capacity(Plugin):
         return in_words(f"queue {one.queue.name}", one.past_share, f"queue {other.queue.name}", other.past_share, "what it deserves")
 
     def victim_queue_order(self, left: Queue, right: Queue, preemptor_queue: Queue) -> int:
-        """The nearest relatives of the preemptor's queue give first."""
+        """Compare queues as victims: the queues nearest to the preemptor's queue in the tree lose tasks first."""
         own = self._accounts[preemptor_queue.name]
         return self._accounts[right.name].meet(own) - self._accounts[left.name].meet(own)
 
-    # -- who may have more
+    # -- which queue may have more
 
     def job_enqueueable(self, job: Job) -> Vote:
         account = self._account(job.queue)
@@ -146,7 +146,7 @@ class Capacity(Plugin):
 
     @cached_property
     def _let_in(self) -> set[str]:
-        """Pods that passed the gate of their queue, by uid. Until they have a place their room is reserved."""
+        """The uids of pods that passed the gate of their queue. Until they have a place their room is reserved."""
         waiting = (task for job in self.session.cluster.waiting.values() for task in job.pending.values())
         found = [task for task in waiting if QUEUE_GATE in task.annotations and not task.gated and self._account(_queue_of(task))]
         for task in found:
@@ -179,10 +179,11 @@ class Capacity(Plugin):
         assert task.job is not None and task.job.queue is not None
         return self._accounts[task.job.queue.name]
 
-    # -- who may take from others, and from whom
+    # -- which queue may reclaim, and from which queues
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        """Within its limit, and in some dimension within what it deserves, or what its ancestors near enough deserve."""
+        """Whether the queue with these tasks is within its limit and, in some dimension, within what it deserves, or what one of its
+        nearest ancestors (as many as `ancestorReclaimLevel`) deserves."""
         account = self._account(queue)
         request: Vector = np.sum([task.template.request for task in tasks], axis=0)
         if account is None or not queue.open or not within(request, account.held, account.limit):
@@ -210,11 +211,11 @@ class Capacity(Plugin):
         return victims
 
     def eviction_cache_key(self, evictor: Task) -> bytes:
-        """By the resources that it asks for."""
+        """The key of the resources that the evictor requests."""
         return asked_for(evictor.template.request).tobytes()
 
     def _may_lose(self, books: Books, owner: QueueAccount, task: Task, taker: QueueAccount, reclaimer: Task) -> bool:
-        """Whether the owner, and its ancestors that are not the taker's, have the task beyond what they deserve."""
+        """Whether the owner, and each of its ancestors that is not also the taker's, has the task beyond what it deserves."""
         if books.undeserved(owner, task):
             kin = set(owner.above(self._levels)) & set(taker.above(self._levels))
             if kin and not (asked_for(reclaimer.template.request) & (taker.deserved >= EPSILON)).any():
@@ -230,7 +231,7 @@ class Capacity(Plugin):
         return True
 
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
-        """For a gang of the same queue everything; for one of another queue what its owner does not deserve."""
+        """For a gang of the same queue all candidates; for a gang of another queue the tasks beyond what their queue deserves."""
         if context.kind != "gangreclaim":
             return candidates
         books = Books(self._accounts)
@@ -246,7 +247,7 @@ class Capacity(Plugin):
 
 
 def _parting(one: QueueAccount, other: QueueAccount) -> tuple[QueueAccount, QueueAccount]:
-    """The branches of two queues that part."""
+    """The two branches, one of each queue, that begin where the paths of the queues part."""
     depth = one.meet(other) + 1
     return one.at_depth(depth), other.at_depth(depth)
 
@@ -256,7 +257,7 @@ def _queue_of(task: Task) -> Queue | None:
 
 
 class Books:
-    """What queues would hold if the victims named so far were gone."""
+    """What queues would hold if the victims chosen so far were gone."""
 
     def __init__(self, accounts: dict[str, QueueAccount]) -> None:
         self._held: dict[str, Vector] = {}

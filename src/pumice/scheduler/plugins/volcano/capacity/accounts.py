@@ -1,8 +1,8 @@
 """The books of plugin capacity: what each queue holds, has promised, deserves and may hold at most, alone or in a tree.
 
-A tree hangs on the queue `root` by `spec.parent`; what a leaf holds counts for all above it. A queue is sound if its way to the
-root is whole and no inner queue on it has jobs of its own; unsound queues get nothing, the others are served as if those were
-not there.
+A tree grows from the queue `root` by `spec.parent`; what a leaf holds counts for all queues above it. A queue is sound if its path to
+the root is complete and no inner queue on it has jobs of its own. Unsound queues get nothing, and the others are served as if there
+were no unsound ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pumice.scheduler.model.task import Task
 
 
 class QueueAccount:
-    """One queue's page. Vectors are its own and follow the session."""
+    """The account of one queue. Its sums are copies of the queue's, and follow the session."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -36,12 +36,12 @@ class QueueAccount:
         self.elastic = queue.elastic.copy()
         self.reserved: Vector = np.zeros_like(queue.held)  #: for pods that passed the queue's gate and have no place yet
         self.guarantee = queue.guarantee
-        self.capability = queue.capability  #: its own bound, or the parent's where it has none
+        self.capability = queue.capability  #: the queue's own bound, or the parent's where it has none
         self.limit = queue.capability  #: all it may hold
         self.deserved = np.maximum(queue.deserved, queue.guarantee)
-        self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: what `deserved` names, were it with 0
+        self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: the dimensions that `deserved` names, even if with 0
         self.path: tuple[QueueAccount, ...] = (self,)  #: from the root down to itself
-        self.past: Vector | None = None  #: what it held before, where that counts
+        self.past: Vector | None = None  #: past usage; None where that does not count
         self.past_weight = 1.0
         self._rank: tuple[bool, float, bool] | None = None
 
@@ -55,15 +55,15 @@ class QueueAccount:
 
     @property
     def upward(self) -> tuple[QueueAccount, ...]:
-        """Itself and all above it, the root last."""
+        """The account itself and all above it, the root last."""
         return self.path[::-1]
 
     def above(self, levels: int) -> tuple[QueueAccount, ...]:
-        """So many of its ancestors, the parent first, without the root."""
+        """The nearest ancestors, at most `levels` of them, the parent first, without the root."""
         return self.path[-2:0:-1][:levels]
 
     def hold(self, more: Vector) -> None:
-        """It, and all above it, hold so much more."""
+        """Add an amount, which may be negative, to what the account and all above it hold."""
         for level in self.path:
             level.held += more
             level._rank = None
@@ -74,7 +74,7 @@ class QueueAccount:
 
     @property
     def share(self) -> float:
-        """The greatest part of its deserved that it holds; 1 if it deserves nothing."""
+        """The queue's share: the greatest ratio of what it holds to what it deserves; 1 if it deserves nothing."""
         return self._share(self.held)
 
     def _share(self, amount: Vector) -> float:
@@ -82,8 +82,9 @@ class QueueAccount:
 
     @property
     def rank(self) -> tuple[bool, float, bool]:
-        """By which it is served: the smaller share; of equal ones whoever deserves anything. Where the past counts, it counts among those
-        that have what they deserve, and among those that do not: one that does may not lose it at once to one that may reclaim it."""
+        """The key by which queues are served: the smaller share first; of equal ones, queues that deserve anything. Past usage counts only
+        among queues that hold what they deserve, and only among those that do not: else room given to the former would be reclaimed at once
+        by the latter."""
         if self._rank is None:
             has_its_due = self.past is not None and self.share >= 1.0
             share = self.share if self.past is None else self._share(self.held + self.past_weight * self.past)
@@ -96,14 +97,14 @@ class QueueAccount:
 
     @property
     def relevant(self) -> Mask:
-        """Dimensions in which it can hold more than it deserves: cpu and memory if it deserves any, others if named."""
+        """The dimensions in which the queue can hold more than it deserves: cpu and memory if it deserves any, others if named."""
         relevant = self.deserves.copy()
         relevant[: MEMORY + 1] = self.deserved[: MEMORY + 1] >= EPSILON
         relevant[PODS] = False
         return relevant
 
     def meet(self, other: QueueAccount) -> int:
-        """The depth of the deepest queue that both are or stand below; -1 for none."""
+        """The depth of the deepest queue that is on both paths; -1 if there is none."""
         common = takewhile(lambda pair: pair[0] is pair[1], zip(self.path, other.path, strict=False))
         return sum(1 for _ in common) - 1
 
@@ -112,7 +113,7 @@ class QueueAccount:
 
 
 def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
-    """Accounts of the queues with jobs, each on its own in the whole cluster."""
+    """The accounts of the queues with jobs, each by itself in the whole cluster."""
     known = list(queues)
     free = np.maximum(total - sum((queue.guarantee for queue in known), np.zeros_like(total)), 0.0)
     accounts = {queue.name: QueueAccount(queue) for queue in known if queue.jobs}
@@ -125,7 +126,7 @@ def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
 
 
 def tree(queues: Iterable[Queue]) -> dict[str, QueueAccount]:
-    """Accounts of all queues, those of inner ones with the sums of their branches."""
+    """The accounts of all queues; those of inner queues have the sums of their branches."""
     accounts = {queue.name: QueueAccount(queue) for queue in queues}
     for account in accounts.values():
         if not account.is_root:
@@ -143,7 +144,7 @@ def tree(queues: Iterable[Queue]) -> dict[str, QueueAccount]:
 
 
 def _downward(root: QueueAccount) -> Iterator[QueueAccount]:
-    """All below and with it, parents before children."""
+    """The account and all below it, parents before children."""
     waiting = [root]
     while waiting:
         account = waiting.pop()
@@ -152,7 +153,7 @@ def _downward(root: QueueAccount) -> Iterator[QueueAccount]:
 
 
 def _descend(account: QueueAccount) -> None:
-    """Soundness, and for the children their paths and bounds."""
+    """Set whether the account is sound, and the paths and bounds of its children."""
     parent = account.parent
     account.sound = (parent is None or parent.sound) and (account.is_leaf or not _has_jobs(account.queue))
     guaranteed = sum((child.guarantee for child in account.children), np.zeros_like(account.guarantee))
@@ -164,7 +165,7 @@ def _descend(account: QueueAccount) -> None:
 
 
 def _ascend(account: QueueAccount) -> None:
-    """What it holds and promises counts above it."""
+    """Add what the account holds and promises to its parent; sum up guarantee and deserved of the root."""
     parent = account.parent
     if account.is_root and account.children:
         account.guarantee = np.sum([child.guarantee for child in account.children], axis=0)
@@ -181,18 +182,18 @@ def _has_jobs(queue: Queue) -> bool:
 
 # Quotas on devices: how many of a device class, and how much of their capacity, the pods of a queue may claim.
 #
-# A queue's capability names them as `deviceclass/CLASS` and `AMOUNT.deviceclass/CLASS`. What counts are the ResourceClaims of the pods that
-# hold a place; one that several pods of a queue share counts once. Without such a capability nothing is counted at all.
+# A queue's capability names them as `deviceclass/CLASS` and `AMOUNT.deviceclass/CLASS`. The ResourceClaims of the pods that hold a place
+# count; a claim that several pods of a queue share counts once. Without such a capability nothing is counted at all.
 
 CLASS = "deviceclass/"
 MILLI = 1000.0
 
 
 class Devices:
-    """What accounts hold of devices, in a session. `columns` marks the dimensions that count them."""
+    """The devices that accounts hold, in a session. `columns` marks the dimensions that count devices."""
 
     def __init__(self, cluster: Cluster, accounts: Sequence[QueueAccount], counts: bool, capacity: bool) -> None:
-        """`counts`: at all; `capacity`: amounts of what devices share out, too."""
+        """`counts`: whether devices are counted at all; `capacity`: whether amounts of their capacity are counted too."""
         self._cluster = cluster
         self._held: dict[str, Vector] = {}  #: by queue
         self._claims: dict[str, Counter[str]] = {}  #: by queue: how many pods use a claim
@@ -217,7 +218,7 @@ class Devices:
         return self._held.get(account.queue.name, np.zeros(len(self.columns)))
 
     def take(self, account: QueueAccount, task: Task) -> None:
-        """The task's claims count for the account and all above it."""
+        """Count the task's claims for the account and all above it."""
         for key, amounts in self._claimed(task).items():
             for level in account.upward:
                 claims = self._claims[level.queue.name]
@@ -246,7 +247,7 @@ class Devices:
         return True
 
     def _claimed(self, task: Task) -> dict[str, Vector]:
-        """Amounts by claim; nothing where no queue has a quota on devices."""
+        """The amounts of devices by claim of the task; empty if no queue has a quota on devices."""
         if not task.claims or not self.columns.any():
             return {}
         known = self._cluster.of("ResourceClaim")
@@ -273,7 +274,7 @@ class Devices:
 
 
 def _wanted(request: DeviceRequest) -> ExactRequest | SubRequest | DeviceRequest | None:
-    """What is asked for; of several alternatives the first."""
+    """What the request asks for, of several alternatives the first; None if it asks for nothing."""
     if request.exactly is not None:
         return request.exactly
     if request.first_available:
@@ -282,7 +283,7 @@ def _wanted(request: DeviceRequest) -> ExactRequest | SubRequest | DeviceRequest
 
 
 def _count(claim: ResourceClaim, request: DeviceRequest, wanted: ExactRequest | SubRequest | DeviceRequest) -> int:
-    """How many devices: those allocated, else those asked for."""
+    """The number of devices: those that are allocated to the claim, else those that are requested."""
     allocation = claim.status.allocation
     if allocation is not None:
         return sum(result.request.partition("/")[0] == request.name for result in allocation.devices.results or ())

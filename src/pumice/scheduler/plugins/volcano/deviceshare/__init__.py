@@ -57,7 +57,7 @@ class DeviceShare(Plugin):
         self._pools = [CardPools(session, kind, exclusive, self._given) for kind in kinds]
 
     def _on_their_way(self) -> dict[str, dict[str, str]]:
-        """Annotations decided in earlier cycles that the pods do not show yet, by task uid. What came of nothing is dropped."""
+        """By task uid, annotations decided in earlier cycles that pods do not show yet. Those of pods that have no node are dropped."""
         cluster = self.session.cluster
         given: dict[str, dict[str, str]] = {}
         for uid, (key, written) in self.session.memory(self.name).items():
@@ -116,7 +116,7 @@ class _DeviceRule:
 
 
 class DeviceFilter(_DeviceRule, Filter):
-    """The node has cards for everything the task asks for."""
+    """Admits nodes that have cards for all devices that the task requests."""
 
     def __init__(self, plugin: DeviceShare, *, locks: bool) -> None:
         super().__init__(plugin)
@@ -148,7 +148,7 @@ class DeviceFilter(_DeviceRule, Filter):
         return None
 
     def _locked(self, nodes: View, row: int) -> bool:
-        """Whether somebody else holds the node's lock, and took it lately."""
+        """Whether another pod holds the node's lock, which was taken less than LOCK_S ago."""
         text = (nodes.table.wire[row].metadata.annotations or {}).get(DEVICE_LOCK)
         try:
             return text is not None and self._plugin.session.now - instant(text) < LOCK_S
@@ -157,7 +157,7 @@ class DeviceFilter(_DeviceRule, Filter):
 
 
 class DeviceScorer(_DeviceRule, Scorer):
-    """How well the node's cards suit the policy."""
+    """The score: how well the node's cards suit the policy."""
 
     def __init__(self, plugin: DeviceShare, weight: float) -> None:
         super().__init__(plugin)

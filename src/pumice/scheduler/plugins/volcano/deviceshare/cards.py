@@ -39,7 +39,7 @@ class Card(NamedTuple):
         return self.used_slots == 0
 
     def shared(self, memory: int, cores: int, marks: frozenset[str]) -> Card:
-        """With one more share taken."""
+        """The card with one more share taken."""
         return self._replace(
             used_slots=self.used_slots + 1,
             used_memory=self.used_memory + (self.memory if memory == WHOLE else memory),
@@ -63,7 +63,7 @@ Holding = tuple[tuple[CardShare, ...], ...]  #: by container
 
 
 class CardChoice(NamedTuple):
-    """Positions of cards by container, with memory and cores of each; and how good that is."""
+    """The chosen cards: by container, position, memory and cores of each; and the score of the choice."""
 
     picks: tuple[tuple[tuple[int, int, int], ...], ...]
     score: float
@@ -79,7 +79,7 @@ class CardMisfit(str):
 
 
 class CardRequest(Protocol):
-    """What a pod wants. Hashable."""
+    """What a pod requests of one kind of device. Hashable."""
 
     @property
     def names_cards(self) -> bool:
@@ -94,20 +94,20 @@ class CardKind(Protocol):
     name: str
 
     def request(self, task: Task, marks: frozenset[str]) -> CardRequest | None:
-        """What the task wants; with those marks it keeps off cards that bear one of them."""
+        """What the task requests, None for nothing. It keeps off cards that have one of these marks."""
 
     def cards(self, node: Node, now: float) -> Cards:
-        """The node's cards, nothing taken; none if it has no such device."""
+        """The node's cards with nothing taken; empty if it has no such device."""
 
     def holding(self, task: Task, annotations: Mapping[str, str]) -> Holding:
         """What the annotations say that the task holds."""
 
     def annotations(self, holding: Holding, node: str, now: float) -> dict[str, str]:
-        """What to write on a pod that gets this."""
+        """The annotations to write on a pod that gets these shares."""
 
 
 def occupied(cards: Cards, holding: Holding, marks: frozenset[str]) -> Cards:
-    """The cards with the shares of one pod taken. Shares of cards that are not there are nobody's."""
+    """The cards with the shares of one pod taken. Shares of cards that the node does not have are ignored."""
     by_id = {card.id: card for card in cards}
     for share in (share for container in holding for share in container):
         if share.card in by_id:
@@ -116,7 +116,7 @@ def occupied(cards: Cards, holding: Holding, marks: frozenset[str]) -> Cards:
 
 
 class Exclusive:
-    """By what pods mark the cards they are on: two pods with a mark in common never share one.
+    """The marks that pods put on the cards they use: two pods with a mark in common never share a card.
 
     There is a mark for each rule (a set of labels) that a pod matches, and one for its PodGroup if it asks to be spread.
     """
@@ -133,8 +133,8 @@ class Exclusive:
 
 # The cards of every node in one session, as the pods on the node leave them.
 #
-# A node has two states: `now`, where pods that are leaving still hold their cards, and `later`, where those have gone and those that are
-# promised a place have come. Rules look at `later`, as they do for ports; who is placed gets cards that are free now, if any fit.
+# A node has two states: `now`, where pods that are leaving still hold their cards, and `later`, where those have gone and pipelined pods
+# have come. Rules look at `later`, as they do for ports; a pod that is placed gets cards that are free now, if any fit.
 
 JUST_PLACED = status.ALLOCATED | status.PIPELINED
 ON_ITS_WAY = status.ALLOCATED | status.BINDING | status.BOUND
@@ -149,7 +149,7 @@ class NodeCards(NamedTuple):
 
 
 class CardPools:
-    """The pools of one kind. `written` are annotations by task uid that its pod does not show yet."""
+    """The cards of the nodes, of one kind of device. `written`: by task uid, annotations that the pod does not show yet."""
 
     def __init__(self, session: Session, kind: CardKind, exclusive: Exclusive, written: Mapping[str, Mapping[str, str]]) -> None:
         self._session = session
@@ -164,7 +164,7 @@ class CardPools:
         return self.kind.request(task, self._exclusive.marks(task))
 
     def at(self, row: int) -> NodeCards | None:
-        """The node's pool; None if it has no such device."""
+        """The cards of the node; None if it has no such device."""
         log = self._session.cluster.log
         for change in log[self._position :]:
             self._pools.pop(change.row, None)
@@ -174,7 +174,7 @@ class CardPools:
         return self._pools[row]
 
     def forget(self, row: int) -> None:
-        """What stands on the node has been given cards."""
+        """Read the cards of a node anew: a pod there has been given cards."""
         self._pools.pop(row, None)
 
     def _build(self, row: int) -> NodeCards | None:
@@ -185,7 +185,7 @@ class CardPools:
         now = later = cards
         arriving = 0
         for task in nodes.tasks[row].values():
-            shown = {} if task.status & JUST_PLACED else task.annotations  # what such a pod says is from an earlier life
+            shown = {} if task.status & JUST_PLACED else task.annotations  # annotations of a pod just placed are left from earlier
             holding = self.kind.holding(task, self._written.get(task.uid, shown))
             if not holding:
                 continue
@@ -198,7 +198,7 @@ class CardPools:
         return NodeCards(now, later, arriving)
 
     def choose(self, request: CardRequest, cards: Cards) -> CardChoice | CardMisfit:
-        """The same for all cards that look the same to the request."""
+        """The choice of cards for a request, made once for all cards that look the same to the request."""
         seen: Cards = cards if request.names_cards else tuple(card._replace(id="") for card in cards)
         key = (request, seen)
         found = self._verdicts.get(key)
@@ -207,7 +207,7 @@ class CardPools:
         return found
 
     def take(self, task: Task, request: CardRequest) -> dict[str, str]:
-        """Annotations that give the task, which stands on its node already, cards there; empty if there are none."""
+        """The annotations that give cards to a task that is already placed on its node; empty if no cards fit."""
         pool = self.at(task.node)
         if pool is None:
             return {}
@@ -228,7 +228,7 @@ MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
 
 class GpuRequest(NamedTuple):
-    """Either is 0."""
+    """A request for memory of one card, or for a number of whole cards: the other is 0."""
 
     memory: int
     number: int

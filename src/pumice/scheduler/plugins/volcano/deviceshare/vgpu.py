@@ -1,6 +1,6 @@
 """vgpu: slots on a card with a part of its memory and cores (`volcano.sh/vgpu-number`, `-memory`, `-memory-percentage`, `-cores`).
 
-A node's cards are told by its annotation `volcano.sh/node-vgpu-register`, what a pod holds by its annotation `volcano.sh/vgpu-ids-new`.
+A node's annotation `volcano.sh/node-vgpu-register` lists its cards, a pod's annotation `volcano.sh/vgpu-ids-new` what the pod holds.
 Pods choose or avoid cards by model and by UUID with annotations. Cards in a mode other than hami-core (MIG) are left alone.
 """
 
@@ -41,7 +41,7 @@ FULL = 100
 
 
 class Need(NamedTuple):
-    """What one container wants: so many cards, and of each so much memory (MiB, or percent of the card) and cores (percent)."""
+    """What one container requests: a number of cards, and of each card memory (MiB, or percent of the card) and cores (percent)."""
 
     number: int
     memory: int
@@ -110,7 +110,7 @@ class VgpuRequest(NamedTuple):
         return list(range(len(cards) - 1, -1, -1))
 
     def _score(self, card: Card) -> float:
-        """Of a card with the new share on it."""
+        """The score of a card with the new share on it."""
         match self.policy:
             case "binpack":
                 return FULL * _fullness(card)
@@ -176,7 +176,7 @@ def _need(container: Container) -> Need | None:
 
 
 def _answers(handshake: str, now: float) -> bool:
-    """Whether the node's device plugin is there: it has not been given up, nor left a question unanswered for long."""
+    """Whether the node's device plugin is alive: it was not marked as deleted, nor left a question unanswered for HANDSHAKE_S."""
     if handshake.startswith("Deleted"):
         return False
     word, _, asked = handshake.partition("_")
@@ -189,7 +189,7 @@ def _answers(handshake: str, now: float) -> bool:
 
 
 def _card(entry: list[str]) -> Card | None:
-    """From `uuid,count,memory,type,health`; None for what is no healthy card of our mode."""
+    """The card of an entry `uuid,count,memory,type,health`; None if it is no healthy card in the mode hami-core."""
     if len(entry) < 5 or entry[4] not in TRUE_WORDS or (len(entry) > 5 and entry[5] not in ("", HAMI_CORE)):
         return None
     try:
@@ -199,7 +199,7 @@ def _card(entry: list[str]) -> Card | None:
 
 
 def _share(text: str) -> CardShare:
-    """From `uuid,type,memory,cores`; what is no number counts as nothing."""
+    """The share in a text `uuid,type,memory,cores`; what is no number counts as 0."""
     parts = (*text.split(","), "", "", "")
     memory, cores = (max(0, integer(part)) for part in parts[2:4])
     return CardShare(parts[0], memory, cores)

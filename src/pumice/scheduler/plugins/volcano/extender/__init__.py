@@ -76,10 +76,10 @@ class ExtenderPlugin(Plugin):
     def close(self, session: Session) -> None:
         self._tell(self.args.close_verb, {})
 
-    # -- who is asked about
+    # -- which tasks it is asked about
 
     def _verb(self, verb: str, *tasks: Task) -> str:
-        """The verb, if it is to be used about these tasks."""
+        """The verb if the service is to be asked about these tasks; else empty."""
         return "" if self._silent or not all(map(self.interested, tasks)) else str(verb)
 
     def interested(self, task: Task) -> bool:
@@ -95,11 +95,11 @@ class ExtenderPlugin(Plugin):
         return not self.args.managed or any(map(self.interested, job.tasks.values()))
 
     def kin(self, task: Task) -> Hashable:
-        """Tasks of equal kin and template get the same answer."""
+        """A key: tasks with equal keys and equal templates get the same answer."""
         return (id(task.labels), id(task.annotations), task.job and task.job.uid) if self.interested(task) else None
 
     def ratings(self, task: Task, verb: str) -> Ratings | None:
-        """Shared by those who ask about the same task; None if the extender is not asked."""
+        """The ratings of nodes, shared by all rules that ask about equal tasks; None if the extender is not asked."""
         if not self.interested(task):
             return None
         return self._ratings.setdefault((task.template, self.kin(task)), Ratings(self, verb, task))
@@ -111,14 +111,14 @@ class ExtenderPlugin(Plugin):
         return job_body(job, self.session.cluster.dimensions)
 
     def _tell(self, verb: str, body: Body) -> None:
-        """Whatever comes back."""
+        """Notify the service. Its answer does not matter, nor does a failure."""
         if verb and not self._silent:
             try:
                 self.service.ask(verb, body)
             except ServiceFailure:
                 return
 
-    # -- where
+    # -- which node
 
     def filters(self) -> list[Filter]:
         args = self.args
@@ -133,7 +133,7 @@ class ExtenderPlugin(Plugin):
         verb = self._verb(self.args.prioritize_verb)
         return [AskedScorer(self, verb)] if verb else []
 
-    # -- who must go
+    # -- which tasks are evicted
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task] | Vote | None:
         return self._victims(self.args.preemptable_verb, evictor, candidates)
@@ -153,7 +153,7 @@ class ExtenderPlugin(Plugin):
             return None
         return Vote.REJECT if vote < 0 else [task for task in candidates if task.uid in uids]
 
-    # -- may the job, may the queue
+    # -- what jobs and queues may do
 
     def overused(self, queue: Queue) -> bool:
         if not (verb := self._verb(self.args.overused_verb)):
@@ -188,7 +188,7 @@ class ExtenderPlugin(Plugin):
         except ServiceFailure:
             return bool(self.args.ignorable)
 
-    # -- what happened
+    # -- notifications
 
     def on_allocate(self, task: Task) -> None:
         if self.args.allocate_verb and self.interested(task):

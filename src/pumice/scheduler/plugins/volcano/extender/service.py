@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Tasks, jobs, nodes and queues as an extender gets them: under the names that Volcano's own structures have.
 #
-# Statuses are the same bits as ours. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
+# Statuses are the same bits as in `status.py`. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
 
 Body = dict[str, Any]
 
@@ -95,7 +95,7 @@ def queue_body(queue: Queue) -> Body:
 
 
 def session_body(session: Session) -> Body:
-    """All there is, for those who want to know when a session opens."""
+    """All jobs, nodes and queues, for services that are notified when a session opens."""
     nodes, dimensions = session.nodes, session.cluster.dimensions
     zoned = [row for row in nodes if nodes.labels(row).get(REVOCABLE_ZONE)]
     return {
@@ -107,9 +107,9 @@ def session_body(session: Session) -> Body:
     }
 
 
-# One extender service: what it is asked, and what its answers mean. Whatever it does wrong is a `ServiceFailure`, for the caller to weigh.
+# One extender service: what it is asked, and what its answers mean. Every error of it is a `ServiceFailure`, which the caller handles.
 
-MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is none
+MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is a failure
 LONGEST_REASON = 300
 UNSCHEDULABLE = 2  #: the one status code, of those that are not success (0), that an eviction might change
 
@@ -125,7 +125,7 @@ class ExtenderClient:
         self._connection = connection
 
     def ask(self, verb: str, body: dict[str, Any]) -> Mapping[str, Any]:
-        """The service's answer. Raises Failure."""
+        """The service's answer. Raises ServiceFailure."""
         if self._connection is None:
             raise ServiceFailure("there is no connection to extenders here")
         try:
@@ -140,12 +140,13 @@ class ExtenderClient:
         return bool(self.ask(verb, body).get(field))
 
     def vote(self, verb: str, body: dict[str, Any]) -> tuple[float, str]:
-        """And the reason, if the answer gives one."""
+        """The vote, and the reason if the answer gives one. Raises ServiceFailure."""
         answer = self.ask(verb, body)
         return _number(verb, answer.get("status", 0)), str(answer.get("reason") or "")[:LONGEST_REASON]
 
     def verdict(self, verb: str, body: dict[str, Any]) -> Reason | None:
-        """Of a node: None if it will do. A text with a code, or a list of codes and reasons, as older services answer."""
+        """Why the service refuses a node; None if it does not. The answer is a text with a code, or a list of codes and reasons, as older
+        services give it. Raises ServiceFailure."""
         answer = self.ask(verb, body)
         status = answer.get("status")
         if isinstance(status, list):
@@ -157,7 +158,7 @@ class ExtenderClient:
         return Reason(text or f"refused by the extender with code {code:g}", final=code != UNSCHEDULABLE) if entries else None
 
     def scores(self, verb: str, body: dict[str, Any]) -> dict[str, float]:
-        """By node name."""
+        """The scores by node name. Raises ServiceFailure."""
         answer = self.ask(verb, body)
         if answer.get("errorMessage"):
             raise ServiceFailure(str(answer["errorMessage"]))
@@ -167,7 +168,7 @@ class ExtenderClient:
         return {str(node): _number(verb, score) for node, score in given.items()}
 
     def victims(self, verb: str, body: dict[str, Any]) -> tuple[float, set[str]]:
-        """The vote, and the uids of those who may go."""
+        """The vote, and the uids of the tasks that may be evicted. Raises ServiceFailure."""
         answer = self.ask(verb, body)
         named = answer.get("victims") or []
         if not isinstance(named, list):
@@ -183,7 +184,7 @@ def _number(verb: str, value: object) -> float:
 
 
 class _AskedAbout:
-    """What the extender says may depend on anything about the task."""
+    """A rule whose answer may depend on anything about the task."""
 
     name = "extender"
 
@@ -196,7 +197,7 @@ class _AskedAbout:
 
 
 class NodeAnswers:
-    """What was said of each node, until something on it changes."""
+    """The answers about each node for one task, kept until something on the node changes."""
 
     def __init__(self, plugin: ExtenderPlugin, verb: str, task: Task) -> None:
         self._plugin, self._verb, self._task = plugin, verb, task
@@ -223,7 +224,7 @@ class NodeAnswers:
 
 
 class AskedFilter(_AskedAbout, Filter):
-    """The extender's predicate."""
+    """The filter that asks the extender's predicate, node by node."""
 
     reach = Reach.NODE
 
@@ -274,7 +275,7 @@ class Ratings:
 
 
 class AskedScorer(_AskedAbout, Scorer):
-    """The extender's priorities."""
+    """The scorer that asks the extender to rate all nodes."""
 
     reach = Reach.CLUSTER
 
@@ -286,7 +287,7 @@ class AskedScorer(_AskedAbout, Scorer):
 
 
 class AskedFailure(_AskedAbout, Filter):
-    """If the extender must be heard and cannot rate the nodes, there is no best one: the task is not placed."""
+    """Refuses all nodes if an extender that is not ignorable cannot rate them: there is no best node, and the task is not placed."""
 
     reach = Reach.CLUSTER
 

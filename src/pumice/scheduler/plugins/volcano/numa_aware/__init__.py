@@ -56,7 +56,7 @@ class NumaAware(Plugin):
                 self._given[uid] = cpus
 
     def _is_over(self, uid: str, key: str, seen: Any) -> bool:
-        """Whether a pod that was given CPUs in an earlier session has left, or is shown by its node's object."""
+        """Whether a pod that was given CPUs in an earlier session has left, or is now shown by its node's Numatopology object."""
         task = self.session.cluster.tasks.get(key)
         machine = self.machines.of(task.node_name) if task is not None else None
         if task is None or machine is None or task.uid != uid or not task.status & status.ON_NODE:
@@ -77,7 +77,7 @@ class NumaAware(Plugin):
         return self._answers[wish]
 
     def assignment(self, machine: Machine, free: Cpus, wish: CpuRequest) -> Cpus | None:
-        """The CPUs that the wish would get of the free ones; None if it is not admitted. Equal machines answer once."""
+        """The free CPUs that a request would get; None if it is not admitted. Equal machines share one answer."""
         key = (machine.topology, machine.policy, free, wish)
         if key not in self._fits:
             self._fits[key] = assign(machine.topology, free, wish.requests, machine.policy)
@@ -101,7 +101,7 @@ class NumaAware(Plugin):
             self.session.annotations.get(task.uid, {}).pop(NUMA_DECISION, None)
 
     def close(self, session: Session) -> None:
-        """Remember what the pods that are bound now, or were and are not shown yet, were given."""
+        """Remember the CPUs of pods that are bound now, or were bound before and are not shown by their node's object yet."""
         before = session.memory(self.name)["decided"]
         bound = {bind.task.uid: bind for bind in session.decisions.binds if bind.task.uid in self._given}
         decided = {uid: before[uid] for uid in self._given if uid in before}
@@ -112,7 +112,7 @@ class NumaAware(Plugin):
 
 
 def wish_of(task: Task) -> CpuRequest | None:
-    """What the plugin has to look after; None for pods whose CPUs are not their own."""
+    """The CPUs and the policy that a pod requests; None for pods without CPUs of their own."""
     if not task.template.guaranteed:
         return None
     policy = task.annotations.get(NUMA_POLICY, "")
@@ -120,7 +120,7 @@ def wish_of(task: Task) -> CpuRequest | None:
 
 
 def cpu_requests(template: Template) -> tuple[int, ...]:
-    """Whole CPUs by container; a container that asks for a fraction gets none of its own."""
+    """The whole CPUs of each container; a container that requests a fraction gets no CPUs of its own (0)."""
     milli = [c.resources.limits[CPU].milli if c.resources and c.resources.limits else 0 for c in template.containers]
     return tuple(0 if amount % 1000 else amount // 1000 for amount in milli)
 
@@ -131,12 +131,12 @@ def decides(machine: Machine) -> bool:
 
 
 def decision(topology: NumaTopology, cpus: Cpus) -> str:
-    """For the kubelet's side: how many CPUs of which NUMA node."""
+    """The annotation for the kubelet's side, as JSON: how many CPUs of which NUMA node."""
     return json.dumps({"numa": {str(node): {CPU: str(count)} for node, count in sorted(topology.per_node(cpus).items())}})
 
 
 class Answers:
-    """Per node whether a wish can be met and over how many NUMA nodes, kept up to date from the log."""
+    """Per node whether a request can be met and on how many NUMA nodes, kept up to date from the cluster's log."""
 
     def __init__(self, plugin: NumaAware, wish: CpuRequest) -> None:
         self._plugin = plugin
@@ -183,7 +183,7 @@ class _NumaRule:
 
 
 class NumaFilter(_NumaRule, Filter):
-    """The kubelet would admit the pod."""
+    """Admits nodes whose kubelet would admit the pod."""
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         reasons = nodes.of(state.refresh().reasons)
@@ -191,7 +191,7 @@ class NumaFilter(_NumaRule, Filter):
 
 
 class NumaScorer(_NumaRule, Scorer):
-    """The fewer NUMA nodes the better, for pods that ask for a policy."""
+    """The score: the fewer NUMA nodes the better, for pods that ask for a policy."""
 
     normalizes = True
 

@@ -1,6 +1,6 @@
-"""The kubelet's topology manager: hints of providers are merged, and the policy says whether the best one will do.
+"""The kubelet's topology manager: hints of providers are merged, and the policy says whether the best merged hint is good enough.
 
-A hint is a set of NUMA nodes as a bit mask (None: any) and whether it is the best that its provider could hope for.
+A hint is a set of NUMA nodes as a bit mask (None: any), and whether it is the best that its provider could get (preferred).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pumice.api.volcano import CpuInfo, Numatopology, PodAllocation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 
-# Where a node's CPUs are, and which of the free ones to take: whole sockets, then whole cores, then what breaks up least.
+# Where a node's CPUs are, and which of the free ones to take: whole sockets, then whole cores, then the CPUs that break up least.
 
 Cpus = frozenset[int]
 NO_CPUS: Cpus = frozenset()
@@ -23,7 +23,7 @@ MOST_NUMA_NODES = 1024  #: as many as Linux knows
 
 
 class NumaTopology:
-    """CPU number to its NUMA node, socket and core."""
+    """The NUMA node, socket and core of each CPU, by its number."""
 
     def __init__(self, cpus: Mapping[str, CpuInfo]) -> None:
         places = {number: place for cpu, place in cpus.items() if (number := integer(cpu, -1)) >= 0 and 0 <= place.numa < MOST_NUMA_NODES}
@@ -37,15 +37,15 @@ class NumaTopology:
         self.all_nodes = sum(1 << node for node in self.numa_nodes)  #: as a bit mask
 
     def within(self, cpus: Cpus, mask: int) -> Cpus:
-        """Those on NUMA nodes of the mask."""
+        """The CPUs on NUMA nodes of the mask."""
         return frozenset(cpu for cpu in cpus if cpu in self._numa and mask >> self._numa[cpu] & 1)
 
     def per_node(self, cpus: Iterable[int]) -> Counter[int]:
-        """How many are on each NUMA node."""
+        """The number of these CPUs on each NUMA node."""
         return Counter(self._numa[cpu] for cpu in cpus if cpu in self._numa)
 
     def take(self, free: Cpus, number: int) -> Cpus | None:
-        """So many of the free ones; None if there are not enough."""
+        """The free CPUs to take, `number` of them; None if there are not enough."""
         left = free & self.cpus
         if number > len(left):
             return None
@@ -60,21 +60,21 @@ class NumaTopology:
         return frozenset(taken | set(rest[: number - len(taken)]))
 
     def _cores(self, free: Cpus) -> list[set[int]]:
-        """Free ones; first those of sockets that have few."""
+        """The cores that are free as a whole; first those of sockets that have few such cores."""
         cores = self._whole(free, self._core, self._per_core)
         count = Counter(self._socket[min(core)] for core in cores)
         return sorted(cores, key=lambda core: (count[self._socket[min(core)]], self._core[min(core)]))
 
     @staticmethod
     def _whole(free: Cpus, part_of: Mapping[int, Any], size: int) -> list[set[int]]:
-        """Parts of which all CPUs are free, in order."""
+        """The parts (sockets or cores) of which all CPUs are free, in order."""
         parts: dict[Any, set[int]] = {}
         for cpu in free:
             parts.setdefault(part_of[cpu], set()).add(cpu)
         return [parts[name] for name in sorted(parts) if len(parts[name]) == size]
 
     def _scattered(self, free: Cpus, taken: set[int]) -> list[int]:
-        """Single ones: near those taken, then where least is free."""
+        """The single free CPUs in the order in which they are taken: near those already taken, then where least is free."""
         near = Counter(self._socket[cpu] for cpu in taken)
         in_socket, in_core = Counter(self._socket[cpu] for cpu in free), Counter(self._core[cpu] for cpu in free)
 
@@ -107,7 +107,7 @@ class NumaVerdict(NamedTuple):
 
 
 def decide(policy: str, all_nodes: int, providers: Sequence[Hints]) -> NumaVerdict:
-    """What a topology policy makes of the hints, on a node with these NUMA nodes."""
+    """The verdict of a topology policy on the hints of providers. `all_nodes`: the node's NUMA nodes as a bit mask."""
     if policy == NONE:
         return NumaVerdict(DONT_CARE, True)
     lists = [hints for provider in providers for hints in _complete(provider)]
@@ -120,14 +120,14 @@ def decide(policy: str, all_nodes: int, providers: Sequence[Hints]) -> NumaVerdi
 
 
 def _complete(provider: Hints) -> list[Sequence[Hint]]:
-    """A provider that says nothing does not care; one that has no way out cannot be helped."""
+    """The lists of a provider's hints. Without hints every NUMA node is fine (DONT_CARE); an empty list is IMPOSSIBLE."""
     if not provider:
         return [[DONT_CARE]]
     return [[DONT_CARE] if hints is None else hints or [IMPOSSIBLE] for hints in provider.values()]
 
 
 def merge(all_nodes: int, lists: Sequence[Sequence[Hint]]) -> Hint:
-    """The best combination of one hint of each: preferred, then narrow. Without any, all nodes and not preferred."""
+    """The best combination of one hint of each list: preferred, then with few NUMA nodes. If there is none: all nodes, not preferred."""
     best = Hint(all_nodes, False)
     for combination in product(*lists):
         mask = all_nodes
@@ -144,7 +144,7 @@ def _rank(hint: Hint) -> tuple[bool, int, int]:
 
 
 def cpu_hints(topology: NumaTopology, free: Cpus, request: int) -> Hints:
-    """Where so many CPUs are free. Preferred are as few NUMA nodes as would do on an empty machine."""
+    """The hints of where so many CPUs are free. Preferred are as few NUMA nodes as would be enough on an empty machine."""
     if not request:
         return {}
     whole, idle = topology.per_node(topology.cpus), topology.per_node(free)
@@ -173,7 +173,7 @@ def assign(topology: NumaTopology, free: Cpus, requests: Sequence[int], policy: 
 
 
 def _allocate(topology: NumaTopology, free: Cpus, request: int, hint: Hint) -> Cpus:
-    """First from the NUMA nodes of the hint, the rest from anywhere; nothing if there are not enough."""
+    """The CPUs for one request: first from the NUMA nodes of the hint, the rest from anywhere; empty if there are not enough."""
     if request > len(free):
         return NO_CPUS
     aligned = topology.within(free, topology.all_nodes if hint.mask is None else hint.mask)
@@ -183,8 +183,8 @@ def _allocate(topology: NumaTopology, free: Cpus, request: int, hint: Hint) -> C
 
 # The NUMA machines of a session: each node's topology and policies, which CPUs are free, and which will be.
 #
-# What a Numatopology object says is free is believed, less what was given away since and it does not show yet. As with devices, `now`
-# is what is free at once, `later` also what pods that are leaving still hold.
+# Free are the CPUs that a Numatopology object lists as free, less those that were given since and that it does not show yet. As with
+# devices, `now` has what is free at once, `later` also what pods that are leaving still hold.
 
 CPU = "cpu"
 
@@ -197,7 +197,7 @@ class Machine:
         self.wire = wire
         details = spec.cpu_detail or {}
         content = tuple(sorted((cpu, place.numa, place.socket, place.core) for cpu, place in details.items()))
-        self.topology = known.setdefault(content, NumaTopology(details))  #: shared by all machines of the same make
+        self.topology = known.setdefault(content, NumaTopology(details))  #: shared by all machines with the same CPUs
         policies = spec.policies or {}
         self.is_static = policies.get("CPUManagerPolicy") == "static"
         self.policy = policies.get("TopologyManagerPolicy") or NONE
@@ -208,7 +208,7 @@ class Machine:
             self.held = {pod.uid: _cpus_of(pod) for pod in spec.pod_allocations}
 
     def _reserved(self) -> Cpus:
-        """What the kubelet keeps for itself."""
+        """The CPUs that the kubelet keeps for itself."""
         try:
             number = quantity((self.wire.spec.res_reserved or {}).get(CPU, 0)).whole
         except QuantityError:
@@ -227,7 +227,7 @@ class Room(NamedTuple):
 
 
 class Machines:
-    """By row. `given` are CPUs by task uid that no Numatopology object shows yet; `kept` lives from session to session."""
+    """The machines of a session. `given`: by task uid, CPUs that no Numatopology object shows yet. `kept` lasts from session to session."""
 
     def __init__(self, session: Session, kept: dict[str, Any], given: Mapping[str, Cpus]) -> None:
         self._session = session
@@ -260,7 +260,7 @@ class Machines:
         return self._rooms[row]
 
     def forget(self, row: int) -> None:
-        """What stands on the node has been given CPUs."""
+        """Count the free CPUs of a node anew: a pod there has been given CPUs."""
         self._rooms.pop(row, None)
 
     def _count(self, row: int, machine: Machine) -> Room:
