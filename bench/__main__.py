@@ -1,7 +1,7 @@
 """`python -m bench [PART ...] [--json FILE]`: the table of budgets, and the same as JSON.
 
-Parts: every module of this folder that has `run()` and gives rows; and `growth`. Each runs in a process of its own, so that none
-is measured on what another has left behind. Long ones are measured when they are named.
+The parts are `growth` and every module of this folder whose `run()` gives rows. Each part runs in a process of its own, so that it is
+not affected by what another part has left behind. Long parts run only if they are named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The API server over HTTP: writes per second by connections, watch events per second, memory per pod.
 
-The server runs in a process of its own, the clients in this one; requests are made ready beforehand and sent by bare sockets, so that
-what is measured is the server. Budgets are four times what a real kube-apiserver with etcd did on the same kind of machine.
+The server runs in a process of its own, the clients in this one. Requests are prepared beforehand and sent over bare sockets, so that only
+the server is measured. Budgets are four times the rates of a real kube-apiserver with etcd on the same kind of machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import yaml
 
 from bench.measure import Row, rate
 
-PEER = {  #: per second, by connections
+PEER = {  #: requests per second of a real kube-apiserver, by the number of connections
     "creates": {1: 478, 8: 1087, 64: 859},
     "binds": {1: 463, 8: 1231, 64: 1383},
     "patches": {1: 313, 8: 630, 64: 556},

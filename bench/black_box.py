@@ -1,7 +1,7 @@
 """What the black box costs: gangs come, are placed and go, with and without a recording of it, in per cent of the cycles' CPU time.
 
-The budget is for the scheduler's own threads, which wait for nobody. Beside it stand what the thread that writes takes, also in per cent of
-the cycles, how large a cycle is on disk, and how long taking a part of a snapshot of all pods keeps the next cycle waiting.
+The budget is for the scheduler's own thread, which waits for no other thread. The row also has the CPU time of the thread that writes, in
+per cent of the cycles, the size of a cycle on disk, and how long taking a part of a snapshot of all pods delays the next cycle.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def run() -> list[Row]:
         gc.freeze()
         others = time.process_time() - time.thread_time()
         rounds = []
-        for turn in range(1, ROUNDS, 2):  # none of the two is always the first
+        for turn in range(1, ROUNDS, 2):  # neither of the two is always first
             rounds.append((play(plain, turn), play(taped, turn, box)))
             rounds.append((play(taped, turn + 1, box), play(plain, turn + 1))[::-1])
-        time.sleep(1.0)  # what was decided last is written, too
+        time.sleep(1.0)  # until the last decisions are written, too
         others = time.process_time() - time.thread_time() - others
         size = file.stat().st_size - size
         gc.unfreeze()

@@ -1,7 +1,7 @@
 """The embedded cluster as a whole: how long it takes to start, and from submitting gangs until all their pods run.
 
-Starting is measured from outside, the interpreter included. The gangs are Volcano jobs with one task; their pods run one second of the
-cluster's time after they were bound, which is subtracted from nothing: what is told is what a user waits.
+The start is measured from outside and includes the start of the interpreter. The gangs are Volcano jobs with one task. Their pods run one
+second of the cluster's time after they are bound. This second is not subtracted: the figure is the time for which a user waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The engine alone: placements per second on arrays, beside a naive scan of all nodes for each task.
 
-Equal tasks in one run; gangs of 64 with a new request each; all requests different. The naive reference asks every rule about
-every node for each placement; it is timed on fewer tasks and compared per placement.
+There are three loads: equal tasks in one run; gangs of 64, each gang with another request; tasks whose requests all differ. The naive
+reference asks every rule about every node for each placement. It is timed with fewer tasks and compared per placement.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def by_runs(made: Cluster, tasks: list[Task]) -> int:
             task.node = row
             made.nodes.add(task, row)
             if not is_planned:
-                made.log.append(RowChange(row, task, 1))  # bounds follow it; a plan needs none, each run being the first of its kind
+                made.log.append(RowChange(row, task, 1))  # score bounds read the log; plans need no entry, as no two runs are equal
             placed += 1
     return placed
 

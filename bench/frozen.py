@@ -1,8 +1,8 @@
 """What a redesign must not change, as digests: `python -m bench.frozen FILE` writes them, `--against FILE` names what differs.
 
-One line for each case and example (`cycle` with three seeds, `score`, `check`, and `check` of inputs with one value spoilt, so that error
-texts are held as well), for `pumice plugins`, for the names of all metrics, and for the writes of each live story in their order.
-Everything goes through commands and tests, so that the same script runs on both sides of a move.
+The file has a line for each case and example (`cycle` with three seeds, `score`, `check`, and `check` of inputs with one value spoilt, so
+that error texts are covered too), for `pumice plugins`, for the names of all metrics, and for the writes of each live story in their order.
+The script uses only commands and tests, so that the same script runs before and after a redesign.
 """
 
 from __future__ import annotations

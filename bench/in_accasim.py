@@ -3,7 +3,7 @@
     python -m venv /tmp/accasim && /tmp/accasim/bin/pip install accasim==1.1.3
     /tmp/accasim/bin/python bench/in_accasim.py TRACE.swf PROCESSORS
 
-As in Pumice the cluster is one node of all processors, and jobs that were cancelled before they ran, or that ask for nothing, are left out.
+As in Pumice, the cluster is one node with all processors. Jobs that were cancelled before they ran, or that request nothing, are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def plain(trace: str, to: Path) -> int:
 
 
 def main() -> None:
-    collections.Mapping = collections.abc.Mapping  # which AccaSim still looks for there
+    collections.Mapping = collections.abc.Mapping  # AccaSim still looks for it there
     from accasim.base.allocator_class import FirstFit
     from accasim.base.scheduler_class import EASYBackfilling
     from accasim.base.simulator_class import Simulator

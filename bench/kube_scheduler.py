@@ -1,6 +1,6 @@
 """kube-scheduler's loop: equal pods one at a time with all nodes scored, and preemption on full nodes.
 
-The peer is kube-scheduler 1.36.1 in process with the API stubbed. `naive`: the same loop asking every node for every pod.
+The peer is kube-scheduler 1.36.1, run in process with a stub of the API. `naive`: the same loop, which evaluates every node for every pod.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 
 NOW = shapes.EPOCH + 3600.0
-SAMPLE = 300  #: pods of which the naive loop is measured
+SAMPLE = 300  #: number of pods with which the naive loop is measured
 
 
 def policy() -> Policy:

@@ -1,7 +1,7 @@
 """Large clusters: 20,000 nodes with 1,000,000 running pods, and 100,000 nodes. Measured only when asked for by name.
 
-`naive` is how many times longer it takes to read everything anew where little or nothing has changed; where gangs are placed, to ask every
-node for each pod, which is measured with four of the gangs and scaled to all.
+`naive` is how many times longer the naive way takes. If little or nothing has changed, this is to read everything anew; if gangs are
+placed, to evaluate every node for each pod, which is measured with four of the gangs and scaled to all.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model.cluster import Cluster
 
 REQUESTS = {"cpu": "1", "memory": "2Gi"}
-BATCH = 10_000  #: objects made at a time, so that few of them are there when memory is measured
-SAMPLE = 4  #: gangs that are placed in the naive way
+BATCH = 10_000  #: objects made at a time, so that few of them exist when memory is measured
+SAMPLE = 4  #: number of gangs that are placed in the naive way
 
 
 def standing(nodes: int) -> shapes.Items:

@@ -1,9 +1,9 @@
 """The live scheduler, a process of its own, on a real kube-apiserver and etcd: CPU spent, seconds by the wall, memory.
 
-As the peers were measured: pods in gangs created first and the scheduler started then, from its start to the last bind; CPU when nothing
-happens with many running pods; from a start in that state to the first bind, of the first scheduler that sees the pods and of the next.
-Beside it the server's own limit: binds that are sent by a client that decides nothing; and the time from submission to the last bind, of a
-running scheduler and of such a client, in turn. Needs what tests/cluster needs: Go, or the programs in the cache; else there are no rows.
+Measured like the peers: gangs are created before the scheduler starts, from its start to the last bind; CPU while many pods run and nothing
+happens; from a start in this state to the first bind, for the first scheduler that sees the pods and for the next. Further rows have the
+server's own limit (binds by a client that decides nothing), and the time from submission to the last bind, by a running scheduler and by
+such a client in turn. Needs what tests/cluster needs: Go, or the programs in the cache; else there are no rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pumice.live.scheduler.process import make_queues
 
 GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000
 RUNNING = 20_000
-SUBMITTED = {2000: 3, 10_000: 3}  #: rounds by number of pods
+SUBMITTED = {2000: 3, 10_000: 3}  #: number of rounds, by number of pods
 STARTS = {
     f"live: first start with {RUNNING} pods of which nothing was written yet, to the first bind": 4.0,
     f"live: restart with {RUNNING} pods to the first bind": 0.5,
@@ -197,7 +197,7 @@ async def _scheduled(client: Client, cluster: RealCluster, watched: Watched, cou
     """Seconds from the submission of the first pod to the bind of the last, by a scheduler that runs."""
     process = Process(pumice(cluster.kubeconfig()))
     try:
-        await asyncio.sleep(3)  # it has read the cluster by then, and has nothing to do
+        await asyncio.sleep(3)  # by then the scheduler has read the cluster and has nothing to do
         placed, started = len(watched.placed), time.monotonic()
         await _gangs(client, NAMESPACE, count // MEMBERS, MEMBERS, prefix=prefix)
         await watched.until(placed + count)

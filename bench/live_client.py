@@ -1,7 +1,7 @@
 """How fast the API client is when the server costs next to nothing: binds a second with 64 in flight, watch events decoded a second.
 
 The server is a process of its own that answers every bind with a fixed 201, every list with no pods, and every watch with the same prepared
-events. Rates are by wall clock; `cpu_s` is what this process spent, which is what a scheduler pays.
+events. Rates are by wall clock; `cpu_us_each` is the CPU time of this process for each bind or event, which a scheduler would spend too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pumice.client.transport import ListScope
 IN_FLIGHT = 64
 BINDS = 20_000
 EVENTS = 40_000
-BINDS_BUDGET = 8_000.0  #: a second
+BINDS_BUDGET = 8_000.0  #: binds per second
 TOKEN = "Bearer " + "t" * 900  # as long as a service account's
 
 CREATED = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}'
@@ -35,7 +35,7 @@ NO_PODS = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1
 ANSWER = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 BOUND, LISTED = ANSWER % (b"201 Created", len(CREATED), CREATED), ANSWER % (b"200 OK", len(NO_PODS), NO_PODS)
 
-WATCHED: list[bytes] = []  #: the answer to a watch, made before anybody asks
+WATCHED: list[bytes] = []  #: the answer to a watch, made before the first request
 
 
 class _Server(asyncio.Protocol):

@@ -1,7 +1,7 @@
 """The real kube-scheduler and `pumice scheduler` by the same profile, one after the other on the same real API server, in one run.
 
-Some of scheduler_perf's shapes. All nodes are scored by both, and both may send as many requests as they like. The pods are created first
-and the scheduler is started then; CPU from its start to the last bind. Needs what `live` needs, and kube-scheduler beside it.
+The shapes are some of scheduler_perf's. Both schedulers score all nodes, and neither is slowed by its limit on requests. The pods are
+created before the scheduler starts; CPU is measured from its start to the last bind. Needs what `live` needs, and also kube-scheduler.
 """
 
 from __future__ import annotations

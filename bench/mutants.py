@@ -1,11 +1,11 @@
 """`python -m bench.mutants [PACKAGE ...]`: do the tests notice when the code is wrong?
 
-A sample of small faults (bench/mutations.py), one at a time in a copy of the sources; the nearest tests are run against each. A fault that
-no test notices survives: it is shown with file, line and difference, and the exit code is 1. Those that need not be noticed stand with a
-reason in bench/mutants.kept and are never drawn. `--results FILE` keeps what was found, so that a run that was ended goes on there.
+Small faults are drawn (bench/mutations.py) and made one at a time in a copy of the sources; the nearest tests are run against each. A fault
+that no test notices survives: it is printed with file, line and difference, and the exit code is 1. Faults that need not be noticed are
+listed with a reason in bench/mutants.kept and are never drawn. With `--results FILE` the results are kept, and a later run continues there.
 
-The nearest tests are the files of a package's test folders that import the module, and then all of its first folder. What these do not
-notice is shown to the package's other folders. A test that fails without any fault is left out, and named.
+The nearest tests are the files of a package's test folders that import the module, and then all of the package's first test folder. If they
+do not notice a fault, the tests of the package's other folders are run. A test that also fails without a fault is left out, and named.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "http": ("apiserver", "client", "webhooks", "live", "page"),
 }
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-m", "not nightly and not cluster and not kubectl")
-NO_TESTS = 5  #: pytest's exit code
+NO_TESTS = 5  #: pytest's exit code if there are no tests to run
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -51,7 +51,7 @@ class Found(NamedTuple):
     name: str
     package: str
     end: str
-    by: str  #: the test that noticed it
+    by: str  #: the test that noticed the fault
 
 
 def kept() -> set[str]:

@@ -1,7 +1,7 @@
 """All small faults that one file could have: each changes one node of the syntax tree, as text in its place.
 
-Left out: annotations, docstrings and other texts with spaces, log lines, `raise` and `assert`, `__all__`, type-checking blocks; a fault
-there is not one that a test should have to see.
+Left out are annotations, docstrings and other texts with spaces, f-strings, imports, log lines, `raise`, `assert`, `__all__` and
+type-checking blocks: tests need not notice a fault there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Mutation(NamedTuple):
     within: str
     old: str
     new: str
-    text: str  #: the whole file with it
+    text: str  #: the text of the whole file with the fault
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ def _short(text: str) -> str:
     return flat if len(flat) <= 100 else f"{flat[:97]}..."
 
 
-Site = tuple[str, ast.expr | ast.stmt, ast.AST]  #: where, the node, what it becomes
+Site = tuple[str, ast.expr | ast.stmt, ast.AST]  #: the name of the function or class, the node, and its replacement
 
 
 class _Sites:

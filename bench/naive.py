@@ -12,7 +12,7 @@ from pumice.scheduler.eviction.gang_eviction import GangEviction, Rosters
 from pumice.scheduler.eviction.roster import Roster
 from pumice.scheduler.model.task import Task
 
-NEVER = 1_000_000  #: no run of equal tasks is as long
+NEVER = 1_000_000  #: longer than any run of equal tasks
 
 
 class Forgetful(Evaluations):

@@ -1,6 +1,6 @@
 """The page of 5,000 nodes and 20,000 pods while 500 pods a second change: what a reader costs the scheduler, and what it costs the browser.
 
-First nobody reads, then a tab of Chromium does (Debian's package), under the same changes and cycles; the difference is what the page
+First there is no reader, then a tab of Chromium (Debian's package), with the same changes and cycles. The difference is what the page
 costs. `SECONDS=600 python -m bench page` reads for ten minutes.
 """
 
@@ -23,9 +23,9 @@ from tests.page.conftest import CHROMIUM, FLAGS
 from tests.page.desk import Desk, desk
 
 SPAN_S = float(os.environ.get("SECONDS", "60"))
-ALONE_S = min(SPAN_S, 120.0)  #: that nobody reads before
-CHANGES, TICK_S = 10, 0.02  #: 500 a second
-CYCLE_EVERY = 50  #: ticks
+ALONE_S = min(SPAN_S, 120.0)  #: the time without a reader, which comes first
+CHANGES, TICK_S = 10, 0.02  #: pods that change at each tick, and the time between ticks: 500 changes per second
+CYCLE_EVERY = 50  #: the number of ticks from cycle to cycle
 ROWS, ROWS_A_SECOND = 200, 20_000
 COUNTED = """() => {
   window.framesSeen = 0;
@@ -49,9 +49,9 @@ SNAPSHOTS = "performance.getEntriesByName(new URL('api/snapshot', location.href)
 class Cost(NamedTuple):
     """Of a while, in this process."""
 
-    share: float  #: of a core
-    cycle_ms: float  #: of a core, the median cycle
-    slow_ms: float  #: the cycle that one in a hundred exceeds
+    share: float  #: CPU time, as a part of a core
+    cycle_ms: float  #: CPU time of the median cycle
+    slow_ms: float  #: CPU time that one cycle in a hundred exceeds
 
 
 def run() -> Iterator[Row]:

@@ -7,7 +7,7 @@ import sys
 
 from bench.measure import Row
 
-PROGRAMS = {  #: what each loads before it serves, and its budget in MiB
+PROGRAMS = {  #: by program, the module that it loads before it serves, and its budget in MiB
     "scheduler": ("pumice.live.scheduler.process", 80.0),
     "controllers": ("pumice.live.controllers.process", 45.0),
     "webhooks": ("pumice.live.webhooks.server", 45.0),

@@ -1,8 +1,8 @@
 """scheduler_perf's shapes: upstream's own workloads for kube-scheduler, each pod looked at by itself and all nodes scored.
 
-Pods a second of CPU, in process. The budget is the rate that upstream demands of kube-scheduler, which samples nodes and has an API server
-in front of it. Each shape is measured with equal pods, then with pods of which no two ask for the same. `naive`: every node asked anew for
-every pod, measured on a few of the equal pods.
+Figures are pods per second of CPU time, in process. The budget is the rate that upstream demands of kube-scheduler, which samples nodes and
+has an API server in front of it. Each shape is measured with equal pods, then with pods whose requests all differ. `naive`: every node is
+evaluated anew for every pod, measured with a few of the equal pods.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pumice.scheduler.model.cluster import Cluster
 
 Object = dict[str, Any]
 STRUCT = {kind.kind: struct for kind, struct in STRUCTS.items()}
-SAMPLE = 40  #: pods of which the naive loop is measured
+SAMPLE = 40  #: number of pods with which the naive loop is measured
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 LABELS = {"color": "blue"}
 BLUE = {"matchLabels": LABELS}
@@ -52,16 +52,16 @@ class Shape(NamedTuple):
     """`spec` is what the measured pods have beside their requests, or what gives it by number; those placed before have `before`."""
 
     name: str
-    demanded: float | None  #: pods a second, by upstream
+    demanded: float | None  #: pods per second that upstream demands
     count: int
     spec: Object | Callable[[int], Object] = {}
     init: int = 1000
     before: Object | None = None  #: None: the same as `spec`
     nodes: int = 5000
-    namespaces: int = 1  #: over which the pods placed before are spread
-    hopeless: int = 0  #: pods in front that fit nowhere
-    others: Callable[[int], list[tuple[str, Object]]] = lambda number: []  #: what comes with a pod of this number
-    batch: int = 0  #: so many pods come at a time, with a node more; 0: all at once
+    namespaces: int = 1  #: number of namespaces over which the pods placed before are spread
+    hopeless: int = 0  #: number of pods that fit nowhere, in front of the others
+    others: Callable[[int], list[tuple[str, Object]]] = lambda number: []  #: the objects that come with the pod of this number
+    batch: int = 0  #: number of pods that come at a time, with a new node and a pod that fits nowhere; 0: all at once
 
 
 def volume(number: int) -> list[tuple[str, Object]]:

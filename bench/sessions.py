@@ -215,7 +215,7 @@ def gang_evictions() -> list[Row]:
 
 
 def run() -> list[Row]:
-    memory_first = cold_start()  # the peak of memory is this one's only while nothing larger ran before
+    memory_first = cold_start()  # first, because the peak of memory is its own only if nothing larger ran before
     return [
         *memory_first,
         session("session: 1,000 nodes, 10 gangs of 100", 0.15, 4.5, lambda: gangs(1000, 10, 100)),

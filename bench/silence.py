@@ -1,7 +1,7 @@
 """The longest silence of the event loop, ms: a whole embedded cluster while cycles take long, or extenders do not answer.
 
-The lease must be renewed within ten seconds, a probe answered within one. Something asks for its turn every few milliseconds; the longest
-time that it had to wait is the figure.
+The lease must be renewed within ten seconds, and a probe answered within one second. A coroutine yields to the event loop every few
+milliseconds; the figure is the longest time for which it had to wait for its turn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Watcher:
     """Asks for its turn again and again. The time that the thread of the loop could have run, but other programs did, is told apart."""
 
     longest_s = 0.0
-    starved_s = 0.0  #: in the longest
+    starved_s = 0.0  #: the part of the longest silence in which the thread had no processor
 
     async def run(self) -> None:
         while True:

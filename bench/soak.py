@@ -1,9 +1,9 @@
 """`python -m bench.soak --pods 100000`: gangs come and go, everything fails now and then, nothing may be lost, doubled or kept.
 
-The API server with its journal and two replicas of the scheduler, each a process of its own. Between them stands the proxy of the tests,
-which spoils every kind of call and watch. Ten times a replica is killed, five times the server; whatever ends is started again. Gangs are
-created, seen bound, and deleted. Checked are: every gang is bound whole; no pod goes from one node to another; no node holds more than it
-has; what the server acknowledged outlives its killing; memory in the last third is that of the second.
+The API server with its journal and two replicas of the scheduler run, each in a process of its own. Between them is the proxy of the tests,
+which spoils some calls and watches of every kind. Ten times a replica is killed, five times the server; a process that ends is started
+again. Gangs are created, seen bound, and deleted. Checked are: every gang is bound whole; no pod moves from one node to another; no node
+holds more than it can; what the server has acknowledged survives its end; memory in the last third is about that of the second.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from tests.ports import free_port
 PLACE = "soak"
 NODE_COUNT, NODE_CPU = 40, 16
 LARGEST_GANG = 20
-AT_ONCE = 30  #: gangs, so that a part of them waits for room
+AT_ONCE = 30  #: gangs at a time, so many that some of them wait for room
 REPLICA_KILLS, SERVER_KILLS = 10, 5
 STALLED_S = 300.0
-EVENT_TTL_S = 15  #: much less than the run, so that what is kept of events does not grow
+EVENT_TTL_S = 15  #: much shorter than the run, so that the number of kept events does not grow
 SHORT = ("--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
 
 
@@ -82,7 +82,7 @@ class Watchman:
 
     def __init__(self) -> None:
         self.breaches: list[str] = []
-        self.placed: dict[str, str] = {}  #: name of the pod to its node
+        self.placed: dict[str, str] = {}  #: the node of each pod, by the pod's name
         self._used: Counter[str] = Counter()
         self.news = asyncio.Event()
 
@@ -168,7 +168,7 @@ class Soak:
             node = {"metadata": {"name": f"n{number}"}, "status": {"allocatable": amounts, "capacity": amounts}}
             await insist(lambda n=node: client.create(NODES, n), 409)  # type: ignore[misc]
 
-    # ---- what comes and goes
+    # ---- the gangs that come and go
 
     async def _churn(self, client: Client) -> None:
         while self._made < self._pods:
@@ -197,7 +197,7 @@ class Soak:
             await insist(lambda n=name: client.delete(PODS, ObjectRef(n, PLACE), grace_s=0), 404)  # type: ignore[misc]
         await insist(lambda: client.delete(POD_GROUPS, ObjectRef(group, PLACE)), 404)
 
-    # ---- beside
+    # ---- faults and measurements beside the gangs
 
     async def _break(self) -> None:
         kills = [(self._pods * (n + 1) // (REPLICA_KILLS + 1), n % 2) for n in range(REPLICA_KILLS)]
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.02, help="the part of calls that the proxy spoils (0.02)")
     parser.add_argument("--folder", type=Path, help="an empty folder for the journal and the programs' logs, which stay there")
     options = parser.parse_args()
-    logging.getLogger("aiohttp.server").disabled = True  # what the proxy says while the server is down
+    logging.getLogger("aiohttp.server").disabled = True  # the proxy would log errors while the server is down
     soak = Soak(options.pods, options.seed, options.rate)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)

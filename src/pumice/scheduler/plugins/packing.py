@@ -1,11 +1,11 @@
 """The base of the plugins that pack shared GPUs: a node must have the cards, and its rating depends on the pod and the node alone.
 
-Of equal ratings the first node wins, which has the smallest name where nodes are sorted by name; `tieBreak: best-fit` prefers the node with
-the least left, `tieBreak: random` draws by `seed` and the pod's name.
+Of nodes with equal ratings the first wins, which has the smallest name if nodes are sorted by name. With `tieBreak: best-fit` the node with
+the least CPU and GPU left wins; with `tieBreak: random` a draw by `seed` and the pod's name decides.
 
-`Cards` has the cards of each node and how many thousandths of each are left, `TypicalPods` how much of that is of no use: fragments. A pod
+`Cards` has the thousandths that are left of each card of each node; `TypicalPods` computes how much of them is of no use: fragments. A pod
 requests `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. The annotation `alibabacloud.com/gpu-index`
-says which cards it has. Where it is missing, `choose` picks the card for a part of one: as a rule the fullest card that has enough left.
+says which cards the pod has. Without it, `choose` picks the card for a part of one: by default the fullest card that has enough left.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Cards(Index):
         super().__init__(cluster)
         self.choose = self.fullest
         self._asks: dict[Template, Ask] = {}
-        self._last: tuple[str, int, tuple[int, ...]] = ("", -1, ())  #: the pod that left last: one that only changes status keeps its cards
+        self._last: tuple[str, int, tuple[int, ...]] = ("", -1, ())  #: uid, row and cards of the pod that left last, should it come back
         self.held: dict[str, tuple[int, ...]] = {}  #: cards by task uid
 
     def begin(self) -> None:
@@ -72,7 +72,7 @@ class Cards(Index):
         self._column = column
         most = int(self.count.max(initial=0))
         self.left: Lefts = np.where(np.arange(most) < self.count[:, None], WHOLE, 0.0)  #: [n, card]
-        self.by_kind = np.zeros((rows, most + 1), np.intp)  #: [n, kind] pods that request a part of a card (0), or that many cards
+        self.by_kind = np.zeros((rows, most + 1), np.intp)  #: [n, kind] number of pods that request a part of a card (0), or `kind` cards
         self.held.clear()
 
     def _as_they_are(self) -> tuple[object, ...]:
@@ -150,18 +150,18 @@ class Cards(Index):
 # Fragments: the part of a node's idle GPUs that the typical pods cannot use (FGD, USENIX ATC'23).
 #
 # For a typical pod, all that is left on a node's cards is a fragment if the pod cannot run there or requests no GPU; else what is left on
-# cards with less than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by their frequency.
+# cards that have less left than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by frequency.
 
 
 class PodShape(NamedTuple):
-    """The requests by which kinds of pods are told apart."""
+    """The requests that distinguish the kinds of pods."""
 
     cpu_milli: float
     ask: Ask
 
 
 class TypicalPods:
-    """The most frequent kinds of pods, as columns [t]."""
+    """The most frequent kinds of pods, as arrays [t] with an entry for each kind."""
 
     def __init__(self, counts: Counter[PodShape]) -> None:
         chosen: list[tuple[PodShape, int]] = []
@@ -214,7 +214,7 @@ class TypicalPods:
 
 V = TypeVar("V", bound=np.generic)
 
-CPU_MILLI, GPU_MILLI = 128_000.0, 8_000.0  #: the largest node, by which amounts are scaled
+CPU_MILLI, GPU_MILLI = 128_000.0, 8_000.0  #: the amounts of the largest node, by which amounts are scaled
 
 
 class PackingArgs(Struct):

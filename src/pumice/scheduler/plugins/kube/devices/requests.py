@@ -122,7 +122,7 @@ Amounts = dict[str, Quantity]
 
 
 def consumption(asked: Mapping[str, Quantity], device: Device) -> Amounts | None:
-    """What the request takes of each capacity of the device; None if the device does not have that much, or its policy does not allow it."""
+    """What the request takes of each capacity of the device; None if the device has less, or if its policy does not allow the amount."""
     has = device.capacity or {}
     if not has and not asked:
         return {}

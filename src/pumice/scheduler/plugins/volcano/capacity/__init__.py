@@ -42,7 +42,7 @@ class Capacity(Plugin):
     reads_only_state = True
     Args = CapacityArgs
     hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
-    sees_refused_victims = True  # as in Volcano, where it sees them always in the same order
+    sees_refused_victims = True  # as in Volcano, where the plugin always sees all candidates, in the same order
 
     def open(self, session: Session) -> None:
         super().open(session)
@@ -62,7 +62,7 @@ class Capacity(Plugin):
         return account if account is not None and account.sound and account.is_leaf else None
 
     def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
-        """By queue what it deserves, and all it may hold. For metrics and for answers about quota."""
+        """What each queue deserves, and the most that it may hold, by queue name. For metrics and for answers about quota."""
         return {name: (own.deserved, own.limit) for name, own in self._accounts.items()}
 
     # -- which queue is next
@@ -72,7 +72,7 @@ class Capacity(Plugin):
         return (0.0,) if self.hierarchy or account is None else (-queue.priority, *account.rank)
 
     def compare_queues(self, left: Queue, right: Queue) -> int:
-        """Compare by priority; then leaf queues first; then by the rank of the two branches that begin where the paths part."""
+        """Compare two queues by priority; then leaf queues first; then by the ranks of the two branches that begin where the paths part."""
         one, other = self._accounts[left.name], self._accounts[right.name]
         if left.priority != right.priority:
             return right.priority - left.priority
@@ -146,7 +146,7 @@ class Capacity(Plugin):
 
     @cached_property
     def _let_in(self) -> set[str]:
-        """The uids of pods that passed the gate of their queue. Until they have a place their room is reserved."""
+        """The uids of pods that passed the gate of their queue. Until a pod is placed, the amounts that it requests are reserved."""
         waiting = (task for job in self.session.cluster.waiting.values() for task in job.pending.values())
         found = [task for task in waiting if QUEUE_GATE in task.annotations and not task.gated and self._account(_queue_of(task))]
         for task in found:
@@ -182,8 +182,8 @@ class Capacity(Plugin):
     # -- which queue may reclaim, and from which queues
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        """Whether the queue with these tasks is within its limit and, in some dimension, within what it deserves, or what one of its
-        nearest ancestors (as many as `ancestorReclaimLevel`) deserves."""
+        """Whether the queue stays within its limit with these tasks, and it or one of its nearest ancestors (as many as
+        `ancestorReclaimLevel`) stays, in at least one requested dimension, within what it deserves."""
         account = self._account(queue)
         request: Vector = np.sum([task.template.request for task in tasks], axis=0)
         if account is None or not queue.open or not within(request, account.held, account.limit):
@@ -215,7 +215,8 @@ class Capacity(Plugin):
         return asked_for(evictor.template.request).tobytes()
 
     def _may_lose(self, books: Books, owner: QueueAccount, task: Task, taker: QueueAccount, reclaimer: Task) -> bool:
-        """Whether the owner, and each of its ancestors that is not also the taker's, has the task beyond what it deserves."""
+        """Whether the task is beyond what its owner deserves, and beyond what each of the owner's nearest ancestors deserves. An ancestor
+        at the same distance above the taker is left out."""
         if books.undeserved(owner, task):
             kin = set(owner.above(self._levels)) & set(taker.above(self._levels))
             if kin and not (asked_for(reclaimer.template.request) & (taker.deserved >= EPSILON)).any():
@@ -231,7 +232,7 @@ class Capacity(Plugin):
         return True
 
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
-        """For a gang of the same queue all candidates; for a gang of another queue the tasks beyond what their queue deserves."""
+        """The tasks that a gang may evict: in its own queue all candidates, in other queues the tasks beyond what their queue deserves."""
         if context.kind != "gangreclaim":
             return candidates
         books = Books(self._accounts)
@@ -257,7 +258,7 @@ def _queue_of(task: Task) -> Queue | None:
 
 
 class Books:
-    """What queues would hold if the victims chosen so far were gone."""
+    """The amounts that queues would hold without the victims chosen so far."""
 
     def __init__(self, accounts: dict[str, QueueAccount]) -> None:
         self._held: dict[str, Vector] = {}
@@ -273,10 +274,10 @@ class Books:
         return fits(account.guarantee, self._of(account) - task.template.request)
 
     def undeserved(self, account: QueueAccount, task: Task) -> bool:
-        """Whether the task uses nothing of what the queue deserves."""
+        """Whether the task requests no resource that the queue deserves."""
         return not (asked_for(task.template.request) & (account.deserved >= EPSILON)).any()
 
     def above_deserved(self, account: QueueAccount, task: Task) -> bool:
-        """Whether the queue holds more than it deserves in something that the task uses."""
+        """Whether the queue holds more than it deserves of some resource that the task requests."""
         used = asked_for(task.template.request) & account.relevant
         return bool((self._of(account)[used] > account.deserved[used]).any())

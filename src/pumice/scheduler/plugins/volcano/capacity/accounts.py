@@ -1,8 +1,8 @@
-"""The books of plugin capacity: what each queue holds, has promised, deserves and may hold at most, alone or in a tree.
+"""The accounts of the plugin capacity: what each queue holds, has promised, deserves and may hold at most, alone or in a tree.
 
-A tree grows from the queue `root` by `spec.parent`; what a leaf holds counts for all queues above it. A queue is sound if its path to
-the root is complete and no inner queue on it has jobs of its own. Unsound queues get nothing, and the others are served as if there
-were no unsound ones.
+The tree begins at the queue `root`; each other queue names its parent in `spec.parent`. What a leaf holds counts for all queues above
+it. A queue is sound if its path to the root is complete and no inner queue on the path has jobs of its own. Unsound queues get nothing;
+the other queues are served.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pumice.scheduler.model.task import Task
 
 
 class QueueAccount:
-    """The account of one queue. Its sums are copies of the queue's, and follow the session."""
+    """The account of one queue. Its sums begin as copies of the queue's sums, and follow the placements of the session."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -34,14 +34,14 @@ class QueueAccount:
         self.held = queue.held.copy()
         self.inqueue = queue.inqueue.copy()
         self.elastic = queue.elastic.copy()
-        self.reserved: Vector = np.zeros_like(queue.held)  #: for pods that passed the queue's gate and have no place yet
+        self.reserved: Vector = np.zeros_like(queue.held)  #: for pods that passed the queue's gate and are not placed yet
         self.guarantee = queue.guarantee
-        self.capability = queue.capability  #: the queue's own bound, or the parent's where it has none
-        self.limit = queue.capability  #: all it may hold
+        self.capability = queue.capability  #: the queue's own upper bound, or the parent's where it has none
+        self.limit = queue.capability  #: the most that the queue may hold
         self.deserved = np.maximum(queue.deserved, queue.guarantee)
-        self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: the dimensions that `deserved` names, even if with 0
-        self.path: tuple[QueueAccount, ...] = (self,)  #: from the root down to itself
-        self.past: Vector | None = None  #: past usage; None where that does not count
+        self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: the dimensions named in `deserved`, even with 0, or guaranteed
+        self.path: tuple[QueueAccount, ...] = (self,)  #: the accounts from the root down to this one
+        self.past: Vector | None = None  #: past usage; None if it does not count
         self.past_weight = 1.0
         self._rank: tuple[bool, float, bool] | None = None
 
@@ -82,9 +82,9 @@ class QueueAccount:
 
     @property
     def rank(self) -> tuple[bool, float, bool]:
-        """The key by which queues are served: the smaller share first; of equal ones, queues that deserve anything. Past usage counts only
-        among queues that hold what they deserve, and only among those that do not: else room given to the former would be reclaimed at once
-        by the latter."""
+        """The key by which queues are served: the smaller share first; of equal ones, queues that deserve anything. With past usage, queues
+        that hold less than they deserve come first, and past usage counts only within this group and within the rest: else the rest could
+        get room that this group would reclaim at once."""
         if self._rank is None:
             has_its_due = self.past is not None and self.share >= 1.0
             share = self.share if self.past is None else self._share(self.held + self.past_weight * self.past)
@@ -97,7 +97,7 @@ class QueueAccount:
 
     @property
     def relevant(self) -> Mask:
-        """The dimensions in which the queue can hold more than it deserves: cpu and memory if it deserves any, others if named."""
+        """The dimensions in which the queue can hold more than it deserves: cpu and memory if it deserves any, others if they are named."""
         relevant = self.deserves.copy()
         relevant[: MEMORY + 1] = self.deserved[: MEMORY + 1] >= EPSILON
         relevant[PODS] = False
@@ -113,7 +113,7 @@ class QueueAccount:
 
 
 def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
-    """The accounts of the queues with jobs, each by itself in the whole cluster."""
+    """The accounts of the queues that have jobs, without a tree: each queue is limited by the whole cluster."""
     known = list(queues)
     free = np.maximum(total - sum((queue.guarantee for queue in known), np.zeros_like(total)), 0.0)
     accounts = {queue.name: QueueAccount(queue) for queue in known if queue.jobs}
@@ -165,7 +165,7 @@ def _descend(account: QueueAccount) -> None:
 
 
 def _ascend(account: QueueAccount) -> None:
-    """Add what the account holds and promises to its parent; sum up guarantee and deserved of the root."""
+    """Add what the account holds and has promised to its parent's sums. The root gets the sums of its children's guarantee and deserved."""
     parent = account.parent
     if account.is_root and account.children:
         account.guarantee = np.sum([child.guarantee for child in account.children], axis=0)
@@ -180,10 +180,10 @@ def _has_jobs(queue: Queue) -> bool:
     return any(job.phase != COMPLETED for job in queue.jobs.values())
 
 
-# Quotas on devices: how many of a device class, and how much of their capacity, the pods of a queue may claim.
+# Quotas on devices: how many devices of a class, and how much of their capacity, the pods of a queue may claim.
 #
-# A queue's capability names them as `deviceclass/CLASS` and `AMOUNT.deviceclass/CLASS`. The ResourceClaims of the pods that hold a place
-# count; a claim that several pods of a queue share counts once. Without such a capability nothing is counted at all.
+# A queue's capability names these quotas as `deviceclass/CLASS` and `AMOUNT.deviceclass/CLASS`. The ResourceClaims of placed pods count;
+# a claim that several pods of a queue share counts once. If no queue has such a capability, nothing is counted.
 
 CLASS = "deviceclass/"
 MILLI = 1000.0
@@ -195,8 +195,8 @@ class Devices:
     def __init__(self, cluster: Cluster, accounts: Sequence[QueueAccount], counts: bool, capacity: bool) -> None:
         """`counts`: whether devices are counted at all; `capacity`: whether amounts of their capacity are counted too."""
         self._cluster = cluster
-        self._held: dict[str, Vector] = {}  #: by queue
-        self._claims: dict[str, Counter[str]] = {}  #: by queue: how many pods use a claim
+        self._held: dict[str, Vector] = {}  #: by queue name
+        self._claims: dict[str, Counter[str]] = {}  #: by queue name: the number of pods that use each claim
         self.columns: Mask = np.zeros(cluster.dimensions.width, bool)
         for name, column in cluster.dimensions.columns.items():
             self.columns[column] = counts and (name.startswith(CLASS) or (capacity and f".{CLASS}" in name))
@@ -247,7 +247,7 @@ class Devices:
         return True
 
     def _claimed(self, task: Task) -> dict[str, Vector]:
-        """The amounts of devices by claim of the task; empty if no queue has a quota on devices."""
+        """The amounts of devices that the task claims, by the key of each ResourceClaim; empty if no queue has a quota on devices."""
         if not task.claims or not self.columns.any():
             return {}
         known = self._cluster.of("ResourceClaim")
@@ -274,7 +274,7 @@ class Devices:
 
 
 def _wanted(request: DeviceRequest) -> ExactRequest | SubRequest | DeviceRequest | None:
-    """What the request asks for, of several alternatives the first; None if it asks for nothing."""
+    """The part of the request that says what is requested: the first one of alternatives; None if nothing is requested."""
     if request.exactly is not None:
         return request.exactly
     if request.first_available:
@@ -283,7 +283,7 @@ def _wanted(request: DeviceRequest) -> ExactRequest | SubRequest | DeviceRequest
 
 
 def _count(claim: ResourceClaim, request: DeviceRequest, wanted: ExactRequest | SubRequest | DeviceRequest) -> int:
-    """The number of devices: those that are allocated to the claim, else those that are requested."""
+    """The number of devices that are allocated for the request, or that it requests if the claim is not allocated yet."""
     allocation = claim.status.allocation
     if allocation is not None:
         return sum(result.request.partition("/")[0] == request.name for result in allocation.devices.results or ())

@@ -57,7 +57,7 @@ class DeviceShare(Plugin):
         self._pools = [CardPools(session, kind, exclusive, self._given) for kind in kinds]
 
     def _on_their_way(self) -> dict[str, dict[str, str]]:
-        """By task uid, annotations decided in earlier cycles that pods do not show yet. Those of pods that have no node are dropped."""
+        """The annotations of earlier cycles that pods do not show yet, by task uid. Annotations of pods without a node are dropped."""
         cluster = self.session.cluster
         given: dict[str, dict[str, str]] = {}
         for uid, (key, written) in self.session.memory(self.name).items():
@@ -148,7 +148,7 @@ class DeviceFilter(_DeviceRule, Filter):
         return None
 
     def _locked(self, nodes: View, row: int) -> bool:
-        """Whether another pod holds the node's lock, which was taken less than LOCK_S ago."""
+        """Whether the node is locked for a pod, and the lock was taken less than LOCK_S seconds ago."""
         text = (nodes.table.wire[row].metadata.annotations or {}).get(DEVICE_LOCK)
         try:
             return text is not None and self._plugin.session.now - instant(text) < LOCK_S

@@ -1,7 +1,7 @@
-"""Cards and shares of them, as values.
+"""Device cards and shares of cards, as immutable values.
 
-A request is tried on a tuple of cards and gives a `CardChoice` or the reason why not. Cards that differ only in their name are equal to
-a request that does not ask for names, so that one answer serves all nodes in the same state.
+A request is tried on a tuple of cards. It gives a `CardChoice`, or a `CardMisfit` with the reason why no cards fit. To a request that does
+not name cards, cards that differ only in their names are equal, so that one answer serves all nodes in the same state.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
 
-WHOLE = -1  #: memory of a share that is the whole card
+WHOLE = -1  #: the memory of a share that takes the whole card
 
 
 class Card(NamedTuple):
-    """One physical card; `marks` are those of the pods on it."""
+    """One physical card. `marks`: the marks of all pods on it."""
 
     id: str
     model: str
-    slots: int  #: how many may share it; 0 is any number
+    slots: int  #: how many shares it may have; not used by gpushare
     memory: int
     used_slots: int = 0
     used_memory: int = 0
@@ -52,18 +52,18 @@ Cards = tuple[Card, ...]
 
 
 class CardShare(NamedTuple):
-    """What one container holds of one card."""
+    """The share of one card that one container holds."""
 
     card: str
     memory: int
     cores: int = 0
 
 
-Holding = tuple[tuple[CardShare, ...], ...]  #: by container
+Holding = tuple[tuple[CardShare, ...], ...]  #: the shares of each container
 
 
 class CardChoice(NamedTuple):
-    """The chosen cards: by container, position, memory and cores of each; and the score of the choice."""
+    """The chosen cards (for each container: position, memory and cores of each of its cards), and the score of the choice."""
 
     picks: tuple[tuple[tuple[int, int, int], ...], ...]
     score: float
@@ -73,13 +73,13 @@ class CardChoice(NamedTuple):
 
 
 class CardMisfit(str):
-    """Why no cards were chosen."""
+    """The reason why no cards were chosen."""
 
     __slots__ = ()
 
 
 class CardRequest(Protocol):
-    """What a pod requests of one kind of device. Hashable."""
+    """A pod's request for one kind of device. Hashable."""
 
     @property
     def names_cards(self) -> bool:
@@ -94,13 +94,13 @@ class CardKind(Protocol):
     name: str
 
     def request(self, task: Task, marks: frozenset[str]) -> CardRequest | None:
-        """What the task requests, None for nothing. It keeps off cards that have one of these marks."""
+        """The task's request, which avoids cards with any of these marks; None if the task does not request this kind."""
 
     def cards(self, node: Node, now: float) -> Cards:
-        """The node's cards with nothing taken; empty if it has no such device."""
+        """The node's cards with no shares taken; empty if the node has no such device."""
 
     def holding(self, task: Task, annotations: Mapping[str, str]) -> Holding:
-        """What the annotations say that the task holds."""
+        """The shares that the task holds according to these annotations."""
 
     def annotations(self, holding: Holding, node: str, now: float) -> dict[str, str]:
         """The annotations to write on a pod that gets these shares."""
@@ -131,17 +131,17 @@ class Exclusive:
         return frozenset(found)
 
 
-# The cards of every node in one session, as the pods on the node leave them.
+# The cards of every node in one session, with the shares that the pods on the node have taken.
 #
-# A node has two states: `now`, where pods that are leaving still hold their cards, and `later`, where those have gone and pipelined pods
-# have come. Rules look at `later`, as they do for ports; a pod that is placed gets cards that are free now, if any fit.
+# A node has two states. In `now`, pods that are leaving still hold their cards. In `later`, these pods have gone and pipelined pods have
+# come. Filters and scorers look at `later`, as they do for ports; an allocated pod gets cards that are free now, if any fit.
 
 JUST_PLACED = status.ALLOCATED | status.PIPELINED
 ON_ITS_WAY = status.ALLOCATED | status.BINDING | status.BOUND
 
 
 class NodeCards(NamedTuple):
-    """The cards of one node; `arriving` pods have been given some and do not run yet."""
+    """The cards of one node. `arriving`: the number of pods that have been given cards and do not run yet."""
 
     now: Cards
     later: Cards
@@ -149,7 +149,7 @@ class NodeCards(NamedTuple):
 
 
 class CardPools:
-    """The cards of the nodes, of one kind of device. `written`: by task uid, annotations that the pod does not show yet."""
+    """The cards of all nodes, for one kind of device. `written`: by task uid, annotations that the pod does not show yet."""
 
     def __init__(self, session: Session, kind: CardKind, exclusive: Exclusive, written: Mapping[str, Mapping[str, str]]) -> None:
         self._session = session
@@ -174,7 +174,7 @@ class CardPools:
         return self._pools[row]
 
     def forget(self, row: int) -> None:
-        """Read the cards of a node anew: a pod there has been given cards."""
+        """Have the cards of a node counted anew: a pod there has been given cards."""
         self._pools.pop(row, None)
 
     def _build(self, row: int) -> NodeCards | None:
@@ -185,7 +185,7 @@ class CardPools:
         now = later = cards
         arriving = 0
         for task in nodes.tasks[row].values():
-            shown = {} if task.status & JUST_PLACED else task.annotations  # annotations of a pod just placed are left from earlier
+            shown = {} if task.status & JUST_PLACED else task.annotations  # a pod that was just placed may still have old annotations
             holding = self.kind.holding(task, self._written.get(task.uid, shown))
             if not holding:
                 continue
@@ -221,14 +221,14 @@ class CardPools:
 
 # gpushare: parts of a card's memory (`volcano.sh/gpu-memory`), or whole cards (`volcano.sh/gpu-number`).
 #
-# A node's cards are equal parts of what its capacity says. Memory must fit into a single card, the first that has it; whole cards must
-# be unused. The cards of a pod are the numbers in its annotation `volcano.sh/gpu-index`.
+# The memory in a node's capacity is divided equally among its cards. A request for memory gets the first card with enough memory left;
+# whole cards must be unused. The annotation `volcano.sh/gpu-index` of a pod has the numbers of its cards.
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
 
 class GpuRequest(NamedTuple):
-    """A request for memory of one card, or for a number of whole cards: the other is 0."""
+    """A request for memory of one card, or for a number of whole cards. One of `memory` and `number` is 0."""
 
     memory: int
     number: int

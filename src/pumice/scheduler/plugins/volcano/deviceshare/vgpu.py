@@ -1,7 +1,7 @@
 """vgpu: slots on a card with a part of its memory and cores (`volcano.sh/vgpu-number`, `-memory`, `-memory-percentage`, `-cores`).
 
-A node's annotation `volcano.sh/node-vgpu-register` lists its cards, a pod's annotation `volcano.sh/vgpu-ids-new` what the pod holds.
-Pods choose or avoid cards by model and by UUID with annotations. Cards in a mode other than hami-core (MIG) are left alone.
+A node's annotation `volcano.sh/node-vgpu-register` lists its cards; a pod's annotation `volcano.sh/vgpu-ids-new` lists the shares that
+the pod holds. With annotations, pods choose or avoid cards by model and by UUID. Cards in a mode other than hami-core (MIG) are ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PERCENTAGE, CORES = "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"
 
 HAMI_CORE = "hami-core"
 VENDOR = "NVIDIA"
-HANDSHAKE_S = 60.0  #: after that long without an answer a node's device plugin is taken to be gone
+HANDSHAKE_S = 60.0  #: a node's device plugin that has not answered for longer counts as gone
 FULL = 100
 
 
@@ -101,7 +101,7 @@ class VgpuRequest(NamedTuple):
         return (not self.ids or card.id in self.ids) and not card.marks & self.marks
 
     def _order(self, cards: list[Card]) -> list[int]:
-        """Positions in the order in which cards are tried."""
+        """The positions of the cards, in the order in which cards are tried."""
         match self.policy:
             case "binpack":
                 return sorted(range(len(cards)), key=lambda at: (-_fullness(cards[at]), at))
@@ -176,7 +176,7 @@ def _need(container: Container) -> Need | None:
 
 
 def _answers(handshake: str, now: float) -> bool:
-    """Whether the node's device plugin is alive: it was not marked as deleted, nor left a question unanswered for HANDSHAKE_S."""
+    """Whether the node's device plugin is alive: not marked as deleted, and no handshake request was left unanswered for HANDSHAKE_S."""
     if handshake.startswith("Deleted"):
         return False
     word, _, asked = handshake.partition("_")
@@ -199,7 +199,7 @@ def _card(entry: list[str]) -> Card | None:
 
 
 def _share(text: str) -> CardShare:
-    """The share in a text `uuid,type,memory,cores`; what is no number counts as 0."""
+    """The share in a text `uuid,type,memory,cores`; an amount that is not a number counts as 0."""
     parts = (*text.split(","), "", "", "")
     memory, cores = (max(0, integer(part)) for part in parts[2:4])
     return CardShare(parts[0], memory, cores)

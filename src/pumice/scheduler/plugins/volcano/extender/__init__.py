@@ -66,7 +66,7 @@ class ExtenderPlugin(Plugin):
         args = self.args
         self.service = ExtenderClient(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
         self._ratings: dict[Hashable, Ratings] = {}
-        self._silent = False  #: nothing is asked in this session
+        self._silent = False  #: whether the service is not called in this session
         if args.open_verb:
             try:
                 self.service.ask(args.open_verb, session_body(session))
@@ -76,14 +76,14 @@ class ExtenderPlugin(Plugin):
     def close(self, session: Session) -> None:
         self._tell(self.args.close_verb, {})
 
-    # -- which tasks it is asked about
+    # -- about which tasks the service is asked
 
     def _verb(self, verb: str, *tasks: Task) -> str:
         """The verb if the service is to be asked about these tasks; else empty."""
         return "" if self._silent or not all(map(self.interested, tasks)) else str(verb)
 
     def interested(self, task: Task) -> bool:
-        """Whether the task names a managed resource, if there are any."""
+        """Whether the task requests a managed resource; True if no resources are managed."""
         managed = self.args.managed
         if not managed:
             return True
@@ -95,11 +95,11 @@ class ExtenderPlugin(Plugin):
         return not self.args.managed or any(map(self.interested, job.tasks.values()))
 
     def kin(self, task: Task) -> Hashable:
-        """A key: tasks with equal keys and equal templates get the same answer."""
+        """A key: tasks with equal keys and equal templates get the same answer. None if the service is not asked about the task."""
         return (id(task.labels), id(task.annotations), task.job and task.job.uid) if self.interested(task) else None
 
     def ratings(self, task: Task, verb: str) -> Ratings | None:
-        """The ratings of nodes, shared by all rules that ask about equal tasks; None if the extender is not asked."""
+        """The ratings of nodes, shared by all rules that ask about equal tasks; None if the service is not asked."""
         if not self.interested(task):
             return None
         return self._ratings.setdefault((task.template, self.kin(task)), Ratings(self, verb, task))
@@ -111,7 +111,7 @@ class ExtenderPlugin(Plugin):
         return job_body(job, self.session.cluster.dimensions)
 
     def _tell(self, verb: str, body: Body) -> None:
-        """Notify the service. Its answer does not matter, nor does a failure."""
+        """Notify the service. Its answer is ignored, and so is a failure."""
         if verb and not self._silent:
             try:
                 self.service.ask(verb, body)

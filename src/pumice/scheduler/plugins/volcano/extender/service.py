@@ -1,4 +1,4 @@
-"""An extender as a filter, node by node, and as a scorer of all nodes at once."""
+"""An extender service: the bodies of its calls, its client, and its rules (a filter, node by node; a scorer of all nodes at once)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pumice.scheduler.plugins.volcano.extender import ExtenderPlugin
 
 
-# Tasks, jobs, nodes and queues as an extender gets them: under the names that Volcano's own structures have.
+# Tasks, jobs, nodes and queues as they are sent to an extender: with the field names of Volcano's own structures.
 #
 # Statuses are the same bits as in `status.py`. Amounts are numbers: CPU and scalars in thousandths, memory in bytes.
 
@@ -107,15 +107,15 @@ def session_body(session: Session) -> Body:
     }
 
 
-# One extender service: what it is asked, and what its answers mean. Every error of it is a `ServiceFailure`, which the caller handles.
+# The client of one extender service: its calls, and what the answers mean. All errors are raised as `ServiceFailure`; callers handle it.
 
 MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is a failure
 LONGEST_REASON = 300
-UNSCHEDULABLE = 2  #: the one status code, of those that are not success (0), that an eviction might change
+UNSCHEDULABLE = 2  #: the status code of refusals that an eviction might change; 0 is success
 
 
 class ServiceFailure(Exception):
-    """The service could not be asked, or did not answer as it should."""
+    """The service could not be called, or its answer is not valid."""
 
 
 class ExtenderClient:
@@ -145,8 +145,8 @@ class ExtenderClient:
         return _number(verb, answer.get("status", 0)), str(answer.get("reason") or "")[:LONGEST_REASON]
 
     def verdict(self, verb: str, body: dict[str, Any]) -> Reason | None:
-        """Why the service refuses a node; None if it does not. The answer is a text with a code, or a list of codes and reasons, as older
-        services give it. Raises ServiceFailure."""
+        """The reason why the service refuses a node; None if it does not. The answer is a text with a code, or a list of codes and reasons,
+        as older services give it. Raises ServiceFailure."""
         answer = self.ask(verb, body)
         status = answer.get("status")
         if isinstance(status, list):
@@ -184,7 +184,7 @@ def _number(verb: str, value: object) -> float:
 
 
 class _AskedAbout:
-    """A rule whose answer may depend on anything about the task."""
+    """The base of the rules that ask the service: an answer may depend on anything about the task."""
 
     name = "extender"
 
@@ -247,7 +247,7 @@ def _at(nodes: View, positions: list[int], reason: Reason) -> Refused:
 
 
 class Ratings:
-    """The extender's scores of all nodes for one task, until anything changes. `failure` says why there are none."""
+    """The extender's scores of all nodes for one task, until anything changes. `failure`: why there are no scores; else empty."""
 
     def __init__(self, plugin: ExtenderPlugin, verb: str, task: Task) -> None:
         self._plugin, self._verb, self._task = plugin, verb, task

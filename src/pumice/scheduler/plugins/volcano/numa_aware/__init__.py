@@ -34,7 +34,7 @@ class NumaAwareArgs(Struct):
 
 
 class CpuRequest(NamedTuple):
-    """CPUs of each container, and the policy asked for ("" for any)."""
+    """The number of CPUs for each container, and the requested policy ("" for any)."""
 
     requests: tuple[int, ...]
     policy: str
@@ -56,7 +56,7 @@ class NumaAware(Plugin):
                 self._given[uid] = cpus
 
     def _is_over(self, uid: str, key: str, seen: Any) -> bool:
-        """Whether a pod that was given CPUs in an earlier session has left, or is now shown by its node's Numatopology object."""
+        """Whether CPUs given in an earlier session may be forgotten: the pod has left, or its node's Numatopology object now shows it."""
         task = self.session.cluster.tasks.get(key)
         machine = self.machines.of(task.node_name) if task is not None else None
         if task is None or machine is None or task.uid != uid or not task.status & status.ON_NODE:
@@ -101,7 +101,7 @@ class NumaAware(Plugin):
             self.session.annotations.get(task.uid, {}).pop(NUMA_DECISION, None)
 
     def close(self, session: Session) -> None:
-        """Remember the CPUs of pods that are bound now, or were bound before and are not shown by their node's object yet."""
+        """Remember the CPUs of pods that are bound now, or were bound before and are not shown by their node's Numatopology object yet."""
         before = session.memory(self.name)["decided"]
         bound = {bind.task.uid: bind for bind in session.decisions.binds if bind.task.uid in self._given}
         decided = {uid: before[uid] for uid in self._given if uid in before}
@@ -112,7 +112,7 @@ class NumaAware(Plugin):
 
 
 def wish_of(task: Task) -> CpuRequest | None:
-    """The CPUs and the policy that a pod requests; None for pods without CPUs of their own."""
+    """The CPUs and the policy that a pod requests; None for pods that are not Guaranteed."""
     if not task.template.guaranteed:
         return None
     policy = task.annotations.get(NUMA_POLICY, "")
@@ -120,7 +120,7 @@ def wish_of(task: Task) -> CpuRequest | None:
 
 
 def cpu_requests(template: Template) -> tuple[int, ...]:
-    """The whole CPUs of each container; a container that requests a fraction gets no CPUs of its own (0)."""
+    """The number of exclusive CPUs for each container: 0 for a container that requests a fraction of a CPU."""
     milli = [c.resources.limits[CPU].milli if c.resources and c.resources.limits else 0 for c in template.containers]
     return tuple(0 if amount % 1000 else amount // 1000 for amount in milli)
 
@@ -131,12 +131,12 @@ def decides(machine: Machine) -> bool:
 
 
 def decision(topology: NumaTopology, cpus: Cpus) -> str:
-    """The annotation for the kubelet's side, as JSON: how many CPUs of which NUMA node."""
+    """The value of the pod's annotation, as JSON: the number of its CPUs on each NUMA node."""
     return json.dumps({"numa": {str(node): {CPU: str(count)} for node, count in sorted(topology.per_node(cpus).items())}})
 
 
 class Answers:
-    """Per node whether a request can be met and on how many NUMA nodes, kept up to date from the cluster's log."""
+    """For each node, whether a request can be met, and on how many NUMA nodes. Kept up to date from the cluster's log."""
 
     def __init__(self, plugin: NumaAware, wish: CpuRequest) -> None:
         self._plugin = plugin
@@ -144,8 +144,8 @@ class Answers:
         self._nodes = plugin.session.nodes
         self._log = plugin.session.cluster.log
         self._position = -1
-        self.reasons = np.full(len(self._nodes), FINE)  #: position in REASONS
-        self.spread = np.zeros(len(self._nodes))  #: number of NUMA nodes
+        self.reasons = np.full(len(self._nodes), FINE)  #: the index in REASONS, or FINE
+        self.spread = np.zeros(len(self._nodes))  #: the number of NUMA nodes that the pod's CPUs would be on
 
     def refresh(self) -> Answers:
         changed = list(self._nodes) if self._position < 0 else sorted({change.row for change in self._log[self._position :]})
@@ -191,7 +191,7 @@ class NumaFilter(_NumaRule, Filter):
 
 
 class NumaScorer(_NumaRule, Scorer):
-    """The score: the fewer NUMA nodes the better, for pods that ask for a policy."""
+    """The score, for pods that request a policy: the fewer NUMA nodes, the better."""
 
     normalizes = True
 

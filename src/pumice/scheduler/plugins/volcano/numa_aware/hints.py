@@ -1,6 +1,6 @@
 """The kubelet's topology manager: hints of providers are merged, and the policy says whether the best merged hint is good enough.
 
-A hint is a set of NUMA nodes as a bit mask (None: any), and whether it is the best that its provider could get (preferred).
+A hint is a set of NUMA nodes, as a bit mask (None: any), and a flag whether it is the best that its provider could offer (preferred).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pumice.api.volcano import CpuInfo, Numatopology, PodAllocation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 
-# Where a node's CPUs are, and which of the free ones to take: whole sockets, then whole cores, then the CPUs that break up least.
+# The places of a node's CPUs, and which free CPUs to take: whole sockets first, then whole cores, then single CPUs that break up least.
 
 Cpus = frozenset[int]
 NO_CPUS: Cpus = frozenset()
-MOST_NUMA_NODES = 1024  #: as many as Linux knows
+MOST_NUMA_NODES = 1024  #: the most that Linux supports
 
 
 class NumaTopology:
-    """The NUMA node, socket and core of each CPU, by its number."""
+    """The NUMA node, socket and core of each CPU, by the CPU's number."""
 
     def __init__(self, cpus: Mapping[str, CpuInfo]) -> None:
         places = {number: place for cpu, place in cpus.items() if (number := integer(cpu, -1)) >= 0 and 0 <= place.numa < MOST_NUMA_NODES}
@@ -37,7 +37,7 @@ class NumaTopology:
         self.all_nodes = sum(1 << node for node in self.numa_nodes)  #: as a bit mask
 
     def within(self, cpus: Cpus, mask: int) -> Cpus:
-        """The CPUs on NUMA nodes of the mask."""
+        """Those of the CPUs that are on NUMA nodes of the mask."""
         return frozenset(cpu for cpu in cpus if cpu in self._numa and mask >> self._numa[cpu] & 1)
 
     def per_node(self, cpus: Iterable[int]) -> Counter[int]:
@@ -60,7 +60,7 @@ class NumaTopology:
         return frozenset(taken | set(rest[: number - len(taken)]))
 
     def _cores(self, free: Cpus) -> list[set[int]]:
-        """The cores that are free as a whole; first those of sockets that have few such cores."""
+        """The cores of which all CPUs are free; cores of sockets that have few such cores come first."""
         cores = self._whole(free, self._core, self._per_core)
         count = Counter(self._socket[min(core)] for core in cores)
         return sorted(cores, key=lambda core: (count[self._socket[min(core)]], self._core[min(core)]))
@@ -74,7 +74,7 @@ class NumaTopology:
         return [parts[name] for name in sorted(parts) if len(parts[name]) == size]
 
     def _scattered(self, free: Cpus, taken: set[int]) -> list[int]:
-        """The single free CPUs in the order in which they are taken: near those already taken, then where least is free."""
+        """The free CPUs in the order in which single CPUs are taken: near CPUs already taken, then where the fewest CPUs are free."""
         near = Counter(self._socket[cpu] for cpu in taken)
         in_socket, in_core = Counter(self._socket[cpu] for cpu in free), Counter(self._core[cpu] for cpu in free)
 
@@ -98,7 +98,7 @@ class Hint(NamedTuple):
 
 
 DONT_CARE, IMPOSSIBLE = Hint(None, True), Hint(None, False)
-Hints = Mapping[str, Sequence[Hint] | None]  #: of one provider, by resource
+Hints = Mapping[str, Sequence[Hint] | None]  #: the hints of one provider, by resource
 
 
 class NumaVerdict(NamedTuple):
@@ -120,14 +120,14 @@ def decide(policy: str, all_nodes: int, providers: Sequence[Hints]) -> NumaVerdi
 
 
 def _complete(provider: Hints) -> list[Sequence[Hint]]:
-    """The lists of a provider's hints. Without hints every NUMA node is fine (DONT_CARE); an empty list is IMPOSSIBLE."""
+    """The hints of a provider, a list for each resource. None, or no resource at all: any NUMA node (DONT_CARE); empty list: IMPOSSIBLE."""
     if not provider:
         return [[DONT_CARE]]
     return [[DONT_CARE] if hints is None else hints or [IMPOSSIBLE] for hints in provider.values()]
 
 
 def merge(all_nodes: int, lists: Sequence[Sequence[Hint]]) -> Hint:
-    """The best combination of one hint of each list: preferred, then with few NUMA nodes. If there is none: all nodes, not preferred."""
+    """The best merge of one hint of each list: preferred ones first, then few NUMA nodes. If there is none: all nodes, not preferred."""
     best = Hint(all_nodes, False)
     for combination in product(*lists):
         mask = all_nodes
@@ -144,7 +144,7 @@ def _rank(hint: Hint) -> tuple[bool, int, int]:
 
 
 def cpu_hints(topology: NumaTopology, free: Cpus, request: int) -> Hints:
-    """The hints of where so many CPUs are free. Preferred are as few NUMA nodes as would be enough on an empty machine."""
+    """The sets of NUMA nodes with enough free CPUs, as hints. Preferred are sets as small as would be enough on an empty machine."""
     if not request:
         return {}
     whole, idle = topology.per_node(topology.cpus), topology.per_node(free)
@@ -183,14 +183,14 @@ def _allocate(topology: NumaTopology, free: Cpus, request: int, hint: Hint) -> C
 
 # The NUMA machines of a session: each node's topology and policies, which CPUs are free, and which will be.
 #
-# Free are the CPUs that a Numatopology object lists as free, less those that were given since and that it does not show yet. As with
-# devices, `now` has what is free at once, `later` also what pods that are leaving still hold.
+# Free CPUs are those that the node's Numatopology object lists, without CPUs that were given to pods since and that it does not show yet.
+# As with devices, `now` has the CPUs that are free at once, `later` also the CPUs that pods that are leaving still hold.
 
 CPU = "cpu"
 
 
 class Machine:
-    """One Numatopology object, read. `held` are CPUs by uid of the pods that it shows; None if it never shows pods."""
+    """The content of one Numatopology object. `held`: the CPUs of the pods that it shows, by pod uid; None if it does not show pods."""
 
     def __init__(self, wire: Numatopology, known: dict[Any, NumaTopology]) -> None:
         spec = wire.spec
@@ -260,7 +260,7 @@ class Machines:
         return self._rooms[row]
 
     def forget(self, row: int) -> None:
-        """Count the free CPUs of a node anew: a pod there has been given CPUs."""
+        """Have the free CPUs of a node counted anew: a pod there has been given CPUs."""
         self._rooms.pop(row, None)
 
     def _count(self, row: int, machine: Machine) -> Room:
