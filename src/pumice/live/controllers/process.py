@@ -105,7 +105,7 @@ class ControllerMetrics:
     def __init__(self) -> None:
         self.leading = Gauge("pumice_leading", "1 while this replica leads, or needs no lead.")
         self._objects = Gauge("pumice_controllers_objects", "Objects known, by kind.", ("kind",))
-        self._waiting = Gauge("pumice_controllers_waiting", "Keys that could be worked on at once.")
+        self._waiting = Gauge("pumice_controllers_waiting", "Keys that wait, also those behind another key of their object.")
         self._dropped = Gauge("pumice_events_dropped", "Events that were not sent.")
         self._groups = {
             phase: Gauge(f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.", ("queue_name",))
