@@ -11,6 +11,7 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cli.embedded import Embedded, running
+from pumice.cli.up import NODES
 from pumice.cli.up_options import UpRequest, read_cluster_file, wanted
 from pumice.cli.up_submit import in_order, submit
 
@@ -49,7 +50,7 @@ def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (
     }
     where = {"host": "127.0.0.1", "port": 0}
     paths = tuple(map(str, files))
-    return wanted(data, files=paths, submitted=str(submitted) if submitted else None, conf=conf, **options, **where)
+    return wanted(data, NODES, files=paths, submitted=str(submitted) if submitted else None, conf=conf, **options, **where)
 
 
 def told(cluster: Embedded) -> int:

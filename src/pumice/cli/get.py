@@ -13,7 +13,7 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.cli.objects import ServerTable, as_json, as_yaml, without_bookkeeping
+from pumice.cli.objects import ServerTable, print_objects
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.cli.tables import print_table
 from pumice.client.client import Client
@@ -105,17 +105,6 @@ async def _objects(client: Client, wanted: list[GetTarget]) -> list[tuple[Served
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         found += [(each.served, head | item) for item in items]
     return found
-
-
-def print_objects(found: list[tuple[ServedResource, dict[str, Any]]], output: str, *, single: bool = False) -> None:
-    """Print the objects as names, JSON or YAML: all in one List, or if `single` the one object."""
-    if output == "name":
-        for served, item in found:
-            click.echo(f"{served.title}/{item['metadata']['name']}")
-        return
-    items = [without_bookkeeping(item) for _, item in found]
-    whole = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
-    click.echo(as_json(whole) if output == "json" else as_yaml(whole), nl=False)
 
 
 async def _tables(client: Client, wanted: list[GetTarget], *, wide: bool, everywhere: bool) -> None:

@@ -8,10 +8,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from pumice.api.times import instant, span
 from pumice.text_table import columns
+
+if TYPE_CHECKING:
+    from pumice.client.discovery import ServedResource
 
 
 @cache
@@ -45,6 +50,17 @@ def as_json(value: Any) -> str:
 
 
 # Tables that the server makes (meta.k8s.io Table), printed as kubectl prints them.
+
+
+def print_objects(found: Sequence[tuple[ServedResource, dict[str, Any]]], output: str, *, single: bool = False) -> None:
+    """Print the objects as names, JSON or YAML: all in one List, or if `single` the one object."""
+    if output == "name":
+        for served, item in found:
+            click.echo(f"{served.title}/{item['metadata']['name']}")
+        return
+    items = [without_bookkeeping(item) for _, item in found]
+    whole = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+    click.echo(as_json(whole) if output == "json" else as_yaml(whole), nl=False)
 
 
 class ServerTable:

@@ -103,7 +103,7 @@ everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag
 
 def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
     """Print objects of one resource as names, or as a List in JSON or YAML."""
-    from pumice.cli.get import print_objects
+    from pumice.cli.objects import print_objects
     from pumice.client.discovery import ServedResource
 
     head = {"apiVersion": resource.api_version, "kind": resource.kind}

@@ -110,7 +110,7 @@ async def _serve(
     from pumice.cli.up_options import wanted
     from pumice.cli.up_submit import submit
 
-    asked = wanted(data, **options)
+    asked = wanted(data, NODES, **options)
     async with running(asked) as cluster, _page(cluster, page_ports) as page:
         if ended.is_set():
             return 0

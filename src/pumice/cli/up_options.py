@@ -16,7 +16,6 @@ from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cli.inputs import read_file
-from pumice.cli.up import NODES
 from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
@@ -48,6 +47,7 @@ class UpRequest(msgspec.Struct, frozen=True):
 
 def wanted(
     data: Path | None,
+    usual_nodes: str,
     *,
     nodes: str | None,
     files: tuple[str, ...],
@@ -63,12 +63,12 @@ def wanted(
     archive: Path | None,
     record: str,
 ) -> UpRequest:
-    """The request that the options make. Raises InputError."""
+    """The request that the options make, with `usual_nodes` if neither they nor the files have any. Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
     later = [read_cluster_file(submitted)] if submitted else []
     found = [text for file in (*begin, *later) for text in file.configurations]
     if nodes is None and archive is None and not any(one.obj["kind"] == "Node" for file in (*begin, *later) for one in file.objects):
-        nodes = NODES
+        nodes = usual_nodes
     load = partial(policy_of, conf, plugins_dir, found)
     return UpRequest(
         policy=load(),
