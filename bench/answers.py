@@ -19,7 +19,7 @@ POLICY = policy()
 
 
 def full() -> Cluster:
-    """150,000 running pods in jobs of ten, one of which started each minute, and gangs that wait."""
+    """A cluster after a cycle: 150,000 running pods in jobs of ten, with one job started per minute, and gangs that wait."""
     on, asked = shapes.spread(NODES), {"cpu": "1", "memory": "1Gi"}
     standing = shapes.many(
         shapes.gang(f"run-{number:06d}", 10, asked, phase="Running", on=on, created=-60.0 * number) for number in range(3 * NODES)

@@ -32,7 +32,7 @@ JSON, STRATEGIC = "application/json", "application/strategic-merge-patch+json"
 
 
 def pod(name: str) -> bytes:
-    """About as large as those that controllers make."""
+    """A pod as JSON, about as large as the pods that controllers create."""
     resources = {"requests": {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
     env = [{"name": f"VARIABLE_{index}", "value": "x" * 20} for index in range(8)]
     mounts = [{"name": "data", "mountPath": "/data"}, {"name": "config", "mountPath": "/etc/config"}]
@@ -52,7 +52,7 @@ def pod(name: str) -> bytes:
 
 
 class Target:
-    """A server's address and how to speak to it."""
+    """A running API server: its address, the requests for it, and what its process has used."""
 
     def __init__(self, url: str, token: str, pid: int) -> None:
         self.host, _, port = url.removeprefix("http://").partition(":")
@@ -91,7 +91,7 @@ def server(*arguments: str) -> Iterator[Target]:
 
 
 class Client(asyncio.Protocol):
-    """Sends its requests one after the other over one connection."""
+    """A client that sends its requests one after the other over one connection."""
 
     def __init__(self, requests: list[bytes], done: asyncio.Future[int]) -> None:
         self._requests = iter(requests)
@@ -125,7 +125,7 @@ class Client(asyncio.Protocol):
 
 
 async def _drive(target: Target, requests: list[bytes], connections: int) -> float:
-    """Seconds until all are answered."""
+    """Send the requests over this many connections. Return the seconds until all of them are answered."""
     loop = asyncio.get_running_loop()
     begun = time.perf_counter()
     waits = []
@@ -167,7 +167,7 @@ def _bind(target: Target, name: str) -> bytes:
 
 
 async def _watched(target: Target, watchers: int, requests: list[bytes]) -> float:
-    """Seconds until every watcher has seen an event for every request."""
+    """Send the requests. Return the seconds until every watcher has seen an event for every request."""
 
     async def watch() -> None:
         reader, writer = await asyncio.open_connection(target.host, target.port, limit=2**24)

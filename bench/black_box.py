@@ -32,7 +32,7 @@ ASKED = {"cpu": "1", "memory": "1Gi"}
 
 
 def build(made: Cluster) -> Cluster:
-    """1,000 nodes with 20,000 running pods."""
+    """Put 1,000 nodes with 20,000 running pods into the cluster."""
     parts = shapes.nodes(NODES, cpu="64", memory="256Gi"), shapes.queues(), running(NODES, STANDING, 10, requests=ASKED)
     for kind, item in chain(*parts):
         made.put(kind, item)
@@ -40,14 +40,14 @@ def build(made: Cluster) -> Cluster:
 
 
 class Round(NamedTuple):
-    """CPU seconds of one round, on the thread that takes changes in and decides."""
+    """CPU seconds of one round, on the thread that applies changes and runs cycles."""
 
     all: float
     cycles: float
 
 
 def play(made: Cluster, turn: int, box: BlackBox | None = None) -> Round:
-    """Gangs come, are let in and placed, and go."""
+    """Play one round: gangs are added, enqueued, placed and removed."""
     batch = list(chain(*(shapes.gang(f"g{turn}-{number}", MEMBERS, ASKED) for number in range(GANGS))))
     began = time.thread_time()
     for kind, item in batch:
@@ -68,7 +68,7 @@ def decide(made: Cluster, at: float, box: BlackBox | None) -> None:
 
 
 def parts_of_a_snapshot(made: Cluster) -> list[float]:
-    """CPU seconds by which each of the cycles begins later while a snapshot is taken."""
+    """CPU seconds of each part of a snapshot. Each part delays the next cycle by this time."""
     copied, parts, whole = CopiedTasks(made), [], False
     while not whole:
         began = time.thread_time()
@@ -80,7 +80,8 @@ def parts_of_a_snapshot(made: Cluster) -> list[float]:
 
 
 def run() -> list[Row]:
-    """Rounds with and without it take turns, and the medians of both are compared: other work on the machine meets both alike."""
+    """One row. Rounds with and without the black box take turns, and their medians are compared: other work on the machine slows both
+    alike."""
     plain = build(Cluster())
     with tempfile.TemporaryDirectory() as folder, black_box(folder, Options(), lambda: NOW) as box:
         assert box is not None
@@ -96,7 +97,7 @@ def run() -> list[Row]:
         gc.freeze()
         others = time.process_time() - time.thread_time()
         rounds = []
-        for turn in range(1, ROUNDS, 2):  # neither of the two is always first
+        for turn in range(1, ROUNDS, 2):  # neither of the two clusters is always first
             rounds.append((play(plain, turn), play(taped, turn, box)))
             rounds.append((play(taped, turn + 1, box), play(plain, turn + 1))[::-1])
         time.sleep(1.0)  # until the last decisions are written, too

@@ -60,7 +60,7 @@ def job(name: str, replicas: int) -> Object:
 
 
 async def gangs(nodes: int, count: int, size: int) -> Row:
-    """From the first submission to the last pod running."""
+    """The row of the time from the first submission until all pods run."""
     wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)
     async with running(wanted) as cluster:
         interpreter.settle()
@@ -76,7 +76,7 @@ async def gangs(nodes: int, count: int, size: int) -> Row:
 
 
 async def idle(nodes: int, pods: int) -> Row:
-    """What a cluster costs in which nothing happens but heartbeats."""
+    """The row of what a cluster costs in which nothing happens except heartbeats."""
     wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
     async with running(wanted) as cluster:
         interpreter.settle()

@@ -26,7 +26,7 @@ NAIVE_TASKS = 300
 
 
 def build(tasks: int, different: Callable[[int], int]) -> Cluster:
-    """Tasks whose request depends on different(number)."""
+    """A cluster with this many tasks, where the request of each task depends on `different` of its number."""
     parts = (
         shapes.gang(
             f"job-{n:05d}",
@@ -41,7 +41,7 @@ def build(tasks: int, different: Callable[[int], int]) -> Cluster:
 
 
 def by_runs(made: Cluster, tasks: list[Task]) -> int:
-    """Runs of equal tasks, planned; the table follows each placement."""
+    """Place the tasks, long runs of equal tasks by a plan, and update the node table after each placement. Return how many were placed."""
     placed, asked = 0, Evaluations(made, [PodLimit()], [LeastAllocated()])
     for run in _runs(tasks):
         evaluation = asked.of(run[0])
@@ -54,7 +54,7 @@ def by_runs(made: Cluster, tasks: list[Task]) -> int:
             task.node = row
             made.nodes.add(task, row)
             if not is_planned:
-                made.log.append(RowChange(row, task, 1))  # score bounds read the log; plans need no entry, as no two runs are equal
+                made.log.append(RowChange(row, task, 1))  # score bounds read the log; plans need no entry, because no two runs are equal
             placed += 1
     return placed
 
@@ -71,7 +71,7 @@ def _runs(tasks: list[Task]) -> Iterator[list[Task]]:
 
 
 def by_scanning(made: Cluster, tasks: list[Task]) -> int:
-    """The naive reference."""
+    """The naive reference: evaluate all nodes anew for each task. Return the number of tasks."""
     for task in tasks:
         evaluation = Evaluations(made, [PodLimit()], [LeastAllocated()]).of(task)
         evaluation.refresh()

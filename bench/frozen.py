@@ -33,7 +33,7 @@ SPOILT_TIMES = 3
 
 
 def said(*words: str) -> str:
-    """What a command prints, and how it ends."""
+    """What a command prints, with its exit code and the exception that ended it, if any."""
     result = CliRunner().invoke(cli, list(words))
     ended = "" if result.exception is None else f"{type(result.exception).__name__}: {result.exception}"
     return f"{result.exit_code}\n{result.stdout}\n{result.stderr}\n{ended}"
@@ -45,7 +45,7 @@ def inputs() -> list[Case]:
 
 
 def digest(case: Case) -> tuple[str, str]:
-    """Of all that the commands say of an input."""
+    """The name of an input, and the digest of all that the commands print for it."""
     moment = case.expect.get("now") or "2026-01-01T12:00:00Z"
     now = moment if isinstance(moment, str) else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     cycles = str(case.expect.get("cycles", 1))
@@ -67,7 +67,7 @@ def digest(case: Case) -> tuple[str, str]:
 
 
 def spoiled(case: Case) -> Iterator[str]:
-    """The input with one value made wrong, somewhere else each time."""
+    """Several copies of the input, each with one value at a random place made wrong."""
     chance = random.Random(case.name)
     for _ in range(SPOILT_TIMES):
         documents = [document for document in yaml.load_all(case.text, LOADER) if document]
@@ -84,7 +84,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class Writes:
-    """Follows the tests of the live loop, and keeps what their servers were asked to write."""
+    """A pytest plugin that keeps, for each test of the live loop, a digest of the writes that its servers received."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
@@ -119,7 +119,7 @@ def stories() -> dict[str, str]:
 
 
 def metrics() -> str:
-    """Names, helps and types; figures are left out."""
+    """The digest of all metrics: their names, help texts and types, without their values."""
     from pumice.live.scheduler.metrics import LiveMetrics
 
     lines = [line if line.startswith("#") else line.rpartition(" ")[0] for line in LiveMetrics().page().splitlines()]

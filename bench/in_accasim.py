@@ -21,7 +21,8 @@ SUBMIT, RUN, USED, MEMORY, ASKED, MEMORY_ASKED = 1, 3, 4, 6, 7, 9
 
 
 def plain(trace: str, to: Path) -> int:
-    """How many jobs there are; `to` has their 18 fields alone, counted from the first job, and no memory."""
+    """Write the trace's jobs to `to` and return their number. Each line has the 18 fields only; times count from the first job, and no
+    memory is requested."""
     began, count = -1, 0
     with Path(trace).open() as lines, to.open("w") as out:
         for line in lines:
@@ -40,7 +41,7 @@ def plain(trace: str, to: Path) -> int:
 
 
 def main() -> None:
-    collections.Mapping = collections.abc.Mapping  # AccaSim still looks for it there
+    collections.Mapping = collections.abc.Mapping  # AccaSim still looks for the class in this module
     from accasim.base.allocator_class import FirstFit
     from accasim.base.scheduler_class import EASYBackfilling
     from accasim.base.simulator_class import Simulator

@@ -36,7 +36,7 @@ def running(numbers: range, on: Iterator[str]) -> shapes.Items:
 
 
 def read(made: Cluster, items: shapes.Items) -> float:
-    """CPU seconds of taking the objects over, without those of making them."""
+    """Put the objects into the cluster. Return the CPU seconds of this, without the time for making the objects."""
     spent = 0.0
     while batch := list(islice(items, BATCH)):
         started = time.process_time()
@@ -52,7 +52,7 @@ def end_one(made: Cluster) -> Cluster:
 
 
 def placing(name: str, budget_s: float, made: Cluster, gangs: int) -> Row:
-    """The cycle that places so many new gangs of 100."""
+    """The row of the cycle that places this many new gangs of 100 pods."""
 
     def submit(prefix: str, count: int) -> Cluster:
         new = (shapes.gang(f"{prefix}-{number:04d}", 100, REQUESTS, created=number) for number in range(count))
@@ -91,7 +91,7 @@ def million() -> Iterator[Row]:
 
 
 def run() -> Iterator[Row]:
-    collect_seldom()  # as all programs do
+    collect_seldom()  # as all programs of Pumice do
     yield from million()
     made = Cluster()
     read(made, standing(100_000))

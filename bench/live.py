@@ -48,7 +48,7 @@ IDLE_S = 30.0
 
 
 class Watched:
-    """Nodes of pods, as the server tells them, and when the last one was placed."""
+    """The names of placed pods, as the watch reports them, and when the first and the last of them were placed."""
 
     def __init__(self) -> None:
         self.placed: set[str] = set()
@@ -68,12 +68,12 @@ class Watched:
 
 
 def pumice(kubeconfig: Path, *flags: str) -> list[str]:
-    """The command of a scheduler under a user's kubeconfig."""
+    """The command that runs Pumice's scheduler with this kubeconfig."""
     return [str(Path(sys.executable).with_name("pumice")), "scheduler", f"--kubeconfig={kubeconfig}", "--leader-elect=false", *flags]
 
 
 class Process:
-    """A program, from its start on."""
+    """A running program: when it was started, its CPU time and its peak memory."""
 
     def __init__(self, command: list[str]) -> None:
         self.started_at = time.monotonic()
@@ -95,7 +95,7 @@ class Process:
 
 
 async def at_once(calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
-    """So many at once as the server takes well."""
+    """Await all calls, at most HANDS of them at once: the server handles this number well."""
     places = asyncio.Semaphore(HANDS)
 
     async def one(call: Callable[[], Awaitable[Any]]) -> None:
@@ -120,7 +120,7 @@ def _pod(name: str, group: str, node: str = "") -> dict[str, Any]:
 
 
 async def _gangs(client: Client, namespace: str, count: int, members: int, *, prefix: str, nodes: int = 0) -> None:
-    """PodGroups and their pods; with `nodes`, the pods stand there already."""
+    """Create PodGroups and their pods. With `nodes`, the pods are already bound to that many nodes."""
     spec = {"minMember": members, "queue": "default"}
     group = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "spec": spec}
     groups = [group | {"metadata": {"name": f"{prefix}{number}"}} for number in range(count)]
@@ -135,7 +135,7 @@ async def _gangs(client: Client, namespace: str, count: int, members: int, *, pr
 
 @asynccontextmanager
 async def _nodes_and_queue(cluster: RealCluster) -> AsyncIterator[tuple[Client, Watched]]:
-    """Empty nodes and an open queue; inside, what happens to pods is watched."""
+    """Create empty nodes and an open queue, and watch the pods inside this context."""
     async with Client(cluster.access()) as client:
         await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         await install_definitions(client)
@@ -177,7 +177,8 @@ async def _gang_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
 
 
 async def _submissions(cluster: RealCluster) -> list[Row]:
-    """A running scheduler and a client that decides nothing, in turn; each row has the pair whose ratio is the median."""
+    """The rows, one for each number of pods. A running scheduler and a client that decides nothing are measured in turn; the row has the
+    pair with the median ratio."""
     async with _nodes_and_queue(cluster) as (client, watched):
         rows = []
         for count, rounds in SUBMITTED.items():
@@ -194,7 +195,7 @@ async def _submissions(cluster: RealCluster) -> list[Row]:
 
 
 async def _scheduled(client: Client, cluster: RealCluster, watched: Watched, count: int, prefix: str) -> float:
-    """Seconds from the submission of the first pod to the bind of the last, by a scheduler that runs."""
+    """Seconds from the submission of the first pod to the bind of the last pod, by a scheduler that is already running."""
     process = Process(pumice(cluster.kubeconfig()))
     try:
         await asyncio.sleep(3)  # by then the scheduler has read the cluster and has nothing to do
@@ -207,7 +208,7 @@ async def _scheduled(client: Client, cluster: RealCluster, watched: Watched, cou
 
 
 async def _bound_by_hand(client: Client, count: int, prefix: str) -> float:
-    """The same by a client that binds each pod as soon as it has created it."""
+    """Seconds to create and bind the pods, by a client that binds each pod as soon as it has created the pod."""
 
     async def place(number: int) -> None:
         pod = _pod(f"{prefix}{number}", "none")
@@ -242,7 +243,7 @@ async def _idle_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
 
 
 async def _limit(client: Client) -> Row:
-    """What the server takes from a client that only binds."""
+    """The row of the binds per second that the server accepts from a client that only binds."""
     names = [f"bare-{number}" for number in range(GANGS * MEMBERS)]
     pods = [_pod(name, "none") for name in names]
     for pod in pods:

@@ -39,7 +39,7 @@ WATCHED: list[bytes] = []  #: the answer to a watch, made before the first reque
 
 
 class _Server(asyncio.Protocol):
-    """As little of HTTP as the client needs."""
+    """A server with as little of HTTP as the client needs."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -60,7 +60,7 @@ class _Server(asyncio.Protocol):
 
 
 def _watch_answer() -> bytes:
-    """Two hundred pods of about 5 KB, each changed many times."""
+    """The answer to a watch: the events of two hundred pods of about 5 KB, each changed many times."""
     lines = [json.dumps({"type": "ADDED", "object": _pod(number % 200, number + 2)}) for number in range(EVENTS)]
     body = "\n".join(lines).encode() + b"\n"
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (len(body) + 1) + body
@@ -130,7 +130,7 @@ def _measure(name: str, work: Callable[[Client], Coroutine[Any, Any, int]], budg
 
 
 def run() -> list[Row]:
-    """The figures, one row a measurement."""
+    """The figures, one row for each measurement."""
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
     server.start()

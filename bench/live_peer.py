@@ -57,7 +57,7 @@ def run() -> Iterator[Row]:
 
 
 class Placed:
-    """How long it took a scheduler to place the pods."""
+    """What a scheduler needed to place the pods: CPU seconds, seconds by the wall, and binds per second."""
 
     def __init__(self, process: Process, watched: Watched) -> None:
         self.cpu_s = process.cpu_s
@@ -66,7 +66,7 @@ class Placed:
 
 
 def _commands(cluster: RealCluster, folder: Path) -> tuple[list[str], list[str]]:
-    """kube-scheduler's and ours, each with its configuration."""
+    """The commands of kube-scheduler and of Pumice's scheduler, each with its configuration file."""
     profiles: dict[str, Any] = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     connection = {"kubeconfig": str(cluster.kubeconfig()), "qps": 5000, "burst": 5000}
     kube = profiles | {"percentageOfNodesToScore": 100, "clientConnection": connection, "leaderElection": {"leaderElect": False}}
@@ -89,7 +89,7 @@ async def _prepare(cluster: RealCluster) -> None:
 
 
 async def _placed(cluster: RealCluster, command: list[str], spec: dict[str, Any]) -> Placed:
-    """Pods are created, placed by the command, and deleted."""
+    """Create the pods, let the scheduler of this command place them, and delete them. Return what the scheduler needed."""
     async with Client(cluster.access()) as client:
         names = [f"p{number}" for number in range(POD_COUNT)]
         await at_once([lambda name=name: client.create(PODS, _pod(name, spec), NAMESPACE) for name in names])

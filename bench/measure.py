@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class Row(NamedTuple):
-    """A figure. `budget` and `cpu` are in `unit`; `peer` is what the real one needed for the same."""
+    """One measured figure. `budget`, `peer` and `cpu` are in `unit`; `peer` is the figure of the peer (Volcano, kube-scheduler) for the
+    same work."""
 
     name: str
     budget: float | None
@@ -33,17 +34,17 @@ class Row(NamedTuple):
 
 
 def rate(name: str, per_second: float, budget: float | None = None, **counts: Any) -> Row:
-    """So many a second; the more the better."""
+    """The row of a number per second; a higher number is better."""
     return Row(name, budget, None, per_second, per_second, "/s", counts)
 
 
 def measured(name: str, budget: float, peer: float | None, build: Callable[[], T], act: Callable[[T], Any], repeat: int) -> Row:
-    """The median CPU and wall seconds of act(build())."""
+    """The row of the median CPU and wall seconds of act(made), where each made = build() is not timed."""
     cpu, wall, counts = [], [], {}
     for _ in range(repeat):
         made = build()
         gc.collect()
-        gc.freeze()  # as every process that keeps a cluster does
+        gc.freeze()  # as every process of Pumice that keeps a cluster does
         started, clock = time.process_time(), time.perf_counter()
         result = act(made)
         cpu.append(time.process_time() - started)

@@ -46,7 +46,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class Found(NamedTuple):
-    """How a fault ended: killed, hung (which is killed, too) or survived."""
+    """The result for one fault. Its `end` is killed, hung (its tests took too long, so it does not survive) or survived."""
 
     name: str
     package: str
@@ -61,7 +61,7 @@ def kept() -> set[str]:
 
 
 def nearest(package: str, module: str) -> list[str]:
-    """Test files, those that import the module first."""
+    """The tests to run first: the test files that import the module, then the package's first test folder."""
     above, _, last = module.rpartition(".")
     name = re.compile(rf"\bpumice\.{re.escape(module)}\b|\bfrom pumice\.{re.escape(above)} import .*\b{last}\b")
     files = (path for folder in FOLDERS[package] for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")))
@@ -81,7 +81,7 @@ def drawn(package: str, count: int, seed: int) -> list[Mutation]:
 
 
 class Workshop:
-    """A copy of the sources in which one file at a time is wrong."""
+    """A copy of the sources in which one file at a time has a fault."""
 
     def __init__(self, folder: Path, limit_s: float) -> None:
         self.sick: set[str] = set()  #: tests that fail without any fault
@@ -92,7 +92,7 @@ class Workshop:
         subprocess.run([sys.executable, "-m", "compileall", "-q", str(self._sources)], check=True)
 
     def _run(self, tests: Iterable[str]) -> tuple[int | None, str]:
-        """Exit code, None if it took too long, and the test that failed."""
+        """Run the tests. Return pytest's exit code, None if they took too long, and the test that failed, empty if none did."""
         command = [*PYTEST, *tests, *(f"--deselect={test}" for test in sorted(self.sick))]
         changed = {"PYTHONPATH": f"{self._sources}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
         child = subprocess.Popen(
@@ -127,7 +127,7 @@ class Workshop:
         return Found(mutation.name, package, "survived", "")
 
     def _is_well(self, test: str) -> bool:
-        """It passes without a fault; else it is left out from now on."""
+        """Whether the test passes without a fault. A test that does not is left out from now on."""
         if test not in self._well:
             code, _ = self._run([test])
             (self._well if code == 0 else self.sick).add(test)

@@ -38,7 +38,7 @@ LOGS = ("log", "logger", "logging", "warnings")
 
 
 class Mutation(NamedTuple):
-    """`old` at `line` becomes `new`; `within` is the function or class it stands in."""
+    """A fault: `old` at `line` becomes `new`. `within` is the function or class that contains it."""
 
     path: str
     line: int
@@ -49,12 +49,12 @@ class Mutation(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What stays the same when lines move."""
+        """The fault's name, which stays the same when lines move."""
         return f"{self.path} | {self.within} | {_short(self.old)} -> {_short(self.new)}"
 
 
 def mutations(path: str, source: str) -> list[Mutation]:
-    """In the order of the file; none that would leave it as it is."""
+    """All faults of a file, in the order of its text. A fault that would not change the text is left out."""
     starts = [0]
     encoded = source.encode()
     for line in encoded.splitlines(keepends=True):
@@ -72,7 +72,7 @@ def mutations(path: str, source: str) -> list[Mutation]:
 
 
 def _short(text: str) -> str:
-    """On one line."""
+    """The text on one line, cut to 100 characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= 100 else f"{flat[:97]}..."
 
@@ -81,7 +81,7 @@ Site = tuple[str, ast.expr | ast.stmt, ast.AST]  #: the name of the function or 
 
 
 class _Sites:
-    """Walks a tree, leaving out what the module says."""
+    """Finds the sites of faults in a syntax tree, without the nodes that the module docstring leaves out."""
 
     def of(self, node: ast.AST, within: str = "") -> Iterator[Site]:
         for child in _children(node):
@@ -94,7 +94,7 @@ class _Sites:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """Those in which a fault matters."""
+    """The child nodes in which a fault matters."""
     unseen = {id(part) for name in ("annotation", "returns", "type_params", "format_spec") for part in _parts(node, name)}
     for child in ast.iter_child_nodes(node):
         if id(child) not in unseen and not _idle(child):
@@ -122,7 +122,7 @@ def _idle(node: ast.AST) -> bool:
 
 
 def _changes(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
-    """What this node may become."""
+    """The replacements of this node, each of which is a fault."""
     match node:
         case ast.Compare(ops=[operator]):
             for table in (FLIPPED, MOVED):

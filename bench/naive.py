@@ -16,14 +16,14 @@ NEVER = 1_000_000  #: longer than any run of equal tasks
 
 
 class Forgetful(Evaluations):
-    """Keeps nothing."""
+    """Evaluations that are not kept: each is made anew when it is requested."""
 
     def of(self, task: Task) -> Evaluation:
         return Evaluations(self._cluster, self._filters, self._scorers).of(task)
 
 
 class ForgetfulRosters(Rosters):
-    """Keep nothing either."""
+    """Rosters that are not kept: each is made anew when it is requested."""
 
     def of(self, action: GangEviction, attempt: Attempt) -> Roster:
         self._known.clear()
@@ -32,7 +32,7 @@ class ForgetfulRosters(Rosters):
 
 @contextmanager
 def scanning() -> Iterator[None]:
-    """Within this, sessions decide the same in the naive way."""
+    """Let sessions inside this context make the same decisions in the naive way."""
     with (
         patch("pumice.scheduler.framework.rules.Evaluations", Forgetful),
         patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),

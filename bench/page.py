@@ -47,7 +47,7 @@ SNAPSHOTS = "performance.getEntriesByName(new URL('api/snapshot', location.href)
 
 
 class Cost(NamedTuple):
-    """Of a while, in this process."""
+    """What this process used during a span of time."""
 
     share: float  #: CPU time, as a part of a core
     cycle_ms: float  #: CPU time of the median cycle
@@ -94,7 +94,7 @@ def run() -> Iterator[Row]:
 
 
 def change(made: Desk, pods: list[tuple[str, Any]], span_s: float) -> Cost:
-    """Pods go and come back, a few at each tick; now and then a cycle."""
+    """Remove a few pods and add them again, tick by tick, and run a cycle every CYCLE_EVERY ticks. Return what this cost."""
     cpu, began = time.process_time(), time.perf_counter()
     cycles = []
     for tick in range(round(span_s / TICK_S)):
@@ -113,7 +113,7 @@ def change(made: Desk, pods: list[tuple[str, Any]], span_s: float) -> Cost:
 
 
 def tell(made: Desk) -> None:
-    """A million rows, as fast as a browser may be told them."""
+    """Publish a million node rows, at the highest rate at which the page sends the rows of 5,000 nodes."""
     names = [f"node-{n}" for n in range(5000)]
     row = {"group": "rack-1", "room": {"cpu": 64, "memory": 2**39, "gpu": 8}, "held": [["default/job-1", 4, 2]]}
     for number in range(1_000_000 // ROWS):

@@ -15,7 +15,7 @@ def axis_label(value: float) -> str:
 
 
 def curve(spec: dict[str, Any], offset: int) -> str:
-    """One panel: both axes from zero, so that flat looks flat."""
+    """The SVG of one curve. Both axes start at zero, so that a flat curve looks flat."""
     points = spec["points"]
     most_x, most_y = max(x for x, _ in points), max(y for _, y in points) * 1.25
     inner_w, inner_h = WIDTH - LEFT - 16, HEIGHT - TOP - BOTTOM

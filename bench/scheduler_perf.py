@@ -32,7 +32,7 @@ BLUE = {"matchLabels": LABELS}
 
 
 def affinity(kind: str, key: str, *, required: bool, everywhere: bool = False) -> Object:
-    """One term on pods that are blue, in all namespaces that are labelled so if it is to be everywhere."""
+    """A pod spec with one (anti-)affinity term that selects blue pods; with `everywhere`, in all namespaces labelled team=devops."""
     term = {"labelSelector": BLUE, "topologyKey": key} | ({"namespaceSelector": {"matchLabels": {"team": "devops"}}} if everywhere else {})
     if required:
         return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
@@ -49,7 +49,8 @@ def spread(key: str, when: str) -> Object:
 
 
 class Shape(NamedTuple):
-    """`spec` is what the measured pods have beside their requests, or what gives it by number; those placed before have `before`."""
+    """One workload. `spec` is what the measured pods have besides their requests, or a function that gives this by the pod's number.
+    Pods placed before the measurement have `before` instead."""
 
     name: str
     demanded: float | None  #: pods per second that upstream demands
@@ -65,7 +66,7 @@ class Shape(NamedTuple):
 
 
 def volume(number: int) -> list[tuple[str, Object]]:
-    """A claim and the volume that it is bound to."""
+    """The volume and the claim of the pod of this number, bound to each other."""
     name = f"v-{number}"
     claim = {"namespace": "default", "name": name}
     modes: Object = {"accessModes": ["ReadWriteOnce"]}
@@ -94,7 +95,7 @@ def with_device(number: int) -> Object:
 
 
 def devices(nodes: int) -> Iterator[tuple[str, Object]]:
-    """A class, and four devices on each of some nodes."""
+    """A device class, and a ResourceSlice with four devices for each of the nodes."""
     yield "DeviceClass", {"metadata": {"name": "gpu"}, "spec": {}}
     for number in range(nodes):
         node, four = f"node-{number:05d}", [{"name": f"gpu-{index}"} for index in range(4)]
@@ -106,7 +107,7 @@ def devices(nodes: int) -> Iterator[tuple[str, Object]]:
 
 
 def daemon(number: int) -> Object:
-    """Pinned to a node by name, as the daemon set controller does."""
+    """The spec of a pod that is pinned to one node by name, as the DaemonSet controller pins it."""
     fields = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{number:05d}"]}]}]
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": fields}}}}
 
@@ -164,7 +165,7 @@ def machine(number: int) -> tuple[str, Object]:
 
 
 def there(shape: Shape) -> Iterator[tuple[str, Object]]:
-    """The cluster, and the pods placed before."""
+    """The objects that exist before the measurement: nodes, namespaces, devices and placed pods."""
     yield from map(machine, range(shape.nodes))
     spaces = [f"space-{number}" for number in range(shape.namespaces)] if shape.namespaces > 1 else ["default"]
     yield from (("Namespace", {"metadata": {"name": name, "labels": {"team": "devops"}}}) for name in {*spaces, "default"})
@@ -177,7 +178,7 @@ def there(shape: Shape) -> Iterator[tuple[str, Object]]:
 
 
 def coming(shape: Shape, count: int, different: bool) -> Iterator[list[tuple[str, Object]]]:
-    """The measured pods and what comes with them, in batches."""
+    """The measured pods and the objects that come with them, in batches."""
     batch = shape.batch or count
     for first in range(0, count, batch):
         come = [pod(f"hopeless-{number}", {"priority": 10}, cpu="1000", extra_ki=number * different) for number in range(shape.hopeless)]
@@ -190,7 +191,8 @@ def coming(shape: Shape, count: int, different: bool) -> Iterator[list[tuple[str
 
 
 def seconds_a_pod(shape: Shape, count: int, different: bool = False, unclocked: int = 0) -> float:
-    """CPU of the sessions in which so many pods are placed. With `unclocked`, that of the first pods does not count."""
+    """CPU seconds per pod of the sessions that place `count` pods. The first `unclocked` pods are not counted. Raises RuntimeError if not
+    all pods were placed."""
     chosen = policy()
     assert chosen.profiles is not None
     made, spent, bound = Cluster(schedulers_of(chosen)), 0.0, 0

@@ -64,7 +64,7 @@ def running(nodes: int, jobs: int, size: int, *, requests: dict[str, str], **opt
 
 
 def session(name: str, budget_s: float, peer_s: float | None, build: Callable[[], Cluster], text: str = DEFAULT, repeat: int = 3) -> Row:
-    """The median of some first sessions, each on a fresh cluster, and how much longer one takes that scans."""
+    """The row of the median first session, each on a fresh cluster. `naive` is how many times longer a session takes in the naive way."""
 
     def first(made: Cluster) -> Decisions:
         return cycle(made, policy(text), NOW)
@@ -85,14 +85,14 @@ def idle(name: str, jobs: int, size: int, peer_s: float) -> list[Row]:
 
 
 def read_and_decide(fresh: Cluster, items: list[Any]) -> Decisions:
-    """From objects to decisions, with nothing kept: what an idle session costs that looks at everything anew."""
+    """The decisions of a first cycle on the objects: what an idle session would cost if it kept nothing and read everything anew."""
     for kind, item in items:
         fresh.put(kind, item)
     return cycle(fresh, policy(), NOW)
 
 
 def cold_start() -> list[Row]:
-    """From decoded objects to the first decision: 5,000 nodes, 150,000 pods, 87,000 jobs."""
+    """The rows of a cold start, from decoded objects to the first decision, and of its memory: 5,000 nodes, 150,000 pods, 87,000 jobs."""
     on = shapes.spread(5000)
 
     def jobs() -> shapes.Items:
@@ -215,7 +215,7 @@ def gang_evictions() -> list[Row]:
 
 
 def run() -> list[Row]:
-    memory_first = cold_start()  # first, because the peak of memory is its own only if nothing larger ran before
+    memory_first = cold_start()  # first: the peak of memory belongs to the cold start only if nothing larger ran before it
     return [
         *memory_first,
         session("session: 1,000 nodes, 10 gangs of 100", 0.15, 4.5, lambda: gangs(1000, 10, 100)),

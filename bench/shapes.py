@@ -47,7 +47,7 @@ def gang(
     on: Iterator[str] | None = None,
     created: float = 0.0,
 ) -> Items:
-    """A PodGroup and its pods, running on the nodes that `on` gives, else pending."""
+    """A PodGroup and its pods. The pods run on the nodes that `on` gives; without `on` they are pending."""
     asked = {key.replace("gpu", "nvidia.com/gpu"): quantity(value) for key, value in requests.items()}
     born = rfc3339(EPOCH + created)
     least = {key: quantity(f"{q.milli * (minimum or size)}m") for key, q in asked.items()}
@@ -80,7 +80,7 @@ def cluster(*parts: Items) -> Cluster:
 
 
 def spread(count: int) -> Iterator[str]:
-    """Node names, round and round."""
+    """The names of this many nodes, in turn and without end."""
     while True:
         for number in range(count):
             yield f"node-{number:05d}"

@@ -45,7 +45,8 @@ def run() -> Iterator[Row]:
 
 
 class Watcher:
-    """Asks for its turn again and again. The time that the thread of the loop could have run, but other programs did, is told apart."""
+    """Measures the longest time for which the event loop was silent, and how much of it the loop's thread waited for a processor, because
+    other programs ran."""
 
     longest_s = 0.0
     starved_s = 0.0  #: the part of the longest silence in which the thread had no processor
@@ -60,12 +61,12 @@ class Watcher:
 
 
 def _starved_s() -> float:
-    """For how long this thread has waited for a processor."""
+    """Seconds for which this thread has waited for a processor since it started."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
 async def silence(name: str, nodes: int, count: int, size: int, conf: str = "", *, plain: bool = False) -> Row:
-    """While so many gangs, or plain pods, are placed."""
+    """The row of the longest silence while `count` gangs of `size` pods are placed; with `plain`, as many pods without a gang."""
     with TemporaryDirectory() as folder:
         Path(folder, "conf").write_text(conf)
         policy = policy_of([str(Path(folder, "conf"))] if conf else [])
@@ -92,7 +93,8 @@ async def silence(name: str, nodes: int, count: int, size: int, conf: str = "", 
 
 @contextmanager
 def extender(answer: str | None) -> Iterator[str]:
-    """One that is not there, or accepts calls and sends this for ever, but nothing whole."""
+    """The URL of an extender that never answers in full. If `answer` is None, nothing listens there; else each call is accepted, and
+    `answer` is sent to it again and again."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         if answer is None:

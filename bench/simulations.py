@@ -37,7 +37,7 @@ jobs:
   run: {exponential: 10m}
   request: {cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}
 """
-WHOLE_BUDGET = 300.0  #: pods a second, from the first object to the end of the last job
+WHOLE_BUDGET = 300.0  #: pods per second of CPU time, from the first object to the end of the last job
 
 
 def whole() -> Row:
@@ -55,7 +55,7 @@ def whole() -> Row:
 
 
 def beside_naive(name: str, budget_s: float, build: Callable[[], Scenario], play: Callable[[Scenario], object]) -> Row:
-    """Once as it is, and once with every node asked anew for each placement."""
+    """The row of a simulation. `naive` is how many times longer it takes if every node is evaluated anew for each placement."""
     row = measured(name, budget_s, None, build, play, 1)
     naive = measured("", 0, None, build, partial(naively, play), 1)
     return row._replace(naive=naive.cpu / row.cpu)

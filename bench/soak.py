@@ -36,7 +36,7 @@ from tests.ports import free_port
 PLACE = "soak"
 NODE_COUNT, NODE_CPU = 40, 16
 LARGEST_GANG = 20
-AT_ONCE = 30  #: gangs at a time, so many that some of them wait for room
+AT_ONCE = 30  #: number of gangs at a time, enough that some of them wait for room
 REPLICA_KILLS, SERVER_KILLS = 10, 5
 STALLED_S = 300.0
 EVENT_TTL_S = 15  #: much shorter than the run, so that the number of kept events does not grow
@@ -70,7 +70,7 @@ class Program:
             self._process.send_signal(signal.SIGKILL)
 
     def mib(self) -> float:
-        """Resident now; 0 while it is down."""
+        """The resident memory of the process at this moment, in MiB; 0 while the process is down."""
         with contextlib.suppress(OSError, StopIteration, AttributeError):
             lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()  # type: ignore[union-attr]
             return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
@@ -78,7 +78,7 @@ class Program:
 
 
 class Watchman:
-    """Looks at every change of a pod."""
+    """Checks every change of a pod, and collects the breaches of the rules that pods do not move and no node holds too much."""
 
     def __init__(self) -> None:
         self.breaches: list[str] = []
@@ -104,7 +104,8 @@ class Watchman:
 
 
 async def insist(call: Callable[[], Awaitable[Any]], done: int = 0) -> None:
-    """Until it is answered. `done` is the code that says so after a try without an answer; at the first try it is an error like others."""
+    """Repeat the call until the server answers it. After a try without an answer, an error with the code `done` means that an earlier try
+    succeeded; without such a try it is an error like any other. Raises ApiError if its code is below 429."""
     unsure = False
     while True:
         try:
@@ -121,7 +122,7 @@ async def insist(call: Callable[[], Awaitable[Any]], done: int = 0) -> None:
 
 
 class Soak:
-    """See the module."""
+    """One run of the soak test: its programs, its gangs and what was measured. See the module docstring."""
 
     def __init__(self, pods: int, seed: int, rate: float) -> None:
         self.done = 0
@@ -178,7 +179,7 @@ class Soak:
             self.done += size
 
     async def _gang(self, client: Client, group: str, size: int) -> None:
-        """Created, bound, deleted."""
+        """Create a gang, wait until all its pods are bound, and delete it. Raises RuntimeError if they are not bound within STALLED_S."""
         spec = {"minMember": size, "queue": "default"}
         made = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": {"name": group}, "spec": spec}
         await insist(lambda: client.create(POD_GROUPS, made, PLACE), 409)
@@ -217,12 +218,12 @@ class Soak:
             await asyncio.sleep(1)
 
     def thirds(self, program: str) -> list[float]:
-        """Median MiB in each third of the pods."""
+        """The median memory of a program, in MiB, in each third of the run, by the number of pods that are done."""
         seen = [[mib for done, mib in self.memory[program] if mib and third <= 3 * done / self._pods < third + 1] for third in range(3)]
         return [statistics.median(each) if each else 0.0 for each in seen]
 
     def report(self) -> list[str]:
-        """Prints what was seen; what was wrong."""
+        """Print what was measured. Return what was wrong, one line for each fault."""
         took = time.monotonic() - self.started_at
         print(f"{self.done} pods in {took:.0f} s; {sum(self.faults.values())} faults of {len(self.faults)} kinds by the proxy")
         print(f"starts: replicas {[replica.starts for replica in self.replicas]}, API server {self.server.starts}")

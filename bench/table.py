@@ -11,7 +11,7 @@ HEAD = f"{'WHAT':<78} {'BUDGET':>12} {'CPU':>12} {'WALL':>12} {'PEER':>8} {'NAIV
 
 
 def show_part(part: str) -> list[Any]:
-    """What the part gives; rows are shown as they come."""
+    """All rows or curves of a part. Each row is printed as soon as it is measured."""
     measured = []
     for one in importlib.import_module(f"bench.{part}").run():
         if isinstance(one, Row):

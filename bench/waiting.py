@@ -28,7 +28,7 @@ def all_different(number: int) -> dict[str, str]:
 
 
 def full(gangs: int, shape: Callable[[int], dict[str, str]]) -> Cluster:
-    """1,000 nodes of 8 GPU, all taken by the gangs of two queues, and more gangs of 4 that were let in."""
+    """A cluster of 1,000 nodes of 8 GPU, full of the gangs of two queues, and `gangs` more gangs of 4 pods, already enqueued."""
 
     def waiting() -> Iterator[shapes.Items]:
         for number in range(gangs):
@@ -49,7 +49,7 @@ def free_one(made: Cluster) -> None:
 
 
 def rows(what: str, gangs: int, shape: Callable[[int], dict[str, str]], text: str, first_s: float, freed: bool = False) -> list[Row]:
-    """`naive` is how many times longer a cycle takes that looks at everything anew."""
+    """The rows of the cycles on one such cluster. `naive` is how many times longer a cycle takes that evaluates everything anew."""
     decide = policy(text)
 
     def again(made: Cluster) -> Decisions:
@@ -72,7 +72,7 @@ def rows(what: str, gangs: int, shape: Callable[[int], dict[str, str]], text: st
 
 
 def run() -> list[Row]:
-    collect_seldom()  # as all programs do
+    collect_seldom()  # as all programs of Pumice do
     return [
         *rows("20,000 gangs wait, four shapes", 20_000, four_shapes, DEFAULT, 1.5, freed=True),
         *rows("5,000 gangs wait, evicting actions", 5_000, four_shapes, EVICTING, 0.8),
