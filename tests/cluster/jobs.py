@@ -72,9 +72,18 @@ class Jobs:
         found = await self.listed(PODS)
         return {name: pod for name, pod in found.items() if name.startswith(job) and not pod["metadata"].get("deletionTimestamp")}
 
-    async def until_phase(self, name: str, *phases: str) -> Body:
+    async def until_phase(self, name: str, phase: str) -> Body:
         async def there() -> bool:
-            return ((await self.status(name)).get("state") or {}).get("phase") in phases
+            return ((await self.status(name)).get("state") or {}).get("phase") == phase
+
+        await until_true(there)
+        return await self.status(name)
+
+    async def until_terminating(self, name: str, pods: int) -> Body:
+        """Until so many of a job's pods are on their way out."""
+
+        async def there() -> bool:
+            return (await self.status(name)).get("terminating") == pods
 
         await until_true(there)
         return await self.status(name)

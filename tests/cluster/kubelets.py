@@ -27,8 +27,9 @@ async def report(client: Client, pod: ObjectRef, phase: str, exit_code: int = 0,
 async def kubelets(client: Client) -> None:
     """For good, in all namespaces."""
     while True:
-        async for page in client.pages(ListScope(PODS)):
-            await asyncio.gather(*(_kubelet_of(client, as_dict(raw)) for raw in page.items))
+        with suppress(KubeError):
+            async for page in client.pages(ListScope(PODS)):
+                await asyncio.gather(*(_kubelet_of(client, as_dict(raw)) for raw in page.items))
         await asyncio.sleep(0.1)
 
 

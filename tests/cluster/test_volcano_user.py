@@ -80,12 +80,14 @@ async def volcano_at_work(cluster: RealCluster, folder: Path, cpu: int, *flags: 
     told = apply_everything(cluster)
     assert "deployment.apps/volcano-scheduler " in told, told
     async with Client(cluster.access()) as client, nodes(client, cpu):
-        async with running(cluster, client, folder, *flags) as volcano:
-            at_work = asyncio.create_task(kubelets(client))
-            yield client, volcano
-            assert not at_work.done(), at_work
-            at_work.cancel()
-        await leave_nothing(client)
+        try:
+            async with running(cluster, client, folder, *flags) as volcano:
+                at_work = asyncio.create_task(kubelets(client))
+                yield client, volcano
+                assert not at_work.done(), at_work
+                at_work.cancel()
+        finally:
+            await leave_nothing(client)
 
 
 async def leave_nothing(client: Client) -> None:

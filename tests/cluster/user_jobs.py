@@ -139,8 +139,8 @@ async def slow_pods_are_replaced_when_they_are_gone(jobs: Jobs) -> None:
     await jobs.until_phase("slow", "Running")
     before = uids(await jobs.pods("slow"))
     await jobs.becomes("slow-w-1", "Failed", exit_code=1)
-    status = await jobs.until_phase("slow", "Restarting")
-    assert (status["terminating"], status["retryCount"]) == (3, 1)
+    status = await jobs.until_terminating("slow", 2)
+    assert (status["state"]["phase"], status["retryCount"]) == ("Restarting", 1)
     old = [name for name, pod in (await jobs.listed(PODS)).items() if pod["metadata"]["uid"] in before.values()]
     assert set(old) == {"slow-w-0", "slow-w-2"}, "who has failed is gone at once"
     for pod in old:

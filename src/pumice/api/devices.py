@@ -56,7 +56,7 @@ class DeviceCapacity(Wire, frozen=True):
     request_policy: RequestPolicy | None = None
 
 
-class Counter(Wire, frozen=True):
+class DeviceCounter(Wire, frozen=True):
     value: Quantity
 
 
@@ -64,14 +64,14 @@ class CounterSet(Wire, frozen=True):
     """The counters that the devices of a pool share."""
 
     name: str
-    counters: dict[str, Counter] | None = None
+    counters: dict[str, DeviceCounter] | None = None
 
 
 class Consumption(Wire, frozen=True):
     """How much a device takes from a counter set while it is in use."""
 
     counter_set: str
-    counters: dict[str, Counter] | None = None
+    counters: dict[str, DeviceCounter] | None = None
 
 
 class DeviceTaint(Wire, frozen=True):

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.devices import AllocatedDevice, Counter, Device, DeviceTaintRule, ResourceClaim, ResourceSlice
+from pumice.api.devices import AllocatedDevice, Device, DeviceCounter, DeviceTaintRule, ResourceClaim, ResourceSlice
 from pumice.api.pod import NodeSelector
 from pumice.api.quantity import Quantity
 from pumice.api.structs import encode
@@ -162,7 +162,7 @@ def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> DevicePoo
     return DevicePool(name, offered, others, counters)
 
 
-def _counted(sets: Iterable[tuple[str, Mapping[str, Counter] | None]]) -> Counters:
+def _counted(sets: Iterable[tuple[str, Mapping[str, DeviceCounter] | None]]) -> Counters:
     return {(name, counter): each.value.milli for name, counters in sets for counter, each in (counters or {}).items()}
 
 
