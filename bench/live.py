@@ -2,8 +2,9 @@
 
 Measured like the peers: gangs are created before the scheduler starts, from its start to the last bind; CPU while many pods run and nothing
 happens; from a start in this state to the first bind, for the first scheduler that sees the pods and for the next. Further rows have the
-server's own limit (binds by a client that decides nothing), and the time from submission to the last bind, by a running scheduler and by
-such a client in turn. Needs what tests/cluster needs: Go, or the programs in the cache; else there are no rows.
+server's own limit (binds by a client that decides nothing), and the time from submission to the last bind, in turn by a running
+scheduler, by a client that watches the pods and only binds (`live_binder.py`), and by the submitter itself. Needs what tests/cluster needs:
+Go, or the programs in the cache; else there are no rows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from bench import live_binder
 from bench.measure import Row, rate
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "cluster"))
@@ -36,7 +38,7 @@ from pumice.live.scheduler.process import make_queues
 
 GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000
 RUNNING = 20_000
-SUBMITTED = {2000: 3, 10_000: 3}  #: number of rounds, by number of pods
+SUBMITTED = {2000: 5, 10_000: 3}  #: number of rounds, by number of pods
 STARTS = {
     f"live: first start with {RUNNING} pods of which nothing was written yet, to the first bind": 4.0,
     f"live: restart with {RUNNING} pods to the first bind": 0.5,
@@ -113,20 +115,27 @@ async def add_node(client: Client, name: str, **labels: str) -> None:
     await client.patch(NODES, ObjectRef(name), {"spec": {"taints": None}}, PatchType.MERGE)
 
 
-def _pod(name: str, group: str, node: str = "") -> dict[str, Any]:
+def binder(kubeconfig: Path) -> list[str]:
+    """The command that runs the client that only binds."""
+    return [sys.executable, "-m", "bench.live_binder", str(kubeconfig), str(NODE_COUNT)]
+
+
+def _pod(name: str, group: str, node: str = "", scheduler: str = "volcano") -> dict[str, Any]:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "250m", "memory": "1Gi"}}}
-    spec = {"containers": [container], "schedulerName": "volcano", "automountServiceAccountToken": False, "nodeName": node}
+    spec = {"containers": [container], "schedulerName": scheduler, "automountServiceAccountToken": False, "nodeName": node}
     return {"metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group}}, "spec": spec}
 
 
-async def _gangs(client: Client, namespace: str, count: int, members: int, *, prefix: str, nodes: int = 0) -> None:
+async def _gangs(
+    client: Client, namespace: str, count: int, members: int, *, prefix: str, nodes: int = 0, scheduler: str = "volcano"
+) -> None:
     """Create PodGroups and their pods. With `nodes`, the pods are already bound to that many nodes."""
     spec = {"minMember": members, "queue": "default"}
     group = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "spec": spec}
     groups = [group | {"metadata": {"name": f"{prefix}{number}"}} for number in range(count)]
     await at_once([lambda g=group: client.create(POD_GROUPS, g, namespace) for group in groups])
     pods = [
-        _pod(f"{prefix}{group}-{member}", f"{prefix}{group}", f"n{(group * members + member) % nodes}" if nodes else "")
+        _pod(f"{prefix}{group}-{member}", f"{prefix}{group}", f"n{(group * members + member) % nodes}" if nodes else "", scheduler)
         for group in range(count)
         for member in range(members)
     ]
@@ -177,30 +186,40 @@ async def _gang_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
 
 
 async def _submissions(cluster: RealCluster) -> list[Row]:
-    """The rows, one for each number of pods. A running scheduler and a client that decides nothing are measured in turn; the row has the
-    pair with the median ratio."""
+    """The rows, one for each number of pods. A running scheduler, a client that only binds, and the submitter that binds by itself are
+    measured in turn; the row has the turn with the median ratio of the first two."""
     async with _nodes_and_queue(cluster) as (client, watched):
         rows = []
         for count, rounds in SUBMITTED.items():
-            pairs = []
+            turns = []
             for turn in range(rounds):
-                scheduled_s = await _scheduled(client, cluster, watched, count, f"s{count}-{turn}-")
-                pairs.append((scheduled_s, await _bound_by_hand(client, count, f"bare{count}-{turn}-")))
-            ratios = sorted(scheduled_s / bare_s for scheduled_s, bare_s in pairs)
-            scheduled_s, bare_s = sorted(pairs, key=lambda pair: pair[0] / pair[1])[len(pairs) // 2]
+                scheduled_s = await _bound(client, pumice(cluster.kubeconfig()), watched, count, f"s{count}-{turn}-", "volcano")
+                bare_s = await _bound(client, binder(cluster.kubeconfig()), watched, count, f"b{count}-{turn}-", live_binder.NAME)
+                own_s = await _bound_by_hand(client, count, f"own{count}-{turn}-")
+                turns.append((scheduled_s / bare_s, scheduled_s, bare_s, scheduled_s / own_s))
+            ratios, _, _, of_own = zip(*sorted(turns), strict=True)
+            _, scheduled_s, bare_s, _ = sorted(turns)[len(turns) // 2]
             name = f"live: {count} pods in gangs of {MEMBERS} from submit to the last bind"
-            counts = {"s by a client that only binds": round(bare_s, 2), "times as long": " ".join(f"{ratio:.2f}" for ratio in ratios)}
+            counts = {
+                "s by a client that only binds": round(bare_s, 2),
+                "times as long": _listed(ratios),
+                "times as long as the submitter itself": _listed(sorted(of_own)),
+            }
             rows.append(Row(name, 1.1 * bare_s, None, scheduled_s, scheduled_s, counts=counts))
         return rows
 
 
-async def _scheduled(client: Client, cluster: RealCluster, watched: Watched, count: int, prefix: str) -> float:
-    """Seconds from the submission of the first pod to the bind of the last pod, by a scheduler that is already running."""
-    process = Process(pumice(cluster.kubeconfig()))
+def _listed(ratios: Iterable[float]) -> str:
+    return " ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
+async def _bound(client: Client, command: list[str], watched: Watched, count: int, prefix: str, scheduler: str) -> float:
+    """Seconds from the submission of the first pod to the bind of the last pod, by a program that is already running."""
+    process = Process(command)
     try:
-        await asyncio.sleep(3)  # by then the scheduler has read the cluster and has nothing to do
+        await asyncio.sleep(3)  # by then the program has read the cluster and has nothing to do
         placed, started = len(watched.placed), time.monotonic()
-        await _gangs(client, NAMESPACE, count // MEMBERS, MEMBERS, prefix=prefix)
+        await _gangs(client, NAMESPACE, count // MEMBERS, MEMBERS, prefix=prefix, scheduler=scheduler)
         await watched.until(placed + count)
         return watched.last_at - started
     finally:
@@ -208,11 +227,10 @@ async def _scheduled(client: Client, cluster: RealCluster, watched: Watched, cou
 
 
 async def _bound_by_hand(client: Client, count: int, prefix: str) -> float:
-    """Seconds to create and bind the pods, by a client that binds each pod as soon as it has created the pod."""
+    """Seconds to create and bind the pods, by a submitter that binds each pod as soon as it has created the pod."""
 
     async def place(number: int) -> None:
-        pod = _pod(f"{prefix}{number}", "none")
-        pod["spec"]["schedulerName"] = "nobody"
+        pod = _pod(f"{prefix}{number}", "none", scheduler="nobody")
         await client.create(PODS, pod, NAMESPACE)
         await _bind(client, pod["metadata"]["name"], number)
 
@@ -245,9 +263,7 @@ async def _idle_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
 async def _limit(client: Client) -> Row:
     """The row of the binds per second that the server accepts from a client that only binds."""
     names = [f"bare-{number}" for number in range(GANGS * MEMBERS)]
-    pods = [_pod(name, "none") for name in names]
-    for pod in pods:
-        pod["spec"]["schedulerName"] = "nobody"
+    pods = [_pod(name, "none", scheduler="nobody") for name in names]
     await at_once([lambda p=pod: client.create(PODS, p, NAMESPACE) for pod in pods])
 
     started = time.monotonic()

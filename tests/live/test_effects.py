@@ -174,6 +174,29 @@ def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> No
     assert not queues(of(cluster, Decisions(), sent_status))
 
 
+def test_a_queue_is_written_at_most_once_a_period(cluster: Cluster) -> None:
+    sent_status = SentStatus(1.0)
+    assert queues(of(cluster, Decisions(), sent_status))
+    cluster.put(*N1)
+    cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
+    assert not queues(of(cluster, Decisions(), sent_status, NOW + 0.9))
+    assert sent_status.queues_wait
+    assert len(queues(of(cluster, Decisions(), sent_status, NOW + 1.0))) == 2
+    assert not sent_status.queues_wait
+
+
+def test_that_a_gang_is_scheduled_is_written_when_its_binds_are_answered(cluster: Cluster) -> None:
+    """Then its PodGroup is Running, so that one write tells both."""
+    sent_status = SentStatus(1.0)
+    assert groups(of(cluster, group(cluster, "Inqueue"), sent_status))
+    cluster.put(*N1)
+    cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
+    assert not groups(of(cluster, group(cluster, "Inqueue", READY), sent_status))
+    cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
+    (write,) = groups(of(cluster, group(cluster, "Running", READY), sent_status))
+    assert write.status["phase"] == "Running" and [each["type"] for each in write.status["conditions"]] == ["Scheduled"]
+
+
 def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_something(cluster: Cluster) -> None:
     cluster.put(*queue("root").state("").build())
     cluster.put(*N1)

@@ -11,6 +11,7 @@ from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, 
 from pumice.client.transport import ApiError, NoAnswer
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
+from tests.live.faults import Faults, Faulty, Plan
 from tests.live.memory import MemoryServer
 from tests.live.situations import important
 from tests.live.stories import PREEMPTING, policy, scheduling, server, until
@@ -40,6 +41,28 @@ def test_a_gang_is_bound_within_a_tenth_of_a_second_and_its_status_follows() -> 
             assert status["phase"] == "Running" and [c["type"] for c in status["conditions"]] == ["Scheduled"]
             await until(lambda: api.found(QUEUES, "root")["status"].get("allocated") == {"cpu": "4", "memory": "0", "pods": "4"})
             scheduler.cluster.check()
+        assert not api.breaches
+
+    run(story())
+
+
+def test_while_binds_wait_for_others_changes_are_gathered_for_longer() -> None:
+    """A bind that is decided sooner would only wait longer."""
+
+    async def story() -> None:
+        api = server(*"abcd")
+        slow = Faulty(api, Faults(Plan({"bind": ["late answer"] * 3})))
+        async with scheduling(slow, options=Options(concurrency=2)) as scheduler:
+            await scheduler.synced.wait()
+            api.gang("first", pods=3)
+            await until(lambda: len(api.placed("first")) == 2)
+            began, cycles = scheduler.clock.now(), scheduler.metrics.cycles.count()
+            for number in range(4):
+                api.gang(f"next{number}", pods=1)
+                await asyncio.sleep(0.02)
+            await until(lambda: scheduler.metrics.cycles.count() > cycles)
+            assert 0.1 <= scheduler.clock.now() - began < 0.15
+            await until(lambda: len(api.placed()) == 7)
         assert not api.breaches
 
     run(story())

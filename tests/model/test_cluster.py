@@ -17,6 +17,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, share
 from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+from pumice.testing.builders import Builder
 from pumice.testing.scene import NOW, policy
 
 
@@ -107,6 +108,47 @@ def test_an_echo_from_before_our_bind_does_not_undo_it() -> None:
     made.put(*pod("p").cpu(1).gang("g").build())
     assert made.tasks["default/p"].status == status.BINDING
     made.check()
+
+
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "owner", "uid": "u", "controller": True}
+SAME = ("uid", "labels", "annotations", "controller", "status", "node_name", "priority", "preemptable", "started")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pod("p").cpu(1).gang("g").on("n").phase("Pending"),
+        pod("p").cpu(1).gang("g").on("n").having("status", "startTime", value="2026-01-01T00:00:00Z"),
+        pod("p").cpu(1).gang("g").on("other"),
+        pod("p").cpu(2).gang("g").on("n"),
+        pod("p").cpu(1).gang("h").on("n"),
+        pod("p").cpu(1).on("n"),
+        pod("p").cpu(1).gang("g").on("n").label("a", "b"),
+        pod("p").cpu(1).gang("g").on("n").having("metadata", "ownerReferences", value=[OWNER]),
+    ],
+    ids=["bound", "runs", "elsewhere", "larger", "of another job", "of no job", "labelled", "owned"],
+)
+def test_what_the_server_tells_of_a_pod_that_we_bind_is_taken_over(told: Builder) -> None:
+    objects = [node("n").cpu(4), node("other").cpu(4), podgroup("g"), podgroup("h")]
+    made, expected = cluster(*objects, pod("p").cpu(1).gang("g")), cluster(*objects, told)
+    made.move(made.tasks["default/p"], status.BINDING, made.nodes.rows["n"])
+    made.put(*told.build())
+    made.check()
+    expected.check()
+    task, anew = made.tasks["default/p"], expected.tasks["default/p"]
+    assert [getattr(task, name) for name in SAME] == [getattr(anew, name) for name in SAME]
+    assert (task.template.spec, task.job and task.job.uid) == (anew.template.spec, anew.job and anew.job.uid)
+    assert (made.nodes.used == expected.nodes.used).all()
+
+
+def test_a_pod_that_stays_gets_a_job_of_its_own_if_the_policy_wants_that_now() -> None:
+    made = cluster(node("n").cpu(4), pod("p").cpu(1))
+    made.move(made.tasks["default/p"], status.BINDING, 0)
+    made.shadow_groups = True
+    made.put(*pod("p").cpu(1).on("n").build())
+    made.check()
+    job = made.tasks["default/p"].job
+    assert job is not None and job.count(status.RUNNING) == 1
 
 
 def test_what_is_removed_takes_its_sums_along() -> None:

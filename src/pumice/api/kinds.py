@@ -6,11 +6,14 @@ Other modules add what they alone need to know of a kind: how it is read (`api.s
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import msgspec
 
 from pumice.api.json_objects import Object
+
+_PLAIN = re.compile(r"[A-Za-z0-9._~-]*")  # characters that a URL has as they are
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -40,9 +43,13 @@ class Kind(msgspec.Struct, frozen=True):
         """The URL path of an object, of its subresource, or without a name of the collection. Without a namespace: of all namespaces."""
         parts = ["/apis" if self.group else "/api", self.api_version]
         if self.namespaced and namespace:
-            parts += ["namespaces", quote(namespace, safe="")]
-        parts += [part for part in (self.plural, quote(name, safe=""), subresource) if part]
+            parts += ["namespaces", _quoted(namespace)]
+        parts += [part for part in (self.plural, _quoted(name), subresource) if part]
         return "/".join(parts)
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 
 class ObjectRef(msgspec.Struct, frozen=True):

@@ -188,6 +188,11 @@ class TlsLayer:
         plain = name.encode() if name is not None and name.isascii() else name  # a str would load the tables of international names
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=plain)
 
+    @property
+    def owes(self) -> bool:
+        """Whether the layer itself has something to send, such as a reply of the handshake."""
+        return self._outgoing.pending > 0
+
     def open(self, data: Bytes) -> bytes:
         """The plain bytes of the encrypted bytes that were received. Bytes of the handshake are handled too; its reply comes with the next
         `seal`."""
@@ -357,8 +362,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             for layer in self._layers:
                 data = layer.open(data)
-            if self._layers:
-                self._send(b"")  # what the TLS layers themselves have to answer
+            if any(layer.owes for layer in self._layers):
+                self._send(b"")
             if data:
                 if self._reply is None:
                     self.abort()  # no call is under way

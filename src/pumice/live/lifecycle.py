@@ -102,8 +102,10 @@ class WallClock:
         self._now, self._looked_at = wall(), monotonic()
 
     def now(self) -> float:
-        passed_s = (at := self._monotonic()) - self._looked_at
-        self._now, self._looked_at = max(self._wall(), self._now + SLOWED * passed_s), at
+        wall, at = self._wall(), self._monotonic()
+        least = self._now + SLOWED * (at - self._looked_at)
+        self._looked_at = at
+        self._now = wall if wall > least else least
         return self._now
 
     async def sleep(self, seconds: float) -> None:
@@ -355,7 +357,10 @@ class Histogram(Family):
         self._values: dict[Labels, tuple[list[int], list[float]]] = {}  #: by labels: counts per bucket, and the sum
 
     def observe(self, number: float, *values: str, times: int = 1) -> None:
-        counts, total = self._values.setdefault(values, ([0] * (len(self._bounds) + 1), [0.0]))
+        known = self._values.get(values)
+        if known is None:
+            known = self._values[values] = [0] * (len(self._bounds) + 1), [0.0]
+        counts, total = known
         counts[bisect_left(self._bounds, number)] += times
         total[0] += number * times
 

@@ -1,7 +1,8 @@
 """When the next cycle begins: pure arithmetic on what happened and how long cycles take.
 
 * A change that could place a pod leads to a cycle within a few hundredths of a second. Changes are gathered for that time, so that a job of
-  a thousand pods is one cycle.
+  a thousand pods is one cycle. While more binds wait than are sent at a time, changes are gathered for longer: a bind that is decided
+  sooner would only wait longer.
 * A change that only affects what is reported (a bound pod runs) waits for the period, and so do waiting pods while nothing changes.
 * Without changes and waiting pods, cycles are so rare that they take less than two thousandths of a core; plugins that act by the clock
   (time windows, rescheduling) still get their turn.
@@ -12,6 +13,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 GATHER_S = 0.03
+CROWDED_S = 0.1  #: the same, while binds wait for others to be answered
+LOOK_AGAIN_S = 0.01  #: how often it is asked whether they still wait
 WAITING_SHARE = 4.0  #: with pods waiting but nothing new: at least so many times a cycle's duration passes before the next
 IDLE_SHARE = 500.0
 IDLE_LEAST_S = 1.0
@@ -49,10 +52,11 @@ class CycleTimer:
         self._took_s = took_s
         self._ended_at = began_at + took_s
 
-    def due_at(self, waiting: bool) -> float:
-        """When the next cycle should begin, if nothing else happens. `waiting`: some pod or group waits."""
+    def due_at(self, waiting: bool, crowded: bool = False) -> float:
+        """When the next cycle should begin, if nothing else happens. `waiting`: some pod or group waits. `crowded`: so do binds."""
         if self._news is Urgency.SOON:
-            return max(self._ended_at + min(self._took_s, self._period_s), self._news_at + GATHER_S)
+            gather_s = CROWDED_S if crowded else GATHER_S
+            return max(self._ended_at + min(self._took_s, self._period_s), self._news_at + gather_s)
         if self._news is Urgency.LATER:
             return max(self._ended_at, self._news_at) + self._period_s
         if waiting:

@@ -33,6 +33,7 @@ from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.alike import Member
 from pumice.scheduler.framework.decisions import Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Standing, Waiting
 from pumice.scheduler.framework.past_evictions import past_eviction
+from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
 from pumice.scheduler.model.task import Task
@@ -62,7 +63,7 @@ def effects(
     if left.conclusion is not None and not amiss:
         _note_quiet(left.conclusion, sent_status, due)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not sent_status.pauses.holds("Gate", task.uid, now)]
-    totals = queue_totals(cluster) if sharding.share is None else {}
+    totals = queue_totals(cluster) if sharding.share is None and sent_status.queues_are_due(now) else {}
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
     shards = shard_requests(cluster, sharding, sent_status, now)
     return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], events, amiss)
@@ -253,13 +254,19 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     moved = _hypernode(group, note)
-    at = news_at(before, after)
+    at = max(news_at(before, after), _after_binds(group, before, sent_status, now))
     if not moved and now < at:
         due[group.job.uid] = at
         return None
     annotations = {**(note.annotations if note is not None else {}), **moved}  # this request may replace one that was not sent yet
     sent_status.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteStatus(ObjectRef(group.job.name, group.job.namespace, uid), POD_GROUPS, after, annotations)
+
+
+def _after_binds(group: GroupStatus, before: dict[str, Any], sent_status: SentStatus, now: float) -> float:
+    """When a status is to be written that stays Inqueue: not while binds are under way, since it becomes Running when they are answered."""
+    stays = group.phase == INQUEUE == before.get("phase") and group.job.counts[status.BINDING] > 0
+    return now + sent_status.period_s if stays else -inf
 
 
 def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:

@@ -24,7 +24,7 @@ from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
 from pumice.live.lifecycle import Clock, LostLead, WallClock, first
 from pumice.live.scheduler.assumed_pods import AssumedPods
-from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
+from pumice.live.scheduler.cycle_timing import LOOK_AGAIN_S, CycleTimer, Urgency
 from pumice.live.scheduler.effects import effects, pod_ref
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.ingest import Ingest
@@ -297,6 +297,8 @@ class Scheduler:
             self._event_translation.evicted(eviction.task)
         requests = effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
+        if self._sent_status.queues_wait:
+            self._news(Urgency.LATER)
         for event in requests.events:
             self.recorder.tell(event)
 
@@ -330,11 +332,12 @@ class Scheduler:
         while True:
             self._check()
             self._stirred.clear()
-            left_s = min(self._cycle_timer.due_at(self._event_translation.someone_is_left), self._next_try) - self.clock.now()
+            crowded = self._sender.crowded
+            left_s = min(self._cycle_timer.due_at(self._event_translation.someone_is_left, crowded), self._next_try) - self.clock.now()
             if left_s <= 0:
                 await asyncio.sleep(0)
                 return
-            await self._sleep_or_news(left_s)
+            await self._sleep_or_news(min(left_s, LOOK_AGAIN_S) if crowded else left_s)
 
     async def _sleep_or_news(self, seconds: float) -> None:
         waits = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._stirred.wait())]

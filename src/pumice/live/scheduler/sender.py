@@ -78,6 +78,11 @@ class WorkQueue(Generic[T]):
     def idle(self) -> bool:
         return self._empty.is_set()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether requests wait while all workers are busy."""
+        return bool(self._waiting) and self._hands == self._width
+
     async def emptied(self) -> None:
         await self._empty.wait()
 
@@ -209,6 +214,11 @@ class Sender:
     def binding(self) -> bool:
         """Whether binds wait or are under way."""
         return not self._binds.idle
+
+    @property
+    def crowded(self) -> bool:
+        """Whether binds wait for others to be answered."""
+        return self._binds.crowded
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:

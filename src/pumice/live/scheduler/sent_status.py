@@ -160,11 +160,13 @@ class SentStatus:
     """Notes of what was written to the server, kept until the watch shows it."""
 
     def __init__(self, period_s: float = 0.0) -> None:
-        self._period_s = period_s
+        self.period_s = period_s
         self._arrivals: dict[str, Arrival] = {}  #: by job uid, of gangs that lack pods
         self.groups: dict[str, GroupNote] = {}  #: by job uid
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
+        self.queues_at = -inf  #: when queues were written last
+        self.queues_wait = False  #: whether the last cycle left the queues to a later one
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
         self.others: set[str] = set()  #: by job uid: PodGroups whose pods other schedulers place, which also report on them
         self.pauses = WriteBackoff()
@@ -183,6 +185,11 @@ class SentStatus:
             return True
         self.groups.pop(job_uid, None)
         return False
+
+    def queues_are_due(self, now: float) -> bool:
+        """Whether queues may be written: their amounts change with each bind, so a period passes between two writes."""
+        self.queues_wait = now < self.queues_at + self.period_s
+        return not self.queues_wait
 
     def queue_heard(self, name: str, version: int) -> None:
         """Drop the note of a queue if the watch has shown our write."""
@@ -240,7 +247,7 @@ class SentStatus:
         last = self._arrivals.get(job.uid)
         if last is None or job.valid_count > last.pods:
             last = self._arrivals[job.uid] = Arrival(job.valid_count, now)
-        return now - last.at < self._period_s
+        return now - last.at < self.period_s
 
     def forget_pod(self, uid: str) -> None:
         self.pods.pop(uid, None)
@@ -349,7 +356,7 @@ def queue_request(
     unknown = note is None and bool(before.state) and not before.allocated
     if not unknown and np.abs(cluster.dimensions.fitted(known) - held).max() < EPSILON:
         return None
-    sent_status.queues[name] = QueueNote(held)
+    sent_status.queues[name], sent_status.queues_at = QueueNote(held), now
     return WriteStatus(ObjectRef(name), QUEUES, {"allocated": cluster.dimensions.quantities(held)}, {})
 
 

@@ -53,7 +53,7 @@ class InstantTimer(CycleTimer):
         super().__init__(PERIOD_S)
         self.again_at = inf  #: when to decide again, for policies that do not come to rest in a cycle
 
-    def due_at(self, waiting: bool) -> float:
+    def due_at(self, waiting: bool, crowded: bool = False) -> float:
         if self._news is Urgency.SOON or (self._news is Urgency.LATER and not waiting):
             return self._news_at
         return self.again_at if waiting else inf

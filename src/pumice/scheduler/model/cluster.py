@@ -21,7 +21,7 @@ from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.queue import KnownPromises, Queue, refresh_promises, withdraw_promises
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
-from pumice.scheduler.model.task import Task, key_of
+from pumice.scheduler.model.task import Task, controller_of, key_of
 from pumice.scheduler.model.template import Shared, Template
 
 Kept = TypeVar("Kept", bound=Index)
@@ -155,11 +155,30 @@ class Cluster:
         if task is None:
             self.sequence += 1
             task = self.tasks[key] = Task(key, pod, template, labels, annotations, self.sequence)
+        elif self._stays(task, pod, fresh) and template is task.template and labels is task.labels and annotations is task.annotations:
+            self._restate(task, pod, fresh)
+            return
         else:
             self._detach(task)
             self.tasks[key] = task
             Task.__init__(task, task.key, pod, template, labels, annotations, task.number)
         self._attach(task, fresh, task.node_name, self._group_of(pod))
+
+    def _stays(self, task: Task, pod: Pod, fresh: int) -> bool:
+        """Whether a pod still holds its room, on the same node, for the same job and controller."""
+        if not (task.status & status.ALLOCATED_ALL and fresh & status.ALLOCATED_ALL) or task.node < 0:
+            return False
+        job = self.jobs.get(f"{task.namespace}/{self._group_of(pod)}")
+        return task.node_name == pod.spec.node_name and task.job is job and task.controller == controller_of(pod)
+
+    def _restate(self, task: Task, pod: Pod, to: int) -> None:
+        """Take over the status of a pod that stays. Its place and the sums of resources stay as they are."""
+        self._tell(task.node, task, -1)
+        task.read_state(pod)
+        self._count_as(task, to)
+        self._tell(task.node, task, 1)
+        if task.job is not None:
+            self.changed[task.job.uid] = self._stale[task.job.uid] = task.job
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
@@ -323,10 +342,14 @@ class Cluster:
 
     def decide(self, task: Task) -> None:
         """Change a task's status from Allocated to Binding. Its place and the sums of resources stay as they are."""
+        self._count_as(task, status.BINDING)
+
+    def _count_as(self, task: Task, to: int) -> None:
+        """Change a task's status from one in which it holds its room to another."""
         if task.job is not None:
             task.job.counts[task.status] -= 1
-            task.job.counts[status.BINDING] += 1
-        task.status = status.BINDING
+            task.job.counts[to] += 1
+        task.status = to
 
     def _enter_node(self, task: Task, row: int) -> None:
         task.node = row

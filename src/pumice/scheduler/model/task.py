@@ -63,7 +63,7 @@ class Task:
         self.number = number  #: order of arrival
         self.job: Job | None = None
         self.created = meta.created
-        self.controller = _controller(pod)
+        self.controller = controller_of(pod)
         self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
         self.priority = _priority(pod, annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
@@ -158,7 +158,7 @@ def revocable_zone(annotations: Mapping[str, str]) -> str:
     return "*" if annotations.get(PREEMPTABLE) in TRUE_WORDS else ""
 
 
-def _controller(pod: Pod) -> str:
+def controller_of(pod: Pod) -> str:
     """Kind and name of the pod's controller, if it is of a kind whose pods are spread; else empty."""
     owner = pod.metadata.controller
     return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None and owner.kind in SPREADING_KINDS else ""
