@@ -189,7 +189,7 @@ class Flow(msgspec.Struct, frozen=True):
     burst: float = 500.0
     tries: int = 12
     pause_s: float = 10.0  #: between tries
-    patience_s: float = 10.0  #: the longest that an event waits while the process is busy and the queue is less than half full
+    patience_s: float = 30.0  #: the longest that an event waits while the process is busy and the queue is less than half full
 
 
 DEFAULT_FLOW = Flow()
