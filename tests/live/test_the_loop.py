@@ -69,6 +69,26 @@ def test_while_binds_wait_for_others_changes_are_gathered_for_longer() -> None:
     run(story())
 
 
+def test_what_a_queue_holds_is_written_a_period_later_though_nothing_else_happens() -> None:
+    async def story() -> None:
+        api = server("a", cpu=4)
+        api.gang("train", pods=4)
+
+        async def until_it_holds(cpu: str) -> None:
+            await until(lambda: api.found(QUEUES, "default")["status"].get("allocated", {}).get("cpu") == cpu)
+
+        async with scheduling(api, options=Options(period_s=0.2)) as scheduler:
+            await asyncio.sleep(10)
+            api.remove(PODS, "train-0")
+            await until_it_holds("3")
+            began = scheduler.clock.now()
+            api.remove(PODS, "train-1")
+            await until_it_holds("2")
+            assert 0.1 < scheduler.clock.now() - began < 0.3
+
+    run(story())
+
+
 def test_pods_of_other_schedulers_take_room() -> None:
     async def story() -> None:
         api = server()

@@ -14,7 +14,6 @@ from enum import IntEnum
 
 GATHER_S = 0.03
 CROWDED_S = 0.25  #: the same, while binds wait for others to be answered
-LOOK_AGAIN_S = 0.01  #: how often it is asked whether they still wait
 WAITING_SHARE = 4.0  #: with pods waiting but nothing new: at least so many times a cycle's duration passes before the next
 IDLE_SHARE = 500.0
 IDLE_LEAST_S = 1.0

@@ -24,7 +24,7 @@ from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
 from pumice.live.lifecycle import Clock, LostLead, WallClock, first
 from pumice.live.scheduler.assumed_pods import AssumedPods
-from pumice.live.scheduler.cycle_timing import LOOK_AGAIN_S, CycleTimer, Urgency
+from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.effects import effects, pod_ref
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.ingest import Ingest
@@ -332,12 +332,12 @@ class Scheduler:
         while True:
             self._check()
             self._stirred.clear()
-            crowded = self._sender.crowded
-            left_s = min(self._cycle_timer.due_at(self._event_translation.someone_is_left, crowded), self._next_try) - self.clock.now()
+            due_at = self._cycle_timer.due_at(self._event_translation.someone_is_left, self._sender.crowded)
+            left_s = min(due_at, self._next_try) - self.clock.now()
             if left_s <= 0:
                 await asyncio.sleep(0)
                 return
-            await self._sleep_or_news(min(left_s, LOOK_AGAIN_S) if crowded else left_s)
+            await self._sleep_or_news(left_s)
 
     async def _sleep_or_news(self, seconds: float) -> None:
         waits = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._stirred.wait())]
