@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import live_binder
+from bench.live_binder import HANDS, bind
 from bench.measure import Row, rate
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "cluster"))
@@ -44,7 +45,6 @@ STARTS = {
     f"live: restart with {RUNNING} pods to the first bind": 0.5,
 }
 NAMESPACE = "bench"
-HANDS = 32
 TICKS_S = os.sysconf("SC_CLK_TCK")
 IDLE_S = 30.0
 
@@ -232,7 +232,7 @@ async def _bound_by_hand(client: Client, count: int, prefix: str) -> float:
     async def place(number: int) -> None:
         pod = _pod(f"{prefix}{number}", "none", scheduler="nobody")
         await client.create(PODS, pod, NAMESPACE)
-        await _bind(client, pod["metadata"]["name"], number)
+        await bind(client, NAMESPACE, pod["metadata"]["name"], f"n{number % NODE_COUNT}")
 
     started = time.monotonic()
     await at_once([lambda number=number: place(number) for number in range(count)])
@@ -267,13 +267,10 @@ async def _limit(client: Client) -> Row:
     await at_once([lambda p=pod: client.create(PODS, p, NAMESPACE) for pod in pods])
 
     started = time.monotonic()
-    await at_once([lambda name=name, number=number: _bind(client, name, number) for number, name in enumerate(names)])
+    await at_once(
+        [lambda name=name, number=number: bind(client, NAMESPACE, name, f"n{number % NODE_COUNT}") for number, name in enumerate(names)]
+    )
     return rate("live: binds by a bare client, nothing else running", len(names) / (time.monotonic() - started))
-
-
-async def _bind(client: Client, name: str, number: int) -> None:
-    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": f"n{number % NODE_COUNT}"}}
-    await client.create(PODS, body, NAMESPACE, name=name, subresource="binding")
 
 
 def run() -> list[Row]:

@@ -34,6 +34,11 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
+async def bind(client: Client, namespace: str, name: str, node: str) -> None:
+    body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+    await client.create(PODS, body, namespace, name=name, subresource="binding")
+
+
 async def bind_all(access: Access, nodes: int) -> None:
     """Bind pods to the nodes n0, n1 and so on, without end."""
     seen: asyncio.Queue[Metadata] = asyncio.Queue()
@@ -46,8 +51,7 @@ async def bind_all(access: Access, nodes: int) -> None:
     async def work() -> None:
         while True:
             pod = await seen.get()
-            body = {"metadata": {"name": pod.name}, "target": {"kind": "Node", "name": f"n{next(numbers) % nodes}"}}
-            await client.create(PODS, body, pod.namespace or "", name=pod.name, subresource="binding")
+            await bind(client, pod.namespace or "", pod.name, f"n{next(numbers) % nodes}")
 
     async with Client(access) as client, asyncio.TaskGroup() as tasks:
         tasks.create_task(Reflector(client, ListScope(PODS), msgspec.json.Decoder(_Pod).decode, take).run())

@@ -180,9 +180,9 @@ def test_a_queue_is_written_at_most_once_a_period(cluster: Cluster) -> None:
     cluster.put(*N1)
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
     assert not queues(of(cluster, Decisions(), sent_status, NOW + 0.9))
-    assert sent_status.queues_wait
+    assert not sent_status.queues_are_due(NOW + 0.9)
     assert len(queues(of(cluster, Decisions(), sent_status, NOW + 1.0))) == 2
-    assert not sent_status.queues_wait
+    assert sent_status.queues_are_due(NOW + 2.0)
 
 
 def test_that_a_gang_is_scheduled_is_written_when_its_binds_are_answered(cluster: Cluster) -> None:

@@ -295,10 +295,10 @@ class Scheduler:
             task.nominated = node
         for eviction in decisions.evictions:
             self._event_translation.evicted(eviction.task)
+        if not self._sent_status.queues_are_due(now):
+            self._news(Urgency.LATER)
         requests = effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
-        if self._sent_status.queues_wait:
-            self._news(Urgency.LATER)
         for event in requests.events:
             self.recorder.tell(event)
 

@@ -166,7 +166,6 @@ class SentStatus:
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.queues_at = -inf  #: when queues were written last
-        self.queues_wait = False  #: whether the last cycle left the queues to a later one
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
         self.others: set[str] = set()  #: by job uid: PodGroups whose pods other schedulers place, which also report on them
         self.pauses = WriteBackoff()
@@ -188,8 +187,7 @@ class SentStatus:
 
     def queues_are_due(self, now: float) -> bool:
         """Whether queues may be written: their amounts change with each bind, so a period passes between two writes."""
-        self.queues_wait = now < self.queues_at + self.period_s
-        return not self.queues_wait
+        return now >= self.queues_at + self.period_s
 
     def queue_heard(self, name: str, version: int) -> None:
         """Drop the note of a queue if the watch has shown our write."""
