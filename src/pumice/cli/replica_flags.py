@@ -195,9 +195,10 @@ def access_of(flags: Mapping[str, Any]) -> Access:
     return find(flags["kubeconfig"], context=flags["context"], master=flags["master"])
 
 
-def until_told(serve: Coroutine[Any, Any, None]) -> None:
-    """Run a replica until a signal ends it. If it loses the lead, exit with a message."""
+def until_told(serve: Coroutine[Any, Any, None], loop: type[asyncio.AbstractEventLoop] = asyncio.SelectorEventLoop) -> None:
+    """Run a replica on a new event loop until a signal ends it. If it loses the lead, exit with a message."""
     try:
-        asyncio.run(serve)
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(serve)
     except LostLead:
         sys.exit("the lead was lost; another replica has it")

@@ -31,6 +31,7 @@ from pumice.cli.replica_flags import (
 )
 from pumice.extensions import actions, plugins
 from pumice.http.messages import NAMES_OF_LOOPBACK
+from pumice.live.coalescing_loop import CoalescingLoop
 from pumice.live.lifecycle import set_up
 from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, numbered, share_of
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, nothing_beside
@@ -118,7 +119,7 @@ def scheduler(**flags: Any) -> None:
         click.echo(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
     else:
         replica = Replica(access_of(flags), settings)
-        until_told(replica.serve())
+        until_told(replica.serve(), CoalescingLoop)
         if (told := replica.comparison) is not None:
             from pumice.live.scheduler.shadow import page
 

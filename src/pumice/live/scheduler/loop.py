@@ -22,6 +22,7 @@ from pumice.api.kinds import PODS
 from pumice.client.events import EventRecord, EventRecorder
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
+from pumice.live.coalescing_loop import coalescing_while
 from pumice.live.lifecycle import Clock, LostLead, WallClock, first
 from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
@@ -93,7 +94,7 @@ class Scheduler:
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
         self.deciding_since: float | None = None  #: when the current cycle began; None between cycles
-        self.recorder = recorder or EventRecorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
+        self.recorder = recorder or EventRecorder(transport, options.component, wall=self.clock.now, busy=self._is_binding)
         self._transport = transport
         self._world = world
         self._when_synced = when_synced
@@ -214,11 +215,15 @@ class Scheduler:
             await self._all_synced()
             self.synced.set()
             self._when_synced()
-            yield
+            with coalescing_while(self._is_binding):
+                yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _is_binding(self) -> bool:
+        return self._sender.binding
 
     def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
