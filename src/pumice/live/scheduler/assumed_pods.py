@@ -172,9 +172,12 @@ class AssumedPods:
     def is_older(self, pod: Pod) -> bool:
         """Whether the watch shows a pod as it was before we read it. If that were taken over, the pod would go back in time."""
         uid = pod.metadata.uid or ""
-        if int(pod.metadata.resource_version or 0) < self._read.get(uid, 0):
+        read = self._read.get(uid)
+        if read is None:
+            return False
+        if int(pod.metadata.resource_version or 0) < read:
             return True
-        self._read.pop(uid, None)
+        del self._read[uid]
         return False
 
     def ended(self, uid: str) -> None:

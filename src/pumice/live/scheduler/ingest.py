@@ -186,12 +186,10 @@ class Ingest:
     def _note_whose(self, pod: Pod, ours: bool) -> None:
         """Note from a pod whether its PodGroup is ours or another scheduler's. Pods that have ended count too."""
         group = (pod.metadata.annotations or {}).get(GROUP_NAME)
-        if group:
-            uid = f"{pod.metadata.namespace or 'default'}/{group}"
-            if ours:
-                self._sent_status.others.discard(uid)
-            else:
-                self._sent_status.others.add(uid)
+        others = self._sent_status.others
+        if group and (others or not ours):
+            change = others.discard if ours else others.add
+            change(f"{pod.metadata.namespace or 'default'}/{group}")
 
     def _pod_gone(self, key: str) -> Urgency:
         task = self._cluster.tasks.get(key)

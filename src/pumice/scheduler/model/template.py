@@ -122,6 +122,8 @@ def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
     """The container statuses, by name, with resources that the node has granted, and whether the requested resize is infeasible; None if
     there are no such statuses."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    if not statuses:
+        return None
     applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
     if not applied:
         return None
