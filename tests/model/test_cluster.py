@@ -243,7 +243,7 @@ def test_an_infeasible_resize_does_not_count_what_was_asked() -> None:
     assert Template(convert(document, Pod), Cluster().dimensions).request[0] == 3000
 
 
-def test_a_container_status_without_resources_tells_pods_not_apart() -> None:
+def test_a_container_status_without_resources_does_not_tell_pods_apart() -> None:
     made = cluster(pod("told").cpu(1), pod("untold").cpu(1))
     made.put(*pod("told").cpu(1).having("status", "containerStatuses", value=[{"name": "main"}]).build())
     assert made.tasks["default/told"].template is made.tasks["default/untold"].template
