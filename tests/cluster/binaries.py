@@ -1,4 +1,8 @@
-"""kube-apiserver and etcd, for a benchmark kube-scheduler too, built with Go at the versions of server/go.mod and kept in a cache."""
+"""The programs of a real cluster, built with Go at the versions of two modules here and kept in a cache.
+
+`server` has Kubernetes' own programs and etcd, `addons` has helm and the cluster's DNS server, which want other versions of the same
+packages. Whoever needs a program first builds it. Programs that are asked for together are one build: they share most of their packages.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,49 @@ import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 KUBERNETES = "1.36.1"
 ETCD = "3.6.8"
-SOURCE = Path(__file__).parent / "server"
-VERSION = "k8s.io/component-base/version"
-STAMP = {"gitVersion": f"v{KUBERNETES}", "gitMajor": "1", "gitMinor": KUBERNETES.split(".")[1]}
-STAMPED = " ".join(["-s -w", *(f"-X {VERSION}.{name}={value}" for name, value in STAMP.items())])
-LINK = {"etcd": "-s -w", "kube-apiserver": STAMPED, "kube-scheduler": STAMPED}
-PACKAGES = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+HELM = "3.21.4"
+STAMP = {
+    "k8s.io/component-base/version.gitVersion": f"v{KUBERNETES}",
+    "k8s.io/component-base/version.gitMajor": "1",
+    "k8s.io/component-base/version.gitMinor": KUBERNETES.split(".")[1],
+    "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
 }
+LINK = " ".join(["-s -w", *(f"-X {name}={value}" for name, value in STAMP.items())])
 NEEDED = ("etcd", "kube-apiserver")
+
+
+class Program(NamedTuple):
+    package: str
+    module: str = "server"
+    built_as: str = ""  #: Go's name for it, if it is another than ours
+
+    def build(self, folder: Path, name: str) -> Path:
+        return folder / (self.built_as or name)
+
+
+def _kubernetes(name: str) -> Program:
+    return Program(f"k8s.io/kubernetes/cmd/{name}")
+
+
+PROGRAMS = {
+    "etcd": Program("go.etcd.io/etcd/server/v3", built_as="server"),
+    "kube-apiserver": _kubernetes("kube-apiserver"),
+    "kube-controller-manager": _kubernetes("kube-controller-manager"),
+    "kube-proxy": _kubernetes("kube-proxy"),
+    "kube-scheduler": _kubernetes("kube-scheduler"),
+    "kubectl": _kubernetes("kubectl"),
+    "kubelet": _kubernetes("kubelet"),
+    "coredns": Program("./coredns", "addons"),
+    "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
+}
 
 
 def cache_folder() -> Path:
@@ -40,21 +71,29 @@ def why_not(names: Iterable[str] = NEEDED) -> str:
 
 
 def program(name: str) -> Path:
-    """The path of a program, built if need be (the API server takes about ten minutes of processor time, once, whoever asks first)."""
-    path = cache_folder() / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
-            _build(name, path)
-    return path
+    """The path of a program, built if need be."""
+    return programs(name)[name]
 
 
-def _build(name: str, path: Path) -> None:
-    part = path.with_name(f"{name}.{os.getpid()}")
-    command = ["nice", "-n", "19", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK[name], "-o", str(part)]
-    try:
-        subprocess.run([*command, PACKAGES[name]], cwd=SOURCE, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+def programs(*names: str) -> dict[str, Path]:
+    """The paths of programs, built if need be (the API server takes about ten minutes of processor time, once, whoever asks first)."""
+    paths = {name: cache_folder() / name for name in sorted(names)}
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with ExitStack() as locks:
+        for name in paths:
+            lock = locks.enter_context((cache_folder() / f"{name}.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        missing = [name for name, path in paths.items() if not path.exists()]
+        for module in sorted({PROGRAMS[name].module for name in missing}):
+            _build(module, [name for name in missing if PROGRAMS[name].module == module])
+    return paths
+
+
+def _build(module: str, names: list[str]) -> None:
+    """All of one module together."""
+    with tempfile.TemporaryDirectory(prefix="built-", dir=cache_folder()) as folder:
+        command = ["nice", "-n", "19", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK, "-o", f"{folder}/"]
+        packages = [PROGRAMS[name].package for name in names]
+        subprocess.run([*command, *packages], cwd=Path(__file__).parent / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+        for name in names:
+            PROGRAMS[name].build(Path(folder), name).rename(cache_folder() / name)
