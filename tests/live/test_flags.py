@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.api.errors import InputError
+from pumice.cli.go_flags import GoCommand
 from pumice.cli.replica_flags import options, tell_of
 from pumice.cli.scheduler import NOT_NEEDED, OWN, Configuration, ring_of, settings_of
 from pumice.client.certificates import Authority
@@ -34,7 +35,7 @@ def settings(*arguments: str) -> SchedulerSettings:
     """What the flags come to."""
     made: list[SchedulerSettings] = []
 
-    @click.command()
+    @click.command(cls=GoCommand)
     @options(OWN, NOT_NEEDED)
     def command(**flags: Any) -> None:
         made.append(settings_of(flags, flags["names"] or ("volcano",), Configuration("", None, strict=False)))
@@ -47,7 +48,7 @@ def settings(*arguments: str) -> SchedulerSettings:
 
 @pytest.mark.parametrize("flag", DOCUMENTED.split())
 def test_every_documented_flag_is_known(flag: str) -> None:
-    @click.command()
+    @click.command(cls=GoCommand)
     @options(OWN, NOT_NEEDED)
     def command(**flags: Any) -> None:
         """Only its options are looked at."""
@@ -105,7 +106,7 @@ def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
 def test_a_flag_that_is_not_needed_says_why(given: list[str], told: str, caplog: pytest.LogCaptureFixture) -> None:
     assert all(reason and reason[-1] != "." for reason in NOT_NEEDED.values())
 
-    @click.command()
+    @click.command(cls=GoCommand)
     @options(OWN, NOT_NEEDED)
     def command(**flags: Any) -> None:
         with caplog.at_level(logging.INFO):

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -65,16 +65,21 @@ class Called:
         return json_patch(subject, json.loads(base64.b64decode(response["patch"]))) if "patch" in response else subject
 
 
-def prepare(stage: Scene) -> None:
-    """The embedded server has no webhook configurations of its own, and no namespace for Volcano."""
-    stage.create("namespaces", {"metadata": {"name": "volcano-system"}}, "")
+def configuration_kinds() -> Iterator[dict[str, Any]]:
+    """The embedded server has no webhook configurations of its own: these make it store them."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
         version = {"name": "v1", "served": True, "storage": True, "schema": schema}
         spec = {"group": "admissionregistration.k8s.io", "names": names, "scope": "Cluster", "versions": [version]}
         approved = {"api-approved.kubernetes.io": "unapproved, for tests"}
-        body = {"metadata": {"name": f"{kind.lower()}s.admissionregistration.k8s.io", "annotations": approved}, "spec": spec}
+        yield {"metadata": {"name": f"{kind.lower()}s.admissionregistration.k8s.io", "annotations": approved}, "spec": spec}
+
+
+def prepare(stage: Scene) -> None:
+    """What the embedded server lacks: webhook configurations, and the namespace for Volcano."""
+    stage.create("namespaces", {"metadata": {"name": "volcano-system"}}, "")
+    for body in configuration_kinds():
         stage.create("customresourcedefinitions.apiextensions.k8s.io", body, "")
 
 

@@ -11,6 +11,7 @@ import click
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.json_objects import Key
 from pumice.api.kinds import ObjectRef
+from pumice.cli.go_flags import GoCommand, switch
 from pumice.cli.replica_flags import (
     ELECTION,
     PROBES_TLS,
@@ -18,7 +19,6 @@ from pumice.cli.replica_flags import (
     lock_namespace,
     options,
     probes_tls,
-    switch,
     tell_of,
     term_of,
     until_told,
@@ -49,6 +49,11 @@ NOT_NEEDED = {
     "feature-gates": "what gates switch on is on",
     "resync-period": "watches are never replayed; a dead one is noticed by its silence",
     "leader-elect-resource-lock": "only leases are served by API servers of today",
+    "sharding-configmap": "there is no sharding controller",
+    "sharding-configmap-namespace": "there is no sharding controller",
+    "scheduler-configs": "there is no sharding controller",
+    "shard-sync-period": "there is no sharding controller",
+    "enable-node-event-trigger": "there is no sharding controller",
 }
 
 OWN = (
@@ -64,7 +69,7 @@ OWN = (
 )
 
 
-@click.command()
+@click.command(cls=GoCommand)
 @options(OWN, NOT_NEEDED)
 def controllers(**flags: Any) -> None:
     """Run Volcano's controllers, in the place of vc-controller-manager: its flags, its objects."""

@@ -6,102 +6,20 @@ import asyncio
 import logging
 import ssl
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pumice import __version__
 from pumice.api.errors import InputError
-from pumice.api.times import duration
+from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
 from pumice.client.access import Access
 from pumice.client.leader_election import Term
 from pumice.client.resolve_access import find
 from pumice.live.lifecycle import LostLead
 
 log = logging.getLogger(__name__)
-
-# Flags in the form of Go programs, and the flags of Go's logging.
-#
-# A Deployment made for a program of Volcano only needs another image. So `-v=4` is read, flags of Go's logging are accepted, and so is the
-# "2>&1" that Volcano's charts pass as an argument.
-
-Command = Callable[..., Any]
-Decorator = Callable[[Command], Command]
-
-SPELLINGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-KLOG_SWITCHES = ("alsologtostderr", "logtostderr", "skip_headers", "skip_log_headers", "one_output")
-KLOG_VALUES = ("log_dir", "log_file", "log_file_max_size", "stderrthreshold", "vmodule", "log-flush-frequency")
-
-
-class Seconds(click.ParamType[float]):
-    """A Go duration, in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        try:
-            return duration(value)
-        except ValueError as error:
-            self.fail(str(error), parameter, context)
-
-
-class Switch(click.ParamType[bool]):
-    """A boolean in the form of Go's flags: `--flag`, `--flag=true`, `--flag=false`."""
-
-    name = "bool"
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> bool:
-        if isinstance(value, bool):
-            return value
-        if value.lower() not in SPELLINGS:
-            self.fail(f'"{value}" is not true or false', parameter, context)
-        return SPELLINGS[value.lower()]
-
-
-class Verbosity(click.ParamType[int]):
-    """The level of the log, as `-v 4` or `-v=4`."""
-
-    name = "integer"
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
-        text = str(value).removeprefix("=")
-        if not text.isdecimal():
-            self.fail(f'"{text}" is not a number', parameter, context)
-        return int(text)
-
-
-def switch(name: str, default: bool, text: str) -> Decorator:
-    return click.option(name, type=Switch(), is_flag=False, flag_value="true", default=default, show_default=True, help=text)
-
-
-def seconds(name: str, default: str, text: str) -> Decorator:
-    return click.option(name, type=Seconds(), default=default, show_default=True, help=text)
-
-
-def verbosity(command: Command) -> Command:
-    return click.option("-v", "--v", "verbosity", type=Verbosity(), default=0, help="4 tells everything.")(command)
-
-
-def go_program(command: Command) -> Command:
-    """Give a command --version, and the flags of Go's logging as hidden options without effect."""
-    command = click.version_option(__version__, prog_name="pumice")(command)
-    command = click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="", expose_value=False, callback=_only_redirection)(command)
-    for name in KLOG_SWITCHES:
-        command = click.option(f"--{name}", is_flag=False, flag_value="true", hidden=True, expose_value=False)(command)
-    for name in KLOG_VALUES:
-        command = click.option(f"--{name}", hidden=True, expose_value=False)(command)
-    return command
-
-
-def _only_redirection(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> None:
-    strange = [word for word in words if word != "2>&1"]
-    if strange:
-        raise click.UsageError(f"unexpected argument {strange[0]!r}")
-
 
 SHARED: tuple[Decorator, ...] = (
     click.option("--kubeconfig", default="", help="A kubeconfig file. Default: KUBECONFIG, ~/.kube/config, the pod's service account."),
@@ -147,7 +65,9 @@ def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decora
 
 
 def tell_of(flags: Mapping[str, Any], not_needed: Mapping[str, str]) -> None:
-    """Log which of the given flags have no effect, and why."""
+    """Log which arguments were not read, and which of the given flags have no effect, and why."""
+    for sentence in flags["not_read"]:
+        log.warning("%s", sentence)
     for name, reason in not_needed.items():
         if flags[name.replace("-", "_")] is not None:
             log.info("--%s is not needed: %s", name, reason)

@@ -13,18 +13,16 @@ import click
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.api.meta import DEFAULT_QUEUE
+from pumice.cli.go_flags import Decorator, GoCommand, seconds, switch
 from pumice.cli.inputs import read_file
 from pumice.cli.replica_flags import (
     ELECTION,
     PROBES_TLS,
-    Decorator,
     access_of,
     lock_namespace,
     options,
     own_tls,
     probes_tls,
-    seconds,
-    switch,
     tell_of,
     term_of,
     until_told,
@@ -64,7 +62,7 @@ OWN: tuple[Decorator, ...] = (
     click.option(
         "--default-queue", default=DEFAULT_QUEUE, show_default=True, help="Created at the start; for PodGroups that name no queue."
     ),
-    click.option("--node-selector", "node_selector", multiple=True, help="label:value; only nodes with any of these are used."),
+    click.option("--node-selector", "node_selector", multiple=True, help="label:value,label:value; only nodes with any of these are used."),
     click.option("--plugins-dir", default=None, help="A folder of Python files with plugins."),
     seconds("--resource-sync-timeout", "60s", "How long resources that can be done without are waited for."),
     switch("--priority-class", True, "Read PriorityClasses; without, every job has priority 0."),
@@ -102,7 +100,7 @@ OWN: tuple[Decorator, ...] = (
 log = logging.getLogger(__name__)
 
 
-@click.command()
+@click.command(cls=GoCommand)
 @options(OWN, NOT_NEEDED)
 def scheduler(**flags: Any) -> None:
     """Schedule the pods of a live cluster, in the place of vc-scheduler: its flags, its configuration, its objects."""
@@ -157,7 +155,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
             default_queue=flags["default_queue"],
             period_s=flags["schedule_period"],
             sync_timeout_s=flags["resource_sync_timeout"],
-            node_labels=tuple(_label(text) for text in flags["node_selector"]),
+            node_labels=tuple(_label(text) for texts in flags["node_selector"] for text in texts.split(",")),
             priority_classes=flags["priority_class"],
             storage_capacity=flags["csi_storage"],
             sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"], ring, share),

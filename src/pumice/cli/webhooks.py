@@ -14,7 +14,8 @@ import click
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.kinds import ObjectRef
-from pumice.cli.replica_flags import SPELLINGS, access_of, options, switch, tell_of
+from pumice.cli.go_flags import SPELLINGS, GoCommand, switch
+from pumice.cli.replica_flags import access_of, options, tell_of
 from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.client.resolve_access import find
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 NOT_NEEDED = {
     "graceful-shutdown-time": "requests under way are answered within two seconds",
+    "ignored-namespaces": "the webhook configurations say which namespaces they are for; Volcano's programs never read it",
 }
 
 SECRET = "volcano-admission-secret"
@@ -52,7 +54,7 @@ OWN = (
 )
 
 
-@click.command()
+@click.command(cls=GoCommand)
 @options(OWN, NOT_NEEDED)
 def webhooks(**flags: Any) -> None:
     """Serve Volcano's admission webhooks, in the place of vc-webhook-manager: its flags, its paths, its configurations."""
