@@ -161,3 +161,11 @@ def test_one_line_tells_what_is_wrong_and_what_is_given_helps(story: object) -> 
         assert ask(made, by).state == "starts"
     assert ask(made, by).line == told.line
     made.check()
+
+
+def test_room_that_is_made_for_a_part_of_a_gang_is_not_promised_to_all_of_it() -> None:
+    made = cluster(node("n1").cpu(4), pod("old").cpu(4).on("n1").leaving(), podgroup("j"), *gang("j", 3, 4))
+    told = why(made, default(), NOW, "podgroup/j").line
+    assert told == "room is being made for 1 of its 3 pods on n1, and not yet for the other 2: 1 can start when pod/default/old has left"
+    alone = cluster(node("n1").cpu(4), pod("old").cpu(4).on("n1").leaving(), podgroup("j"), *gang("j", 1, 4))
+    assert why(alone, default(), NOW, "podgroup/j").line == "room is being made for it on n1: it starts when pod/default/old has left"

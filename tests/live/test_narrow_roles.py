@@ -89,7 +89,7 @@ def test_what_the_role_forbids_is_not_waited_for(caplog: pytest.LogCaptureFixtur
             assert asyncio.get_running_loop().time() - START < 1
 
     run(story())
-    assert caplog.text.count("our role does not let hypernodes be read; we do without") == 1
+    assert caplog.text.count("our role does not let these be read, and we do without: hypernodes") == 1
 
 
 def test_what_is_waited_for_is_told_after_a_second(caplog: pytest.LogCaptureFixture) -> None:

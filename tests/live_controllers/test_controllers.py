@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, ClassVar
 
 import pytest
@@ -315,17 +316,42 @@ def test_a_job_whose_pods_are_refused_tells_why_and_goes_on_when_they_are_not() 
     play(story)
 
 
+@pytest.mark.parametrize(
+    ("code", "reason", "told"),
+    [
+        (403, "exceeded quota", ["job default/told: it is tried again, with pauses that grow: 403 Refused: exceeded quota"]),
+        (403, "unable to create new content in namespace default because it is being terminated", []),
+        (409, "the object has been modified", []),
+        (503, "no disk", ["job default/told: it is tried again, with pauses that grow: 503 Refused: no disk"]),
+    ],
+)
+def test_the_log_names_the_object_that_somebody_may_have_to_mend_once(
+    code: int, reason: str, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Scene) -> None:
+        limited = Refusing(stage.client, code, "pods", reason=reason)
+        async with working(limited):  # type: ignore[arg-type]
+            stage.job("told", replicas=1)
+            await until(lambda: stage.enqueue("told"))
+            await until(lambda: limited.refused >= 8)
+
+    caplog.set_level(logging.INFO)
+    play(story)
+    about = [record.getMessage() for record in caplog.records if record.name.endswith("controllers.loop")]
+    assert [line for line in about if not line.startswith("the cluster was read")] == told
+
+
 class Refusing(NoPatch):
     """A client whose server answers creations of some resources with a failure of this code."""
 
-    def __init__(self, client: Any, code: int, *plurals: str) -> None:
+    def __init__(self, client: Any, code: int, *plurals: str, reason: str = "it cannot be made") -> None:
         super().__init__(client, *plurals)
-        self.code = code
+        self.code, self.reason = code, reason
 
     async def create(self, resource: Any, *arguments: Any, **options: Any) -> bytes:
         if resource.plural in self._plurals:
             self.refused += 1
-            raise ApiError(self.code, "Refused", f"{resource.plural} cannot be made")
+            raise ApiError(self.code, "Refused", self.reason)
         answer: bytes = await self._client.create(resource, *arguments, **options)
         return answer
 

@@ -149,13 +149,14 @@ def _tasks(cluster: Cluster, subject: Subject) -> list[Task]:
 
 
 def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, waits: Waiter) -> Headline | None:
-    """The headline if the next cycle makes room for the subject, or pods that are leaving free it; else None."""
-    nodes = {place.node for place in decisions.pipelined if place.task in waits.members}
+    """The headline if the next cycle makes room for the subject, or for a part of it, or pods that are leaving free it; else None."""
+    places = {place.task: place.node for place in decisions.pipelined if place.task in waits.members}
     profiles = policy.profiles.by_name if policy.profiles is not None else {}
     nominated = {task: node for task, node in decisions.nominations.items() if task.template.scheduler_name in profiles}
-    nodes |= {node for task, node in nominated.items() if task in waits.members and node}
-    if not nodes:
+    places |= {task: node for task, node in nominated.items() if task in waits.members and node}
+    if not places:
         return None
+    nodes = set(places.values())
     table = cluster.nodes
     evicted = [eviction.task.key for eviction in decisions.evictions]
     leaving = [task.key for name in nodes for task in table.tasks[table.rows[name]].values() if task.status == status.RELEASING]
@@ -164,7 +165,12 @@ def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, wait
         return None
     when = f"{len(names)} pods have left" if len(names) > 1 else f"{names[0]} has left"
     by = ", whom the next cycle evicts for it" if evicted else ""
-    text = f"room is being made for it on {', '.join(sorted(nodes)[:3])}: it starts when {when}{by}"
+    on, count, left = ", ".join(sorted(nodes)[:3]), len(places), len(waits.tasks) - len(places)
+    if left:
+        part = f"{count} of its {len(waits.tasks)} pods"
+        text = f"room is being made for {part} on {on}, and not yet for the other {left}: {count} can start when {when}{by}"
+    else:
+        text = f"room is being made for it on {on}: it starts when {when}{by}"
     return Headline(Because.RELEASING, text, remedy=(Gone(names),))
 
 

@@ -82,6 +82,13 @@ def is_refusal(error: KubeError) -> bool:
     return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code not in PASSING
 
 
+def of_ending_namespace(error: BaseException) -> bool:
+    """Whether the call failed because its namespace is being deleted, or is gone: what was to be written is of no use any more."""
+    return (
+        isinstance(error, ApiError) and error.code in (403, 404) and ("is being terminated" in str(error) or 'namespaces "' in str(error))
+    )
+
+
 def asked_delay_s(error: BaseException) -> float:
     """The seconds that the server asks us to wait: its Retry-After; 1 for a 429 without one; else 0."""
     if not isinstance(error, ApiError):

@@ -23,7 +23,7 @@ import msgspec
 from pumice.api.kinds import EVENTS, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.access import TimeSource
-from pumice.client.client import TokenBucket
+from pumice.client.client import TokenBucket, of_ending_namespace
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
 
 REMEMBERED = 4096
@@ -270,7 +270,7 @@ class EventRecorder:
         events, it allows none of them: the warning is logged once."""
         self.dropped += 1
         code = error.code if isinstance(error, ApiError) else 0
-        if code in (403, 404) and ("is being terminated" in str(error) or 'namespaces "' in str(error)):
+        if of_ending_namespace(error):
             log.debug("event %s/%s dropped: %s", write.namespace, write.name, error)
         elif code == 403:
             log.log(logging.DEBUG if self._forbidden else logging.WARNING, "events are dropped for want of a right: %s", error)

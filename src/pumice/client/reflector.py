@@ -187,6 +187,9 @@ class Pace(msgspec.Struct, frozen=True):
 DEFAULT_PACE = Pace()
 
 
+PATIENT_ROUNDS = 5  #: so many 429 in a row are ordinary: a CRD that is only just installed is read with them at first
+
+
 class _Event(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -219,6 +222,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self.scope = scope
         self.synced = asyncio.Event()
+        self.absent = False  #: whether the server does not have this resource, which is optional
         self.trouble: Exception | None = None  #: why the reflector is not up to date at the moment; None if it is
         self._transport = transport
         self._decode = decode
@@ -268,13 +272,19 @@ class Reflector(Generic[T]):
         self.trouble = error
         if isinstance(error, OutOfOrder) or (isinstance(error, ApiError) and error.code == 410):
             self._view.must_list()
-        absent = isinstance(error, ApiError) and error.code == 404 and self._optional
+        absent = self.absent = isinstance(error, ApiError) and error.code == 404 and self._optional
         if absent:
             self.synced.set()
         known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
-        self._told = str(error)
-        level = logging.DEBUG if known else logging.INFO if absent else logging.WARNING
-        log.log(level, "%s: %s", self.scope.resource.plural, error)
+        quiet = absent or self._is_told_at_the_start(error)
+        self._told = "" if quiet else str(error)
+        log.log(logging.DEBUG if known or quiet else logging.WARNING, "%s: %s", self.scope.resource.plural, error)
+
+    def _is_told_at_the_start(self, error: Exception) -> bool:
+        """Whether whoever waits for the first list tells what is amiss: a right that is lacking, or a CRD that is only just installed."""
+        if self.synced.is_set() or not isinstance(error, ApiError):
+            return False
+        return error.code == 403 or (error.code == 429 and self._failures < PATIENT_ROUNDS)
 
     async def _list(self) -> None:
         self._view.list_begins()
@@ -288,7 +298,7 @@ class Reflector(Generic[T]):
                     self._take("ADDED", raw)
         self._page = limit or self._pace.page
         self._tell(self._view.list_ends(version))
-        self.trouble = None
+        self.trouble, self.absent = None, False
         self.synced.set()
 
     async def _watch(self) -> None:

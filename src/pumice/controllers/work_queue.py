@@ -108,13 +108,15 @@ class Retries:
     def succeeded(self, work: QueuedKey) -> None:
         self._counts.pop((work.controller.name, work.key), None)
 
-    def failed(self, work: QueuedKey, now: float, *, refused: bool = True) -> None:
+    def failed(self, work: QueuedKey, now: float, *, refused: bool = True) -> int:
+        """Put the key back, for later. Return how often it has failed in a row."""
         identity = (work.controller.name, work.key)
         count, refusals = self._counts.get(identity, (0, 0))
         count, refusals = self._counts[identity] = count + 1, refusals + refused
         if isinstance(work.controller, GivesUp) and 0 <= work.controller.max_failures < refusals:
             del self._counts[identity]
             self._queue.add(work.controller, work.controller.gave_up(work.key))
-            return
+            return count
         pause_s = min(FIRST_PAUSE_S * 2 ** min(count - 1, DOUBLINGS), LONGEST_PAUSE_S)
         self._queue.add_later(now + pause_s, work.controller, work.key)
+        return count

@@ -19,7 +19,7 @@ import ssl
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -165,13 +165,20 @@ async def synced(needed: Collection[Reflector[Any]], others: Collection[Reflecto
     while waits := _unread(needed, others if loop.time() - began < timeout_s else ()):
         if not told and loop.time() - began >= TOLD_AFTER_S:
             told = True
-            log.info("waiting until these have been read: %s", ", ".join(map(_with_trouble, waits)))
+            level = logging.WARNING if any(reflector.forbidden for reflector in waits) else logging.INFO
+            log.log(level, "waiting until these have been read: %s", ", ".join(map(_with_trouble, waits)))
         await asyncio.sleep(PAUSE_S)
+    if forbidden := _plurals(reflector for reflector in others if reflector.forbidden):
+        log.info("our role does not let these be read, and we do without: %s", forbidden)
+    if absent := _plurals(reflector for reflector in (*needed, *others) if reflector.absent):
+        log.info("this server does not have these, and we do without: %s", absent)
     for reflector in others:
-        if reflector.forbidden:
-            log.info("our role does not let %s be read; we do without", reflector.scope.resource.plural)
-        elif not reflector.synced.is_set():
+        if not reflector.synced.is_set() and not reflector.forbidden:
             log.error("%s cannot be read and are left out for now: %s", reflector.scope.resource.plural, reflector.trouble)
+
+
+def _plurals(reflectors: Iterable[Reflector[Any]]) -> str:
+    return ", ".join(sorted(reflector.scope.resource.plural for reflector in reflectors))
 
 
 def _unread(needed: Collection[Reflector[Any]], others: Collection[Reflector[Any]]) -> list[Reflector[Any]]:
@@ -262,6 +269,25 @@ class FaultLog:
         if fault not in self._told:
             self._told.add(fault)
             self._log.error(message, *arguments, exc_info=error)
+
+
+ALIKE_TOLD, ALIKE_WINDOW_S = 5, 600.0
+
+
+class FirstOfMany:
+    """Logs warnings of which many may be alike: the first of them in a while as warnings, the others for debugging only."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._told: dict[Hashable, tuple[float, int]] = {}  #: for each kind of warning, since when it was told how often
+
+    def warning(self, alike: Hashable, now: float, message: str, *arguments: object) -> None:
+        since, count = self._told.get(alike, (now, 0))
+        if now - since > ALIKE_WINDOW_S:
+            since, count = now, 0
+        self._told[alike] = since, count + 1
+        more = f" (others like it are told with -v=4 only, for {ALIKE_WINDOW_S / 60:.0f} minutes)" if count + 1 == ALIKE_TOLD else ""
+        self._log.log(logging.WARNING if count < ALIKE_TOLD else logging.DEBUG, message + more, *arguments)
 
 
 Labels = tuple[str, ...]

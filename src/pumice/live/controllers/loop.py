@@ -25,18 +25,19 @@ from itertools import count, groupby
 from pumice.api.json_objects import Object, key_of, merged, name_of, namespace_of, terminating, uid_of
 from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.api.times import rfc3339
-from pumice.client.client import Backoff, is_refusal
+from pumice.client.client import Backoff, is_refusal, of_ending_namespace
 from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport, as_dict
 from pumice.controllers.controller import EVERY, Consults, Controller, Create, Delete, Emit, LooksUp, Patch, Write
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
-from pumice.live.lifecycle import Clock, LostLead, WallClock, synced
+from pumice.live.lifecycle import Clock, FirstOfMany, LostLead, WallClock, synced
 from pumice.live.object_cache import LABELLED, REQUIRED, RESOURCES, ObjectCache, followed, scopes, single_scopes, whole
 
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff()
+TOLD_AT = 6  #: so many failures in a row, which take 1.5 s, are told if the server could not do what was asked
 
 
 class ObjectWrites:
@@ -129,7 +130,14 @@ class ObjectWrites:
             except KubeError as error:
                 if isinstance(error, Fenced) or is_refusal(error):
                     raise
-                log.info("%s %s/%s is to be deleted: %s", write.kind, write.namespace, write.name, error)
+                log.log(
+                    logging.WARNING if attempt == TOLD_AT else logging.DEBUG,
+                    "%s %s/%s is to be deleted: %s",
+                    write.kind,
+                    write.namespace,
+                    write.name,
+                    error,
+                )
             await self._clock.sleep(BACKOFF.delay_s(attempt, 1.0))
 
     async def _delete(self, write: Delete) -> None:
@@ -203,6 +211,7 @@ class Controllers:
         self._stirred = asyncio.Event()
         self._width = width
         self._sync_timeout_s = sync_timeout_s
+        self._log = FirstOfMany(log)
         self._busy: dict[Hashable, asyncio.Task[None]] = {}  #: the task on each object that is worked on
         self._parked: dict[Hashable, deque[QueuedKey]] = {}  #: the keys that wait for a task on their object
         self._failure: BaseException | None = None
@@ -282,16 +291,26 @@ class Controllers:
         except Fenced:
             self._failure = LostLead()
         except KubeError as error:
-            log.info("%s %s: %s", work.controller.name, work.key, error)
-            self._failures.failed(work, now, refused=is_refusal(error))
+            self._tell_of(work, error, self._failures.failed(work, now, refused=is_refusal(error)), now)
         except Exception:
-            log.exception("%s %s failed", work.controller.name, work.key)
+            log.exception("%s failed by a fault of ours", in_words(work))
             self._failures.failed(work, now, refused=False)  # a fault of ours; it must end no user's job
         finally:
             self._busy.pop(place, None)
             for parked in self._parked.pop(place, ()):
                 self._queue.add(*parked)
             self._stirred.set()
+
+    def _tell_of(self, work: QueuedKey, error: KubeError, failures: int, now: float) -> None:
+        """Log a failure that somebody may have to mend: what is refused, at once; what the server could not do, once it lasts. That an
+        object has changed or is gone mends itself, and that the server does not answer is told by those who watch."""
+        message = "%s: it is tried again, with pauses that grow: %s"
+        lasts = isinstance(error, ApiError) and error.code >= 500 and failures == TOLD_AT
+        if lasts or (is_refusal(error) and failures == 1 and not of_ending_namespace(error)):
+            assert isinstance(error, ApiError)
+            self._log.warning((work.controller.name, error.code, error.reason), now, message, in_words(work), error)
+        else:
+            log.debug(message, in_words(work), error)
 
     async def _look_up(self, work: QueuedKey) -> None:
         """Read the objects that the controller looks up by name and that the role does not let us watch."""
@@ -307,6 +326,12 @@ class Controllers:
                 raise
             return
         self.cache.answered(kind, whole(as_dict(answer), RESOURCES[kind]))
+
+
+def in_words(work: QueuedKey) -> str:
+    """The controller and the object that it worked on, for the log."""
+    names = (getattr(work.key, "namespace", ""), getattr(work.key, "job", "") or getattr(work.key, "name", ""))
+    return f"{work.controller.name} {'/'.join(filter(None, names)) or work.key}"
 
 
 def _place(work: QueuedKey) -> Hashable:

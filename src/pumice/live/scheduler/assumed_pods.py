@@ -16,10 +16,10 @@ from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
-from pumice.client.client import is_refusal
+from pumice.client.client import is_refusal, of_ending_namespace
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.transport import KubeError
-from pumice.live.lifecycle import Clock
+from pumice.client.transport import ApiError, KubeError
+from pumice.live.lifecycle import Clock, FirstOfMany
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
@@ -67,6 +67,7 @@ class AssumedPods:
         self._pod_version = pod_version
         self._event_translation = event_translation
         self._state = state
+        self._log = FirstOfMany(log)
         self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid, and until when the watch must show it
         self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
 
@@ -103,11 +104,14 @@ class AssumedPods:
         match request:
             case BindPod():
                 self._metrics.binds.add("failed")
-                log.warning("pod %s was not bound to %s: %s", request.pod, request.node, error)
+                if _is_over(error):
+                    log.debug("pod %s, which is ending, was not bound to %s: %s", request.pod, request.node, error)
+                    return
+                self._warn("Bind", error, "pod %s was not bound to %s: %s", request.pod, request.node, error)
                 self._tell(EventRecord(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
             case EvictPod():
                 self._metrics.evictions.add("failed")
-                log.warning("pod %s was not evicted: %s", request.pod, error)
+                self._warn("Evict", error, "pod %s was not evicted: %s", request.pod, error)
             case OpenGate():
                 self._not_written("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
             case MarkPod():
@@ -115,6 +119,10 @@ class AssumedPods:
                 self._not_written("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
             case WriteStatus():
                 self._unwritten(request, error)
+
+    def _warn(self, call: str, error: KubeError, message: str, *arguments: object) -> None:
+        alike = (call, error.code, error.reason) if isinstance(error, ApiError) else (call, type(error))
+        self._log.warning(alike, self._clock.now(), message, *arguments)
 
     # ---- pods
 
@@ -210,12 +218,20 @@ class AssumedPods:
         """Report a failed write. The next cycle makes it again: after the period, or, if it was refused, after a growing pause."""
         self._metrics.writes.add(kind, "failed")
         if not is_refusal(error):
-            log.info("%s was not written: %s", what, error)
+            if isinstance(error, ApiError) and error.code >= 500:
+                self._warn(kind, error, "%s was not written: %s", what, error)
             self._news(Urgency.LATER)
-        elif self._sent_status.pauses.refused(kind, key, self._clock.now()):
+        elif self._sent_status.pauses.refused(kind, key, self._clock.now()) and not of_ending_namespace(error):
             log.warning("%s was not written, and is tried again with pauses, as are others like it: %s", what, error)
             self._tell(EventRecord(about, "Warning", "WriteRefused", f"{what} was not written: {error}"))
 
     def fenced(self) -> None:
         self.lost_lead = True
         self._news(Urgency.SOON)
+
+
+def _is_over(error: KubeError) -> bool:
+    """Whether a pod was not bound because it, or its namespace, is being deleted or is gone."""
+    if of_ending_namespace(error):
+        return True
+    return isinstance(error, ApiError) and (error.code == 404 or (error.code == 409 and "is being deleted" in error.message))

@@ -322,7 +322,7 @@ class Scheduler:
             observer.cycled(decisions, now, took_s)
         self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:
-            log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
+            log.debug("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
 
     # ---- when cycles run
 

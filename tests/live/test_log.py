@@ -1,0 +1,115 @@
+"""What the log tells at its usual level: once, what somebody can act upon. What is ending, and what mends itself, is not told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from pumice.api.kinds import HYPER_NODES, POD_GROUPS, PODS, RESOURCE_CLAIMS, Kind
+from pumice.client.transport import ApiError
+from pumice.live.lifecycle import ALIKE_TOLD, ALIKE_WINDOW_S, FirstOfMany
+from tests.live.memory import MemoryServer
+from tests.live.stories import scheduling, server, until
+from tests.live.virtual import run
+
+ENDING = 'pods "train-0" is forbidden: unable to create new content in namespace default because it is being terminated'
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO and record.name.startswith("pumice")]
+
+
+def refused(verb: str, resource: Kind, *errors: ApiError, pods: int = 1, until_s: float = 60.0) -> None:
+    """A gang is scheduled, and each of these writes is answered with the next of these errors, and with the last again and again."""
+
+    async def story() -> None:
+        api, left = server("a"), list(errors)
+
+        def before(asked: str, of: Kind, name: str) -> None:
+            if (asked, of) == (verb, resource) and left:
+                raise left.pop(0) if len(left) > 1 else left[0]
+
+        api.gang("train", pods=pods, cpu=0.1)
+        api.before_write = before
+        async with scheduling(api):
+            await asyncio.sleep(until_s)
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        (ApiError(403, "Forbidden", ENDING), 0),
+        (ApiError(404, "NotFound", 'pods "train-0" not found'), 0),
+        (ApiError(409, "Conflict", "pod train-0 is being deleted, cannot be assigned to a host"), 0),
+        (ApiError(409, "Conflict", "pod train-0 is already assigned to node b"), 5),
+        (ApiError(403, "Forbidden", "the role lacks it"), 5),
+    ],
+)
+def test_of_binds_those_are_told_that_somebody_can_mend(error: ApiError, counts: int, caplog: pytest.LogCaptureFixture) -> None:
+    refused("create", PODS, error, pods=8)
+    warned = [message for message in told(caplog) if "was not bound" in message]
+    assert len(warned) == counts
+    assert (
+        [message.endswith("(others like it are told with -v=4 only, for 10 minutes)") for message in warned] == [False] * 4 + [True]
+        if (counts)
+        else True
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ApiError(404, "NotFound", "podgroups train not found"), ""),
+        (ApiError(409, "Conflict", "the object has been modified"), ""),
+        (ApiError(500, "InternalError", "failed calling webhook"), "PodGroup default/train was not written: 500 InternalError"),
+        (ApiError(422, "Invalid", "a field is wrong"), "PodGroup default/train was not written, and is tried again with pauses"),
+    ],
+)
+def test_of_writes_those_are_told_that_somebody_can_mend(error: ApiError, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    refused("update", POD_GROUPS, error)
+    assert [message.startswith(words) for message in told(caplog) if "was not written" in message][:1] == ([True] if words else [])
+
+
+def test_many_warnings_that_are_alike_are_told_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
+    few = FirstOfMany(logging.getLogger("pumice.test"))
+    for number in range(20):
+        few.warning("one kind", 100.0 + number, "pod %d", number)
+        few.warning("another", 100.0, "queue")
+    assert len(told(caplog)) == 2 * ALIKE_TOLD and told(caplog)[0] == "pod 0"
+    few.warning("one kind", 101.0 + ALIKE_WINDOW_S, "pod again")
+    assert told(caplog)[-1] == "pod again"
+
+
+class NotReady(MemoryServer):
+    """Its HyperNodes' CRD is only just installed, its ResourceClaims may not be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals = 2
+
+    def pages(self, scope, *, limit=500):  # type: ignore[no-untyped-def]
+        if scope.resource == HYPER_NODES and self.refusals:
+            self.refusals -= 1
+            raise ApiError(429, "TooManyRequests", "storage is (re)initializing", 1.0)
+        if scope.resource == RESOURCE_CLAIMS:
+            raise ApiError(403, "Forbidden", "cannot list resourceclaims")
+        return super().pages(scope, limit=limit)
+
+
+def test_a_start_beside_new_definitions_and_a_narrow_role_is_told_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        api = NotReady()
+        api.node("a")
+        api.queue()
+        api.gang("train", 1)
+        async with scheduling(api):
+            await until(lambda: api.placed() == {"train-0": "a"})
+
+    caplog.set_level(logging.INFO)
+    run(story())
+    assert told(caplog)[-1] == "our role does not let these be read, and we do without: resourceclaims"
+    assert all(record.levelno < logging.WARNING for record in caplog.records)
