@@ -1,46 +1,59 @@
-"""The plain manifests, made of the chart: `python deploy/render.py` writes deploy/manifests anew.
+"""What is made of the chart, by Helm: `python deploy/render.py` writes deploy/manifests, deploy/monitoring and the chart's CRDs anew.
 
-The chart's templates use values and nothing else, so this much of Helm is enough: {{ .Values.a.b }}, {{ .Release.Name }},
-{{ .Release.Namespace }}, and `| nindent N` for texts of several lines.
+The definitions of the chart are those of the embedded API server. They are copies, since Helm warns of links.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 HERE = Path(__file__).parent
-RELEASE = {"Name": "volcano", "Namespace": "volcano-system"}
+ROOT = HERE.parent
+CHART = HERE / "chart"
+DEFINITIONS = ROOT / "src/pumice/cluster/apiserver/crds"
+KUBERNETES = "1.36.1"  #: the version that is told to Helm where no cluster is asked
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: volcano-system\n"
 HEAD = "# Made of deploy/chart by deploy/render.py; change it there.\n"
+MONITORING = ("podMonitor", "serviceMonitor", "prometheusRule")
 
-_FIELD = re.compile(r"\{\{ \.(Values|Release)\.([\w.]+)(?: \| nindent (\d+))? \}\}")
-
-
-def rendered(template: str, values: dict[str, Any]) -> str:
-    """The text with every field replaced. Raises KeyError for one that does not exist."""
-
-    def value(match: re.Match[str]) -> str:
-        found: Any = values if match[1] == "Values" else RELEASE
-        for step in match[2].split("."):
-            found = found[step]
-        if not match[3]:
-            return str(found)
-        return "".join(f"\n{' ' * int(match[3])}{line}" if line else "\n" for line in str(found).rstrip("\n").split("\n"))
-
-    return _FIELD.sub(value, template)
+_SOURCE = re.compile(r"^# Source: pumice/templates/(\S+)\n", re.MULTILINE)
 
 
-def manifests() -> dict[str, str]:
-    """File names and contents."""
-    values = yaml.safe_load((HERE / "chart/values.yaml").read_text())
-    made = {path.name: HEAD + rendered(path.read_text(), values) for path in sorted((HERE / "chart/templates").glob("*.yaml"))}
-    return {"00-namespace.yaml": HEAD + NAMESPACE, **made}
+def helm() -> Path:
+    sys.path.insert(0, str(ROOT))
+    from tests.cluster.binaries import program  # builds it with Go, once
+
+    return program("helm")
+
+
+def rendered(*flags: str, release: str = "volcano", namespace: str = "volcano-system") -> str:
+    """What Helm makes of the chart. Raises CalledProcessError."""
+    command = [helm(), "template", release, CHART, "--namespace", namespace, "--kube-version", KUBERNETES, *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def by_template(text: str) -> dict[str, str]:
+    """The objects by the file of the template that made them."""
+    found: dict[str, list[str]] = {}
+    for part in re.split(r"^---\n", text, flags=re.MULTILINE):
+        if source := _SOURCE.match(part):
+            found.setdefault(source[1], []).append(part[source.end() :].rstrip("\n") + "\n")
+    return {name: HEAD + "---\n".join(parts) for name, parts in sorted(found.items())}
+
+
+def files() -> dict[Path, str]:
+    """All that is made of the chart and for it: paths and contents."""
+    made = {HERE / "manifests/00-namespace.yaml": HEAD + NAMESPACE}
+    made |= {HERE / "manifests" / name: text for name, text in by_template(rendered("--no-hooks")).items()}
+    for name in MONITORING:
+        text = by_template(rendered("--no-hooks", "--set", f"monitoring.{name}.enabled=true"))["monitoring.yaml"]
+        made[HERE / "monitoring" / f"{name.lower()}.yaml"] = text
+    return made | {CHART / "crds" / path.name: path.read_text() for path in DEFINITIONS.glob("*.yaml")}
 
 
 if __name__ == "__main__":
-    for name, text in manifests().items():
-        (HERE / "manifests" / name).write_text(text)
+    for path, text in files().items():
+        path.write_text(text)

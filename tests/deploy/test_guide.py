@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -47,3 +48,34 @@ def test_files_are_there() -> None:
     named = set(re.findall(r"(?:deploy|src)/[\w./-]*\w", GUIDE))
     assert len(named) >= 5
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_guide_s_settings_are_values_of_the_chart() -> None:
+    """Also of the other pages that show the chart."""
+    values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())
+    pages = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("from-volcano", "chart", "page"))
+    settings = re.findall(r"--set(?:-file)? '?([\w.=,:{}-]+)", pages)
+    named = [pair.partition("=")[0] for setting in settings for pair in re.split(r",(?=[\w.]+=)", setting)]
+    assert len(named) > 8
+    for name in named:
+        found = values
+        for step in name.split("."):
+            found = found[step]
+
+
+def test_an_upgrade_in_the_documents_keeps_the_values_that_were_set() -> None:
+    pages = "".join(path.read_text().replace("\\\n", " ") for path in (ROOT / "docs").glob("*.md"))
+    upgrades = re.findall(r"^    (helm upgrade .*)$", pages, re.MULTILINE)
+    assert len(upgrades) >= 5
+    forgetful = [line for line in upgrades if not re.search(r" --reuse-values| -f | --set-file ", line)]
+    assert forgetful == []
+
+
+def test_the_table_of_values_is_that_of_the_chart() -> None:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "deploy/reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs/chart.md").read_text() == module.chart_page(), "run python deploy/reference.py"
+    page = module.page()
+    assert "| `mode` |" in page and "| `--schedule-period` | `1s` |" in page and "| `pumice_leading` | gauge |" in page

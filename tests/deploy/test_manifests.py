@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -31,16 +30,7 @@ from tests.deploy.roles import CONTROLLERS, CONTROLLERS_MODULES, SCHEDULER, SOUR
 from tests.live.stories import policy
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-TEMPLATES = sorted(path.name for path in (DEPLOY / "chart/templates").glob("*.yaml"))
 NAMES = {"scheduler": "scheduler", "controllers": "controllers", "webhooks": "admission"}
-
-
-def render() -> Any:
-    spec = importlib.util.spec_from_file_location("render", DEPLOY / "render.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def objects(part: str, kind: str) -> list[dict[str, Any]]:
@@ -55,28 +45,6 @@ def one(part: str, kind: str) -> dict[str, Any]:
 
 def container(part: str) -> dict[str, Any]:
     return one(part, "Deployment")["spec"]["template"]["spec"]["containers"][0]  # type: ignore[no-any-return]
-
-
-def test_the_plain_manifests_are_those_of_the_chart() -> None:
-    made = render().manifests()
-    assert {path.name: path.read_text() for path in (DEPLOY / "manifests").glob("*.yaml")} == made, "run python deploy/render.py"
-    assert "{{" not in "".join(made.values())
-
-
-def test_a_release_may_have_another_name_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the programs look for by name is told to them."""
-    module = render()
-    monkeypatch.setattr(module, "RELEASE", {"Name": "mine", "Namespace": "batch"})
-    items = [item for text in module.manifests().values() for item in yaml.safe_load_all(text) if item["kind"] != "Namespace"]
-    assert {item["metadata"].get("namespace", "batch") for item in items} == {"batch"}
-    assert all(item["metadata"]["name"].startswith("mine-") for item in items)
-    by_name = {(item["kind"], item["metadata"]["name"]): item for item in items}
-    (webhooks,) = by_name["Deployment", "mine-admission"]["spec"]["template"]["spec"]["containers"]
-    assert {"--webhook-namespace=batch", "--webhook-service-name=mine-admission-service"} <= set(webhooks["args"])
-    assert ("Service", "mine-admission-service") in by_name
-    (controllers,) = by_name["Deployment", "mine-controllers"]["spec"]["template"]["spec"]["containers"]
-    assert {"name": "HELM_RELEASE_NAME", "value": "mine"} in controllers["env"]
-    assert "--leader-elect-resource-namespace=batch" in controllers["args"] and ("ConfigMap", "mine-controller-configmap") in by_name
 
 
 def test_the_chart_brings_the_definitions() -> None:
@@ -126,7 +94,8 @@ def test_arguments_are_a_command_with_flags_that_it_has(part: str) -> None:
 @pytest.mark.parametrize("part", NAMES)
 def test_pods_are_restricted(part: str) -> None:
     pod = one(part, "Deployment")["spec"]["template"]["spec"]
-    assert pod["securityContext"] == {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
+    confined = {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["securityContext"] == confined
     assert container(part)["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -188,7 +157,7 @@ def test_the_controllers_may_do_what_they_do_and_nothing_else() -> None:
 
 
 def test_the_webhooks_may_do_what_they_do_and_only_with_one_secret() -> None:
-    registering = {(hook.resource.group, hook.resource.plural, verb) for hook in HOOKS.values() for verb in ("get", "create", "update")}
+    registering = {(hook.resource.group, hook.resource.plural, verb) for hook in HOOKS.values() for verb in ("get", "update")}
     assert rights(one("webhooks", "ClusterRole")) == reading(RESOURCES[kind] for kind in ADMISSION) | registering
     local = one("webhooks", "Role")
     assert [rule.get("resourceNames") for rule in local["rules"]] == [None, ["volcano-admission-secret"]]
@@ -213,9 +182,11 @@ def test_the_page_s_readers_are_asked_about_with_no_more_rights_than_that_takes(
 def test_the_images_run_commands_that_exist() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     entries = [json.loads(line.removeprefix("ENTRYPOINT ")) for line in text.splitlines() if line.startswith("ENTRYPOINT ")]
+    sent = [line[1:] for line in (DEPLOY.parent / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     assert entries[0] == ["pumice"] and [words[1] for words in entries[1:]] == ["scheduler", "controllers", "webhooks"]
     for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
         assert all((DEPLOY.parent / source).exists() for source in line.split()), line
+        assert all(any(Path(source).is_relative_to(folder) for folder in sent) for source in line.split()), line
     assert "USER 10001" in text and text.count("--require-hashes") == 2
 
 
@@ -250,7 +221,7 @@ def test_the_dashboard_shows_metrics_that_exist_and_the_monitor_selects_our_pods
     metrics.measure(Cluster())
     pages = metrics.page() + ControllerMetrics().page(None)
     known = dict(re.findall(r"^# TYPE (\S+) (\S+)$", pages, re.MULTILINE))
-    shown = set(re.findall(r"\b((?:volcano|pumice)_\w+)", (DEPLOY / "monitoring/dashboard.json").read_text()))
+    shown = set(re.findall(r"\b((?:volcano|pumice)_\w+)", (DEPLOY / "chart/files/dashboard.json").read_text()))
     names = {name.removesuffix("_bucket") if known.get(name.removesuffix("_bucket")) == "histogram" else name for name in shown}
     assert names - known.keys() == set() and len(names) > 12
     monitor = yaml.safe_load((DEPLOY / "monitoring/podmonitor.yaml").read_text())

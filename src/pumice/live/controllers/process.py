@@ -33,7 +33,20 @@ from pumice.controllers.volcano.jobflow import Probe, Reachable
 from pumice.http.listener import Listener
 from pumice.http.pool import fetch
 from pumice.live.controllers.loop import Controllers
-from pumice.live.lifecycle import Clock, Gauge, Labels, WallClock, first, listeners, measures, probes, render, told_to_end, while_leading
+from pumice.live.lifecycle import (
+    Clock,
+    Family,
+    Gauge,
+    Labels,
+    WallClock,
+    first,
+    listeners,
+    measures,
+    probes,
+    render,
+    told_to_end,
+    while_leading,
+)
 
 # Whether an endpoint answers, for the probes of JobFlows. It is called in the background; a controller gets the last result from memory.
 #
@@ -116,7 +129,10 @@ class ControllerMetrics:
         """The text that a scrape gets."""
         if controllers is not None:
             self._measure(controllers)
-        return render([self.leading, self._objects, self._waiting, self._dropped, *self._groups.values()])
+        return render(self.families())
+
+    def families(self) -> list[Family]:
+        return [self.leading, self._objects, self._waiting, self._dropped, *self._groups.values()]
 
     def _measure(self, controllers: Controllers) -> None:
         cache = controllers.cache

@@ -238,9 +238,12 @@ class LiveMetrics:
         self.job_share.replace({(job.namespace, job.name): dominant_share(job.held, total) for job in live})
         self.queues.measure(cluster)
 
+    def families(self) -> list[Family]:
+        return [*self._families, *self.queues.families]
+
     def page(self) -> str:
         """The text that a scrape gets."""
-        return render([*self._families, *self.queues.families])
+        return render(self.families())
 
 
 # Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics.
