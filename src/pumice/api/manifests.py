@@ -44,6 +44,11 @@ class Manifest(Struct, frozen=True):
     obj: dict[str, Any]
     where: str
 
+    @property
+    def is_served(self) -> bool:
+        """Whether it comes from a server, whose controllers have looked after it."""
+        return bool(self.obj["metadata"].get("uid") or self.obj.get("status"))
+
 
 class Objects(Struct):
     """All objects that were read, in the order of the files."""
@@ -136,12 +141,13 @@ def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
 def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
     head = msgspec.json.decode(raw, type=_Head)
     kind, api_version = head.kind or inherited.kind, head.api_version or inherited.api_version
-    if (group_of(api_version), kind) in WORKLOADS:
-        objects.attempt(_read_workload, {"kind": kind, "apiVersion": api_version} | msgspec.json.decode(raw), f"{where}, document {number}")
+    is_workload = (group_of(api_version), kind) in WORKLOADS
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         if kind == "List":
             _read_json(raw, where, objects)
+        elif is_workload:
+            _read_workload({"kind": kind, "apiVersion": api_version} | msgspec.json.decode(raw), f"{where}, document {number}", objects)
         return
     try:
         item = decoder(struct).decode(raw)
@@ -152,6 +158,8 @@ def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Hea
     _take(kind, api_version, item, where, number, objects, lambda message, path: _plain_error(message, path, where, number, kind, item))
     if isinstance(item, ConfigMap):
         objects.configurations += configurations_of(item.data, where)
+    elif is_workload:
+        _read_workload({"kind": kind, "apiVersion": api_version} | msgspec.json.decode(raw), f"{where}, document {number}", objects)
 
 
 def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: int, kind: str, item: Any) -> InputError:
@@ -178,10 +186,11 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
                 item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
             objects.attempt(_read_value, document, item, (*path, "items", index))
         return
-    if (group_of(api_version), kind) in WORKLOADS:
-        objects.attempt(_read_workload, value, f"{document.where}, document {document.number}")
+    is_workload, place = (group_of(api_version), kind) in WORKLOADS, f"{document.where}, document {document.number}"
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
+        if is_workload:
+            _read_workload(value, place, objects)
         return
     subject = subject_of(kind, value)
     try:
@@ -200,6 +209,8 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
     )
     if isinstance(item, ConfigMap):
         objects.configurations += configurations_of(item.data, document.where, lambda key: document.line((*path, "data", key)))
+    elif is_workload:
+        _read_workload(value, place, objects)
 
 
 def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable[[str], int] = lambda key: 0) -> Iterator[ConfigText]:
@@ -210,13 +221,13 @@ def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable
 
 
 def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
-    """Keep a workload as it is, for controllers to read. Skip one with a uid: on the server it comes from, controllers have handled it."""
+    """Keep a workload as it is, for controllers to read. One with a uid says nothing about whom the input is for: it is part of a dump."""
     meta = value.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
         raise InputError('has no name; write `metadata: {name: "..."}`', where=where, subject=str(value["kind"]))
     if not meta.get("uid"):
         objects.groups.add(group_of(value["apiVersion"]))
-        objects.workloads.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
+    objects.workloads.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
 
 
 def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:

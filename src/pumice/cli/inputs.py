@@ -36,6 +36,7 @@ Command = Callable[..., Any]
 PLAIN = "default-scheduler"
 STATE_PATH = "/debug/state"  #: the path at which a scheduler serves its whole state
 PATIENCE_S, LARGEST_STATE = 60.0, 2 << 30
+EXPAND_HELP = "Also make the pods that workloads with a uid or a status lack. Default: their controllers have made what they wanted."
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 
 
@@ -53,6 +54,7 @@ class Inputs(Struct, frozen=True):
     recording: Path | None = None
     at: str | None = None
     remote: Remote | None = None  #: used in place of `kubeconfig` and `context`
+    expand: bool = False  #: make the missing pods of workloads that come from a server, too
     events: bool = False  #: from a live cluster, also read the events about evictions
 
     def or_cluster(self) -> Inputs:
@@ -71,9 +73,10 @@ class Inputs(Struct, frozen=True):
         except ValueError:
             raise InputError(f'"{text}" is not a time; write one such as 2026-01-01T12:00:00Z', where=option) from None
 
-    def read(self, now: float) -> Objects:
-        """All objects, with the pods that controllers would have created by now for workloads. Raises InputError; ClickException if the
-        cluster does not answer."""
+    def read(self, now: float, leave_out: bool = True) -> Objects:
+        """All objects, with the pods that controllers would have created by now for workloads. A workload that a server would refuse has no
+        pods, and a warning says so; if `leave_out` is not set, it raises InputError. Raises InputError; ClickException if the cluster does
+        not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
         objects = read_all(each for each in self.files if not _is_url(each))
@@ -85,10 +88,12 @@ class Inputs(Struct, frozen=True):
             from pumice.cli.remote import Remote
 
             read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), events=self.events)
-        if objects.workloads:
+        workloads = [each for each in objects.workloads if self.expand or not each.is_served]
+        if workloads:
             from pumice.cluster.workloads import expanded  # controllers are not needed if the input has the pods
 
-            objects.items += expanded(objects.workloads, complete(objects.items), now, warn)
+            present = complete(objects.items)
+            objects.items += expanded(workloads, present, now, warn, leave_out)
         return objects
 
     def policy(self, objects: Objects) -> Policy:
@@ -137,6 +142,7 @@ def input_options(command: Command) -> Command:
                 type=click.Path(),
                 help="The scheduler's configuration; else the one found among the files, else the built-in one.",
             ),
+            click.option("--expand", is_flag=True, help=EXPAND_HELP),
             click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins."),
             click.option("--shadow-groups/--no-shadow-groups", "shadow", default=None, help=SHADOW_HELP),
             click.option("--strict", is_flag=True, help="Warnings about the configuration are errors."),

@@ -1,8 +1,10 @@
 """The pods, PodGroups and claims that controllers make of the workloads in files. The controllers themselves are run to make them.
 
-A workload that comes from a server (it has a uid) is left out: its controllers ran there, and what they made is in the same dump. Volcano's
-controllers make no pods before a job's PodGroup is enqueued. Here the pods exist from the start, and the cycle's enqueue action decides
-whether they may run.
+A workload that an API server or Volcano's admission would refuse has no pods. Volcano's controllers make no pods before a job's PodGroup
+is enqueued. Here the pods exist from the start, and the cycle's enqueue action decides whether they may run.
+
+Commands pass only workloads that no server has looked after: the controllers of others ran there, and what they made is in the
+same dump. Pods that are missing there are not invented, unless the user asks for them.
 """
 
 from __future__ import annotations
@@ -15,63 +17,91 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, controller_of, namespace_of
-from pumice.api.kinds import kind_of
+from pumice.api.kinds import group_of, kind_of
 from pumice.api.manifests import Manifest
-from pumice.api.meta import LabelSelector, Wire
+from pumice.api.meta import Wire
 from pumice.api.quota import why_refused
-from pumice.api.selectors import matches
 from pumice.api.structs import API_VERSIONS, KINDS, convert, encode
 from pumice.controllers import admission
 from pumice.controllers.controller import Controller, Create
-from pumice.controllers.in_memory import InMemoryLoop, Memory
+from pumice.controllers.in_memory import InMemoryLoop, Memory, Unsettled
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 
 NO_KEYS = SshKeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)
 CHARGED = {kinds.POD: "pods", kinds.CLAIM: "persistentvolumeclaims"}  #: the kinds in `MADE` that quotas count, with their resources
 MOST_PODS = 150_000  #: the most pods of one workload: as many as Kubernetes supports in a whole cluster
+SETTLED_AFTER, STEPS_EACH = 10_000, 10  #: reconciliations in which controllers settle: in any case, and for each object
+OF_VOLCANO = (kinds.JOBS.group, kinds.JOB_FLOWS.group)
 LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
 
 
 def expanded(
-    manifests: Iterable[Manifest], present: Sequence[tuple[str, Wire]], now: float, tell: Callable[[str], None] | None = None
+    manifests: Iterable[Manifest],
+    present: Sequence[tuple[str, Wire]],
+    now: float,
+    tell: Callable[[str], None] | None = None,
+    leave_out: bool = False,
 ) -> list[tuple[str, Wire]]:
-    """The objects that controllers make of the manifests in a cluster that holds `present` (with defaults). Raises InputError for a wrong
-    manifest. With `tell`, all objects exist at the same time: those that a ResourceQuota refuses are left out, and `tell` gets a line
-    about them."""
-    wanted = [manifest for manifest in manifests if not manifest.obj["metadata"].get("uid")]
-    if not wanted:
-        return []
-    cluster = Memory((_plain(kind, item) for kind, item in present if kind in LOOKED_UP), now)
+    """The objects that controllers make of the manifests in a cluster that holds `present` (with defaults). With `tell`, all objects exist
+    at the same time: those that a ResourceQuota refuses are left out, and `tell` gets a line about them.
+
+    A manifest that would be refused raises InputError; with `leave_out` and `tell` it has no pods, and `tell` gets a line about it. Of a
+    workload that a server has looked after, only the pods that are not present are made."""
+    wanted = list(manifests)
+    looked_up = (*LOOKED_UP, "Pod") if any(manifest.is_served for manifest in wanted) else LOOKED_UP
+    cluster = Memory((_plain(kind, item) for kind, item in present if kind in looked_up), now)
     known = {kind: {subject["metadata"]["uid"] for subject in cluster.all(kind)} for kind in MADE}
     loop = InMemoryLoop(cluster, _controllers({kind_of(manifest.obj) for manifest in wanted}))
+    accepted = 0
     for manifest in wanted:
-        obj = _selecting_its_own(_admitted(manifest, cluster), manifest)
-        if (count := pods_asked(obj)) > MOST_PODS:
-            told = f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster"
-            raise InputError(told, where=manifest.where, subject=f"{obj['kind']} {obj['metadata'].get('name')}")
+        try:
+            obj = _accepted(manifest, cluster)
+        except InputError as refused:
+            if tell is None or not leave_out:
+                raise
+            tell(f"{refused}; its pods are left out")
+            continue
+        accepted += 1 + pods_asked(obj)
         loop.observe(cluster.apply(Create(obj)))
-    loop.settle(now)
+    _settle(loop, now, accepted)
     for group in list(cluster.all(kinds.POD_GROUP)):
         loop.observe(cluster.put({**group, "status": {"phase": "Inqueue"}}))
-    loop.settle(now)
+    _settle(loop, now, accepted)
     made = [subject for kind in MADE for subject in cluster.all(kind) if subject["metadata"]["uid"] not in known[kind]]
     return [_wire(subject) for subject in (_within_quotas(made, present, tell) if tell is not None else made)]
 
 
-def _selecting_its_own(obj: Object, manifest: Manifest) -> Object:
-    """The object; if it is a Kubernetes Job, without the selector that a server adds: that names the pods by a uid, which the Job does not
-    have here. Raises InputError if a Job's own selector does not match its pods, as it would make pods for ever."""
-    if (obj["apiVersion"], obj["kind"]) != ("batch/v1", "Job"):
-        return obj
-    spec = obj.get("spec") or {}
-    if not spec.get("manualSelector"):
-        return {**obj, "spec": {key: value for key, value in spec.items() if key != "selector"}}
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if not matches(convert(spec.get("selector") or {}, LabelSelector).requirements, labels):
-        told = "its selector does not match the labels of its template; leave out selector and manualSelector"
-        raise InputError(told, where=manifest.where, subject=f"Job {obj['metadata'].get('name')}")
+def _accepted(manifest: Manifest, cluster: Memory) -> Object:
+    """The object as a server would store it. Raises InputError if it would be refused, or if it asks for too many pods."""
+    subject = f"{manifest.obj['kind']} {manifest.obj['metadata']['name']}"
+    if group_of(manifest.obj["apiVersion"]) not in OF_VOLCANO:
+        from pumice.cluster.workload_checks import why_refused as why  # Volcano's own kinds have other rules
+
+        if told := why(manifest.obj):
+            raise InputError(told, where=manifest.where, subject=subject)
+    obj = _selected_by_owner(_admitted(manifest, cluster))
+    if (count := pods_asked(obj)) > MOST_PODS:
+        told = f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster"
+        raise InputError(told, where=manifest.where, subject=subject)
     return obj
+
+
+def _settle(loop: InMemoryLoop, now: float, accepted: int) -> None:
+    """Let the controllers make everything. Raises InputError if they do not come to an end with a work that fits the objects."""
+    try:
+        loop.settle(now, SETTLED_AFTER + STEPS_EACH * accepted)
+    except Unsettled as error:
+        raise InputError(f"the controllers of its workloads make objects for ever ({error}); leave these workloads out") from None
+
+
+def _selected_by_owner(obj: Object) -> Object:
+    """The object; if it is a Kubernetes Job, without the selector that a server adds: that names the pods by a uid, which the Job does not
+    have here."""
+    spec = obj.get("spec") or {}
+    if (obj["apiVersion"], obj["kind"]) != ("batch/v1", "Job") or spec.get("manualSelector"):
+        return obj
+    return {**obj, "spec": {key: value for key, value in spec.items() if key != "selector"}}
 
 
 def pods_asked(workload: Object) -> int:

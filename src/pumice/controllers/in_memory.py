@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, controller_of, copied, field, key_of, merged, owners_of, terminating, uid_of
+from pumice.api.json_objects import Key, Object, copied, key_of, merged, terminating, uid_of
 from pumice.api.kinds import kind_of
 from pumice.api.times import rfc3339
-from pumice.controllers.controller import Controller, Create, Delete, Emit, ObjectChange, Patch, Write
+from pumice.controllers.controller import Controller, Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write
 from pumice.controllers.work_queue import KeyQueue
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
@@ -25,7 +25,7 @@ class Memory:
         self.now = now
         self.emitted: list[Emit] = []
         self._objects: dict[str, dict[Key, Object]] = {}
-        self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self._index = KeyIndex()
         self._version = 0
         for subject in objects:
             self.apply(Create(subject))
@@ -40,14 +40,16 @@ class Memory:
         return (stored[key] for key in sorted(stored) if namespace is None or key.namespace == namespace)
 
     def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
-        return (subject for subject in self.all(kind) if (field(subject, path) or "") == value)
+        return self._objects_at(self._index.with_value(kind, path, value))
 
     def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
-        found = sorted(self._dependents.get(uid, ()))
-        return (self._objects[each][key] for each, key in found if kind is None or each == kind)
+        return self._objects_at(self._index.owned_by(uid, kind))
 
     def strays(self, kind: str, namespace: str) -> Iterator[Object]:
-        return (subject for subject in self.all(kind, namespace) if controller_of(subject) is None)
+        return self._objects_at(self._index.strays(kind, namespace))
+
+    def _objects_at(self, places: list[IndexKey]) -> Iterator[Object]:
+        return (self._objects[kind][key] for kind, key in places)
 
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))
@@ -101,7 +103,7 @@ class Memory:
         after["metadata"]["resourceVersion"] = str(self._version)
         if before is not None and before.get("spec") != after.get("spec"):
             after["metadata"]["generation"] = before["metadata"].get("generation", 1) + 1
-        self._link(before, after)
+        self._index.changed(kind, key, before, after)
         self._objects.setdefault(kind, {})[key] = after
         was_held = bool(before and before["metadata"].get("finalizers"))
         awaits = bool(after["metadata"].get("finalizers")) or (_awaits_somebody(after) and not (was_held and _has_ended(after)))
@@ -127,18 +129,8 @@ class Memory:
 
     def _remove(self, kind: str, key: Key) -> list[ObjectChange]:
         before = self._objects[kind].pop(key)
-        self._link(before, None)
+        self._index.changed(kind, key, before, None)
         return [ObjectChange(before, None)]
-
-    def _link(self, before: Object | None, after: Object | None) -> None:
-        for subject, add in ((before, False), (after, True)):
-            for owner in owners_of(subject) if subject else ():
-                linked = self._dependents.setdefault(owner["uid"], {})
-                identity = (kind_of(subject or {}), key_of(subject or {}))
-                if add:
-                    linked[identity] = None
-                else:
-                    linked.pop(identity, None)
 
 
 def _awaits_somebody(subject: Object) -> bool:

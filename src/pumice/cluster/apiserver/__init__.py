@@ -1,32 +1,46 @@
 """The embedded control plane's API server: a store of Kubernetes objects, and the Kubernetes API over HTTP in front of it.
 
 `Store` is the API without HTTP, for components in the same process; `Server` serves it on an address. Both take further admission rules
-as `AdmissionRule`s.
+as `AdmissionRule`s. Names are loaded when first used: who only checks objects by the rules in this folder loads no server.
 """
 
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, UserInfo, WriteOptions
-from pumice.cluster.apiserver.bootstrap import bootstrap
-from pumice.cluster.apiserver.deletion import DeleteOptions
-from pumice.cluster.apiserver.journal import export_cluster, import_cluster
-from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.server import Server
-from pumice.cluster.apiserver.status import StatusError
-from pumice.cluster.apiserver.store import ListPage, Store
+from __future__ import annotations
 
-__all__ = [
-    "AdmissionAttributes",
-    "AdmissionLister",
-    "AdmissionRefusal",
-    "AdmissionRule",
-    "DeleteOptions",
-    "ListPage",
-    "PatchRequest",
-    "Server",
-    "StatusError",
-    "Store",
-    "UserInfo",
-    "WriteOptions",
-    "bootstrap",
-    "export_cluster",
-    "import_cluster",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.admission import AdmissionAttributes as AdmissionAttributes
+    from pumice.cluster.apiserver.admission import AdmissionLister as AdmissionLister
+    from pumice.cluster.apiserver.admission import AdmissionRefusal as AdmissionRefusal
+    from pumice.cluster.apiserver.admission import AdmissionRule as AdmissionRule
+    from pumice.cluster.apiserver.admission import UserInfo as UserInfo
+    from pumice.cluster.apiserver.admission import WriteOptions as WriteOptions
+    from pumice.cluster.apiserver.deletion import DeleteOptions as DeleteOptions
+    from pumice.cluster.apiserver.journal import export_cluster as export_cluster
+    from pumice.cluster.apiserver.journal import import_cluster as import_cluster
+    from pumice.cluster.apiserver.patch import PatchRequest as PatchRequest
+    from pumice.cluster.apiserver.server import Server as Server
+    from pumice.cluster.apiserver.status import StatusError as StatusError
+    from pumice.cluster.apiserver.store import ListPage as ListPage
+    from pumice.cluster.apiserver.store import Store as Store
+
+_WHERE = {
+    "admission": ("AdmissionAttributes", "AdmissionLister", "AdmissionRefusal", "AdmissionRule", "UserInfo", "WriteOptions"),
+    "deletion": ("DeleteOptions",),
+    "journal": ("export_cluster", "import_cluster"),
+    "patch": ("PatchRequest",),
+    "server": ("Server",),
+    "status": ("StatusError",),
+    "store": ("ListPage", "Store"),
+}
+_MODULES = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return value

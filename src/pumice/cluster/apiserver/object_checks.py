@@ -128,6 +128,8 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
         rolling = (spec.get(strategy) or {}).get("rollingUpdate") or {}
         found += share_causes(rolling, ("maxSurge", "maxUnavailable"), f"spec.{strategy}.rollingUpdate")
     unreadable = [] if plain else selector_causes(selector, "spec.selector")
+    if not unreadable and not plain and not any(selector.values()):
+        unreadable = [("spec.selector", f"Invalid value: {selector}: empty selector is invalid for {workload['kind'].lower()}")]
     if unreadable:
         return found + unreadable
     found += _unselected({"matchLabels": selector} if plain else selector, labels)

@@ -7,7 +7,7 @@ left alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import islice
 
 from pumice.api import kinds
@@ -36,7 +36,7 @@ from pumice.controllers.kubernetes.job_status import (
     verdict,
 )
 from pumice.controllers.kubernetes.pods import (
-    BURST,
+    burst,
     claim,
     created,
     dispensable_first,
@@ -50,8 +50,8 @@ from pumice.controllers.kubernetes.pods import (
 # The pods that a Job makes.
 
 
-def plain_pods(job: Object, count: int, lister: Lister) -> list[Object]:
-    return [_pod(job, name) for name in free_names(job, count, lister)]
+def plain_pods(job: Object, count: int, lister: Lister) -> Iterator[Object]:
+    return (_pod(job, name) for name in free_names(job, count, lister))
 
 
 def indexed_pod(job: Object, index: int, attempts: Attempts | None, lister: Lister) -> Object:
@@ -171,7 +171,7 @@ def _scale(job: Object, counted: PodTally, lister: Lister, now: float) -> tuple[
     if missing <= 0 or counted.next_at > now:
         return [], counted.next_at
     if not indexed(job):
-        return created(job, plain_pods(job, missing, lister)), None
+        return created(job, plain_pods(job, missing, lister), len(running)), None
     return _indexes(job, counted, missing, lister, now)
 
 
@@ -185,8 +185,8 @@ def _indexes(job: Object, counted: PodTally, missing: int, lister: Lister, now: 
     taken = {*counted.done, *counted.lost, *map(index_of, kept)}
     waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
     free = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)
-    pods = [indexed_pod(job, index, counted.attempts.get(index, FIRST), lister) for index in islice(free, min(missing, BURST))]
-    return created(job, pods), min(waiting.values(), default=None)
+    pods = [indexed_pod(job, index, counted.attempts.get(index, FIRST), lister) for index in islice(free, min(missing, burst(len(kept))))]
+    return created(job, pods, len(kept)), min(waiting.values(), default=None)
 
 
 def _counts(job: Object, counted: PodTally, made: int) -> Object:

@@ -351,10 +351,12 @@ class ReplicaSets:
 
 def _scale(owner: Object, pods: list[Object], lister: Lister) -> list[Write]:
     missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
-    if missing <= 0:
-        return ended(owner, dispensable_first(pods)[: -missing or 0])
+    if missing == 0:
+        return []
+    if missing < 0:
+        return ended(owner, dispensable_first(pods)[:-missing])
     template = spec_of(owner).get("template") or {}
-    return created(owner, (from_template(owner, template, name) for name in free_names(owner, missing, lister)))
+    return created(owner, (from_template(owner, template, name) for name in free_names(owner, missing, lister)), len(pods))
 
 
 def _status(owner: Object, pods: list[Object], now: float) -> tuple[Object, float | None]:

@@ -16,9 +16,9 @@ from pumice.api.json_objects import Key, Object, copied, labels_of, name_of, nam
 from pumice.api.quantity import integer
 from pumice.controllers.controller import NOTHING, Create, Lister, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.pods import (
-    BURST,
     ENDED,
     available,
+    burst,
     claim,
     from_template,
     its_claimants,
@@ -79,7 +79,7 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, lis
         pod = pods.get(ordinal)
         if pod is None:
             writes.extend(_make(owner, ordinal, _revision_for(owner, ordinal, revisions), lister))
-            if len(writes) > BURST:
+            if len(writes) > burst(len(pods)):
                 return writes
         elif phase(pod) in ENDED and not terminating(pod):
             writes.append(delete(pod))

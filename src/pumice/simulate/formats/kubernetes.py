@@ -51,8 +51,9 @@ def _items(path: str) -> list[tuple[str, Wire]]:
     """The objects of a file or folder, with defaults, and with the pods that controllers would make."""
     objects = read_all([path])
     items = complete(objects.items)
-    if objects.workloads:
-        items = complete([*objects.items, *expanded(objects.workloads, items, 0.0)])
+    workloads = [each for each in objects.workloads if not each.is_served]
+    if workloads:
+        items = complete([*objects.items, *expanded(workloads, items, 0.0)])
     return items
 
 
