@@ -31,7 +31,7 @@ def gangs(*names: str, size: int = 2, phase: str = "Inqueue", **asked: Any) -> l
 class Turns(Observer):
     """Which pods actions looked for nodes for, in a cycle that may treat jobs alike."""
 
-    watches = False
+    needs_full_cycles = False
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -19,6 +19,7 @@ from pumice.scheduler.plugins.volcano.gang import Gang
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
 
+ACTIONS = "enqueue, allocate, backfill, preempt, reclaim, shuffle"
 AROUND = ("priority", "gang", "proportion", "predicates", "nodeorder")
 
 
@@ -39,7 +40,7 @@ def scene() -> Cluster:
 
 
 def decided(made: Cluster, *plugins: Any) -> Decisions:
-    found = cycle(made, policy("enqueue, allocate, backfill, preempt, reclaim, shuffle", (*plugins, *AROUND)), 100.0)
+    found = cycle(made, policy(ACTIONS, (*plugins, *AROUND)), 100.0)
     made.check()
     return found
 
@@ -170,18 +171,25 @@ def test_a_plugin_that_cannot_open_refuses_all_pods_and_a_slip_in_the_others_spo
     assert (failure.hook, failure.message) == ("open", "ZeroDivisionError: of the author")
 
 
-def test_if_one_of_our_own_fails_it_is_decided_again_with_care(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a fault stood in gang: it is named, refuses the job, and nothing that was decided before is lost or done twice."""
-    ready = Gang.job_ready
+def test_own_plugin_that_fails_ends_the_cycle_once_and_a_guarded_cycle_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a fault stood in gang: the cycle is undone. Guarded, it is named, refuses the job, and nothing is lost or done twice."""
+    ready, asked = Gang.job_ready, []
 
     def job_ready(self: Gang, job: Any) -> bool:
         if job.name == "two":
+            asked.append(job)
             raise KeyError("a fault")
         return ready(self, job)
 
     monkeypatch.setattr(Gang, "job_ready", job_ready)
     made = scene()
-    found = decided(made)
+    chosen, jobs = policy(ACTIONS, AROUND), made.jobs
+    before = {job.uid: (job.phase, job.waiting_since, dict(job.counts)) for job in jobs.values()}
+    with pytest.raises(KeyError):
+        cycle(made, chosen, 100.0)
+    made.check()
+    assert {job.uid: (job.phase, job.waiting_since, dict(job.counts)) for job in jobs.values()} == before and len(asked) == 1
+    found = cycle(made, chosen, 100.0, guarded=True)
     assert [bind.task.name for bind in found.binds] == ["one"]
     assert [(failure.plugin, failure.hook, failure.message) for failure in found.failures] == [("gang", "job_ready", "KeyError: 'a fault'")]
     assert made.jobs["default/two"].phase == "Inqueue"

@@ -93,7 +93,7 @@ def test_a_filter_that_answers_no_booleans_is_named_in_the_reason() -> None:
     assert not decided.binds and "it must be an array of booleans" in decided.waiting[0].message
 
 
-def test_a_plugin_of_our_own_that_cannot_open_is_found_out_in_a_second_try() -> None:
+def test_own_plugin_that_cannot_open_ends_a_cycle_and_is_named_by_a_guarded_one() -> None:
     class Ours(Plugin):
         name = "ours"
 
@@ -102,7 +102,10 @@ def test_a_plugin_of_our_own_that_cannot_open_is_found_out_in_a_second_try() -> 
 
     Ours.__module__ = "pumice.scheduler.plugins.volcano.ours"
     made = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
-    decided = cycle(made, policy("enqueue, allocate", ["gang", Ours]), NOW)
+    with pytest.raises(ZeroDivisionError):
+        cycle(made, policy("enqueue, allocate", ["gang", Ours]), NOW)
+    made.check()
+    decided = cycle(made, policy("enqueue, allocate", ["gang", Ours]), NOW, guarded=True)
     assert [(failure.plugin, failure.hook) for failure in decided.failures] == [("ours", "open")] and not decided.binds
     made.check()
 

@@ -37,7 +37,8 @@ def test_each_is_told_of_a_cycle_of_volcanos_actions() -> None:
     cycle(made, policy("allocate", ["gang"]), NOW, observer=Together([first, second]))
     assert first.told == second.told
     told = [each for each in first.told if each[0] == "turn" or each[1] is Stage.ACTION]
-    assert told == [("begins", Stage.ACTION), ("turn", "p"), ("ends", Stage.ACTION)]
+    giveback = [("begins", Stage.ACTION), ("ends", Stage.ACTION)]
+    assert told == [("begins", Stage.ACTION), ("turn", "p"), ("ends", Stage.ACTION), *giveback]
 
 
 def test_each_is_told_of_a_cycle_of_profiles() -> None:
@@ -53,4 +54,4 @@ def test_the_first_asks_and_who_wants_to_see_every_cycle_does() -> None:
     asker = Recorder()
     asker.asking = Asking()
     assert Together([asker, SILENT]).asking is asker.asking
-    assert [Together(each).watches for each in ([SILENT, asker], [SILENT, SILENT])] == [True, False]
+    assert [Together(each).needs_full_cycles for each in ([SILENT, asker], [SILENT, SILENT])] == [True, False]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pumice.scheduler.framework.cycle import cycle, rehearse
-from pumice.testing import cluster, podgroup
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.scene import NOW, policy
 from tests.kube_scheduler import stage
 from tests.topology.racks import ACTIONS, PLUGINS, assert_same, part, racks, state
@@ -31,3 +33,20 @@ def test_after_a_rehearsed_preemption_nobody_leaves_and_nobody_is_nominated() ->
     real = cycle(made, chosen, NOW)
     assert [each.task for each in rehearsed.evictions] == [each.task for each in real.evictions] == [low]
     assert (rehearsed.nominations, high.nominated) == (real.nominations, "n")
+
+
+class Diary(Plugin):
+    """It keeps what it has seen, deep in its memory."""
+
+    name = "diary"
+
+    def close(self, session: Session) -> None:
+        pages = session.memory(self.name).setdefault("pages", {"days": []})
+        pages["days"].append(session.now)
+
+
+def test_memory_of_plugins_is_as_before_after_a_rehearsal_however_deep() -> None:
+    made, chosen = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(9).gang("g")), policy("allocate", ["gang", Diary])
+    cycle(made, chosen, NOW)
+    rehearse(made, chosen, NOW + 1)
+    assert made.memory["diary"] == {"pages": {"days": [NOW]}}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pumice.scheduler.actions.giveback import PATIENCE_S
 from pumice.scheduler.actions.preempt import Preempt, PreemptArgs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -14,7 +15,7 @@ from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.volcano.gang import PATIENCE_S, Gang
+from pumice.scheduler.plugins.volcano.gang import Gang
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
 

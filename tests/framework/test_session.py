@@ -105,22 +105,81 @@ def test_a_committed_bind_stays_and_is_not_placed_again() -> None:
     assert made.tasks["default/p"].status == status.BINDING
 
 
-def test_an_error_in_an_action_leaves_no_trace_of_what_was_decided_before_it() -> None:
-    class Broken(Action):
-        name = "broken"
+class Broken(Action):
+    """It fails with a pod taken off its node."""
 
-        def run(self, session: Session) -> None:
-            assert session.decisions.binds
+    name = "broken"
+
+    def run(self, session: Session) -> None:
+        with session.statement() as statement:
+            statement.evict(session.decisions.binds[-1].task, self.name)
             raise RuntimeError("boom")
 
+
+def memories(made: Cluster) -> list[tuple[str, float | None]]:
+    return [(job.phase, job.waiting_since) for job in made.jobs.values()]
+
+
+def test_action_of_ours_that_fails_leaves_no_trace_of_what_was_decided_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broken, "__module__", "pumice.scheduler.actions.broken")
     made = two_nodes()
-    before, phases = snapshot(made), [job.phase for job in made.jobs.values()]
+    before = snapshot(made), memories(made)
     ordinary = policy("enqueue, allocate", ("gang", "predicates"))
     with pytest.raises(RuntimeError, match="boom"):
         cycle(made, replace(ordinary, actions=(*ordinary.actions, Broken())), 0.0)
-    assert (snapshot(made), [job.phase for job in made.jobs.values()]) == (before, phases)
+    assert (snapshot(made), memories(made)) == before
     made.check()
     assert cycle(made, ordinary, 0.0).binds, "and it is decided as if nothing had been"
+
+
+def test_action_from_outside_that_fails_is_named_and_undone_and_the_others_go_on() -> None:
+    made, ordinary = two_nodes(), policy("enqueue, allocate", ("gang", "predicates"))
+    found = cycle(made, replace(ordinary, actions=(*ordinary.actions, Broken(), Broken())), 0.0)
+    assert len(found.binds) == 4 and not found.evictions
+    (failure,) = found.failures
+    assert str(failure).startswith("action broken failed in run (test_session.py:") and str(failure).endswith("RuntimeError: boom")
+    made.check()
+
+
+class Forgetful(Plugin):
+    """It fails after all was decided, while the session closes."""
+
+    name = "forgetful"
+
+    def close(self, session: Session) -> None:
+        raise RuntimeError("at the end")
+
+
+def test_plugin_of_ours_that_fails_at_the_end_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Forgetful, "__module__", "pumice.scheduler.plugins.volcano.forgetful")
+    made = two_nodes()
+    before = snapshot(made), memories(made)
+    with pytest.raises(RuntimeError, match="at the end"):
+        cycle(made, policy("enqueue, allocate", ("gang", "predicates", Forgetful)), 0.0)
+    assert (snapshot(made), memories(made)) == before
+    made.check()
+
+
+class Stubborn(Plugin):
+    """It fails when a reserved place is taken back, at the very end."""
+
+    name = "stubborn"
+
+    def on_deallocate(self, task: Task) -> None:
+        raise RuntimeError("not back")
+
+
+def test_plugin_of_ours_that_fails_while_places_are_taken_back_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stubborn, "__module__", "pumice.scheduler.plugins.volcano.stubborn")
+    made = two_nodes()
+    before = snapshot(made), memories(made)
+    with pytest.raises(RuntimeError, match="not back"), Session(made, policy("allocate", ("gang", Stubborn)), 0.0) as opened:
+        with opened.statement() as statement:
+            statement.allocate(made.tasks["default/train-0"], 0)
+            statement.keep()
+        opened.close()
+    assert (snapshot(made), memories(made)) == before
+    made.check()
 
 
 def test_a_method_that_is_nearly_a_hook_is_a_slip() -> None:

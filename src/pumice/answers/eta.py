@@ -180,7 +180,7 @@ def _work(job: Job, tasks: list[Task]) -> Work:
     """A job with these tasks, as work. If it has no tasks yet: with the pods that its controller will make."""
     assert job.group is not None
     spec = job.group.spec
-    alike = groupby(tasks, key=lambda task: id(task.template))
+    alike = groupby(tasks, key=lambda task: task.template)
     roles = tuple(_role(list(equal)) for _, equal in alike) or _promised(job)
     least = max(0, job.min_member - job.counts[status.SUCCEEDED])
     begun = structs.replace(job.group.status, phase=job.phase)

@@ -15,6 +15,7 @@ from pumice.answers.sketch import Sketch
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import Rehearsal
 from pumice.scheduler.framework.decisions import Bind
+from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -135,11 +136,11 @@ class Rollout:
         if not (cluster.waiting or cluster.without_job or cluster.not_enqueued):
             return
         decisions, take_back = self._rehearsal.cycle(self._now)
-        self._sketch.takes_back(take_back)
+        self._sketch.note(Otherwise(take_back))
         self._evict([eviction.task for eviction in decisions.evictions])
         self._start(decisions.binds)
         for task, node in decisions.nominations.items():
-            task.nominated = node
+            self._sketch.set(task, nominated=node)
         if decisions.again_at < inf:
             self._look(max(self._now, decisions.again_at))
         if not self._settles and (decisions.binds or decisions.evictions) and cluster.waiting:

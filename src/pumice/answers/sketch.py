@@ -16,130 +16,31 @@ from typing import Any
 from msgspec.structs import replace
 
 from pumice.answers.subject import Waiter
-from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod, PodStatus
 from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, Only, World
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task, metadata_of
 
 Undo = Callable[[], None]
 
 
-class Sketch:
+class Sketch(StateJournal):
     """Changes to a cluster that are undone at the end. Use it as a context manager."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self._undo: list[Undo] = []
-
-    def __enter__(self) -> Sketch:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         changed = dict(self.cluster.changed)
-        while self._undo:
-            self._undo.pop()()
+        super().__exit__(kind, error, trace)
         self.cluster.refresh_sums()
-        self.cluster.changed = {uid: job for uid, job in (changed | self.cluster.changed).items() if self.cluster.jobs.get(uid) is job}
+        for uid, job in changed.items():
+            if self.cluster.jobs.get(uid) is job:
+                self.cluster.report_again(job)
         self.cluster.log.clear()
-
-    def put(self, kind: str, item: Wire) -> None:
-        self._undo.append(self._restoring(kind, _key(item)))
-        self.cluster.put(kind, item)
-        self.cluster.refresh_sums()
-
-    def remove(self, kind: str, key: str) -> None:
-        self._undo.append(self._restoring(kind, key))
-        self.cluster.remove(kind, key)
-
-    def move(self, task: Task, to: int, row: int) -> None:
-        """Give a task another status and place."""
-        before, place = task.status, task.node
-        self.cluster.move(task, to, row)
-        self._undo.append(lambda: self.cluster.move(task, before, place))
-
-    def phase(self, job: Job, phase: str) -> None:
-        before = job.phase
-        self.cluster.set_phase(job, phase)
-        self._undo.append(lambda: self.cluster.set_phase(job, before))
-
-    def set(self, task: Task, **fields: Any) -> None:
-        """Set fields of a task on which nothing else in the cluster depends."""
-        before = {name: getattr(task, name) for name in fields}
-        _assign(task, fields)
-        self._undo.append(lambda: _assign(task, before))
-
-    def takes_back(self, undo: Undo) -> None:
-        """Keep the function that undoes another change, which was made to the cluster by other means."""
-        self._undo.append(undo)
-
-    def _restoring(self, kind: str, key: str) -> Undo:
-        """The function that puts an object back as it is now, or removes it if it does not exist now."""
-        cluster = self.cluster
-        match kind:
-            case "Pod":
-                task = cluster.tasks.get(key)
-                return _putting_back(cluster, task) if task is not None else lambda: cluster.remove(kind, key)
-            case "PodGroup":
-                job = cluster.jobs.get(key)
-                return _regrouping(cluster, job) if job is not None and job.group is not None else lambda: cluster.remove(kind, key)
-            case "Queue":
-                queue = cluster.queues.get(key)
-                before: Wire | None = queue.wire if queue is not None else None
-            case "Node":
-                row = cluster.nodes.rows.get(key)
-                before = cluster.nodes.wire[row] if row is not None else None
-            case _:
-                before = cluster.of(kind).get(key)
-        return (lambda: cluster.remove(kind, key)) if before is None else (lambda: cluster.put(kind, before))
-
-
-def _assign(task: Task, fields: dict[str, Any]) -> None:
-    for name, value in fields.items():
-        setattr(task, name, value)
-
-
-def _putting_back(cluster: Cluster, task: Task) -> Undo:
-    """The function that puts a task back as it is now. The task is copied first, as another pod of its name may take its place."""
-    before = Task.__new__(Task)
-    for slot in Task.__slots__:
-        setattr(before, slot, getattr(task, slot))
-    group = task.job.name if task.job is not None else ""
-
-    def undo() -> None:
-        cluster.remove("Pod", task.key)
-        for slot in Task.__slots__:
-            setattr(task, slot, getattr(before, slot))
-        task.job, task.node = None, -1
-        cluster.put_back(task, before.status, before.node_name, group)
-
-    return undo
-
-
-def _regrouping(cluster: Cluster, job: Job) -> Undo:
-    group, phase, since, hypernode = job.group, job.phase, job.waiting_since, job.allocated_hypernode
-    assert group is not None
-
-    def undo() -> None:
-        cluster.put("PodGroup", group)
-        restored = cluster.job(job.uid)
-        restored.waiting_since, restored.allocated_hypernode = since, hypernode
-        cluster.set_phase(restored, phase)
-
-    return undo
-
-
-def _key(item: Wire) -> str:
-    meta: Metadata = item.metadata  # type: ignore[attr-defined]
-    if isinstance(item, Pod):
-        return f"{meta.namespace or 'default'}/{meta.name}"
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def pod_of(task: Task, **spec: Any) -> Pod:

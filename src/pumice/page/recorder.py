@@ -48,7 +48,7 @@ class CycleRecord(msgspec.Struct):
 class Recorder(CycleObserver):
     """An observer that keeps the last cycles for the page. `cycled` is called with the outcome of a cycle after its end."""
 
-    watches = False
+    needs_full_cycles = False
 
     def __init__(self) -> None:
         self.cycles: deque[CycleRecord] = deque(maxlen=KEPT)

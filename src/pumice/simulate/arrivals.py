@@ -91,7 +91,7 @@ def _changed(args: Any, more: dict[str, Any]) -> Any:
 class Unasked(Observer):
     """Observer of a cycle in which nobody reads why pods found no node."""
 
-    watches = asks_why = False
+    needs_full_cycles = reads_reasons = False
 
 
 def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pumice.cluster.offline import complete
+from pumice.scheduler.actions.giveback import and_giveback
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
@@ -40,7 +41,8 @@ def cluster(*objects: Builder | Iterable[Builder]) -> Cluster:
 
 def policy(actions: str, plugins: Sequence[Chosen]) -> Policy:
     chosen = [actions_name.strip() for actions_name in actions.split(",")]
-    return Policy(tuple(ACTIONS[name]() for name in chosen), (tuple(_choice(plugin) for plugin in plugins),))
+    tier = tuple(_choice(plugin) for plugin in plugins)
+    return Policy(and_giveback(tuple(ACTIONS[name]() for name in chosen), [tier]), (tier,))
 
 
 def _choice(plugin: Chosen) -> PluginOption:

@@ -212,7 +212,7 @@ class AssumedPods:
         """Let the next cycle report the status of the job again."""
         job = self._cluster.jobs.get(uid)
         if job is not None and job.group is not None:
-            self._cluster.changed[job.uid] = job
+            self._cluster.report_again(job)
 
     def _not_written(self, kind: str, key: str, what: str, about: InvolvedObject, error: KubeError) -> None:
         """Report a failed write. The next cycle makes it again: after the period, or, if it was refused, after a growing pause."""

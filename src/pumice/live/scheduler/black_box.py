@@ -111,7 +111,7 @@ class BlackBox(Keeper):
     """An observer that writes a recording. It follows one scheduler, whose kept state is `cluster`."""
 
     cluster: TapedCluster
-    watches = False
+    needs_full_cycles = False
 
     def __init__(self, writer: Writer, options: Options, now: Callable[[], float]) -> None:
         self.cluster = TapedCluster(options, now)

@@ -1,7 +1,8 @@
 """Turns a cycle's decisions into requests with exact bodies, and only where they differ from what the server has or was sent already.
 
-Pure except for `sent_status`, the memory of what was sent. If a write fails its note is dropped, and the next cycle makes it again. Each
-request is made by itself: a fault of ours in making it counts as a failure of that request, and the others are sent.
+It changes nothing but `sent_status`, the memory of what was sent, in which it notes each request. If a write fails its note is dropped,
+and the next cycle makes it again. Each request is made by itself: a fault of ours in making it counts as a failure of that request, and the
+others are sent.
 """
 
 from __future__ import annotations
@@ -54,9 +55,6 @@ def effects(
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
     left = _left_to_say(decisions, sent_status, now)
     marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, amiss)
-    for uid in sent_status.pauses.over("PodGroup", now):
-        if uid in cluster.jobs:
-            cluster.changed[uid] = cluster.jobs[uid]  # the next cycle reports the job again
     ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     due: dict[str, float] = {}
     groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, amiss)

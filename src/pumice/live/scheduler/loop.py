@@ -14,6 +14,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 DEFAULT_OPTIONS = Options()
 LONGEST_PAUSE_S = 60.0  #: between cycles that fail
+GUARDED_S = 300.0  #: after a fault of ours, cycles are guarded for so long
 
 
 class CycleObserver(Observer):
@@ -125,6 +127,7 @@ class Scheduler:
         self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.originals, self.clock, options)
         self._told: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row
+        self._guarded_until = -inf
         self._pace = pace
         self._following: list[Reflector[Any]] = []
         self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles; None before it is started
@@ -272,22 +275,25 @@ class Scheduler:
             self.metrics.cycle_begins()
             decisions = Decisions()
             try:
-                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer))
+                decide = partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer)
+                decisions = await run(partial(decide, guarded=now < self._guarded_until))
                 self._send(decisions, now)
                 self._faults = 0
             except Exception:
-                self._came_to_nothing(decisions)
+                self._came_to_nothing(decisions, now)
             self.deciding_since = None
             self._leave(decisions, now)
         if self._faults:
             await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
         return decisions
 
-    def _came_to_nothing(self, unsent: Decisions) -> None:
-        """Handle a cycle that failed by a fault of ours. Log the first of several in a row, and read the pods again that it decided on."""
+    def _came_to_nothing(self, unsent: Decisions, now: float) -> None:
+        """Handle a cycle that failed by a fault of ours. Log the first of several in a row, and read the pods again that it decided on. For
+        a while our own plugins are guarded, so that a fault of theirs spoils only what they are asked about the odd object."""
         if not self._faults:
             log.exception("a cycle came to nothing and is tried again")
         self._faults += 1
+        self._guarded_until = now + GUARDED_S
         self.metrics.failed_cycles.add()
         for bind in unsent.binds:
             self._sender.read_again(ReadPod(pod_ref(bind.task), status.BINDING))
@@ -303,6 +309,9 @@ class Scheduler:
         if not self._sent_status.queues_are_due(now):
             self._news(Urgency.LATER)
         requests = effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
+        for uid in self._sent_status.pauses.over("PodGroup", now):
+            if (job := self.cluster.jobs.get(uid)) is not None:
+                self.cluster.report_again(job)
         self._sender.send(requests)
         for event in requests.events:
             self.recorder.tell(event)

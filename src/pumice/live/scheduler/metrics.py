@@ -258,7 +258,7 @@ class CycleTiming(Observer):
         self._metrics = metrics
         self._began = 0.0  #: when the current stage began
         self.asking = TimedAsking(metrics.spent)
-        self.watches = False  # a cycle whose outcome is known takes no time
+        self.needs_full_cycles = False  # a cycle whose outcome is known takes no time
 
     def begins(self, stage: Stage, subject: Any) -> None:
         if stage is Stage.ACTION:

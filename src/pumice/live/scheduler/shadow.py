@@ -132,7 +132,7 @@ class Shadow(Scheduler):
                 self._compare(decisions, now)
                 self._faults = 0
             except Exception:
-                self._came_to_nothing(Decisions())
+                self._came_to_nothing(Decisions(), now)
             self._cycle_timer.cycled(now, self.clock.now() - now)
             self._next_try = decisions.again_at
         if self._faults:
@@ -169,7 +169,7 @@ class Shadow(Scheduler):
 class Canary(CycleObserver):
     """Counts what the scheduler beside a shadow really decides."""
 
-    watches = False
+    needs_full_cycles = False
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

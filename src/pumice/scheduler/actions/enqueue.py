@@ -26,7 +26,8 @@ class Enqueue(Action):
     def run(self, session: Session) -> None:
         jobs = session.jobs(session.cluster.not_enqueued.values())
         for fresh in jobs:
-            fresh.waiting_since = session.now if fresh.waiting_since is None else fresh.waiting_since
+            if fresh.waiting_since is None:
+                session.before.set(fresh, waiting_since=session.now)
         doors = Doors(session)
         waiting = JobsByQueue(session, [Alike.alone(job) for job in jobs])
         while queue := waiting.pop_queue():

@@ -58,7 +58,7 @@ class Plan(NamedTuple):
             statement.evict(victim, action, job.uid)
         for task, row in self.moves:
             statement.pipeline(task, row, evicted=True)
-        job.nominated_hypernodes = self.places
+        statement.session.before.set(job, nominated_hypernodes=self.places)
 
 
 class Attempt:

@@ -12,8 +12,9 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.make_room import EvictionCandidates, EvictionDryRun, fits_now, is_worth_it, make_room, pipeline_if_it_fits
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.eviction.victims import Budget, PermittedVictims, VictimCache, needed
+from pumice.scheduler.framework.journal import Operation
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.statement import Operation, Statement
+from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import EPSILON, Mask
 from pumice.scheduler.model.task import Task

@@ -1,8 +1,8 @@
 """Containment: a plugin that fails, or gives an invalid answer, spoils only the question that it was asked.
 
-Hooks and rules of plugins from outside are always called through a `Guard`, which checks each answer. Pumice's own plugins are called
-directly; only if a cycle fails is it run again with all plugins guarded (framework/cycle.py), so guarding costs nothing where nothing
-fails. Each failure becomes a value, `Failure`, in the decisions; the answer in place of the failed one is a refusal, if the hook has one.
+Hooks and rules of plugins from outside are called through a `Guard`, which checks each answer. Each failure becomes a value, `Failure`, in
+the decisions; the answer in place of the failed one is a refusal, if the hook has one. Pumice's own plugins are called directly: a fault of
+theirs ends the cycle, which is undone. The live scheduler guards them, too, in the cycles that follow.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.plugin import Plugin
+    from pumice.scheduler.framework.policy import Action
 
 LONGEST = 300  #: characters that are kept of an exception's message
 
@@ -35,14 +35,15 @@ LONGEST = 300  #: characters that are kept of an exception's message
 class Failure(Struct, frozen=True):
     """What went wrong in a plugin, and where. Equal values are the same fault."""
 
-    plugin: str
+    plugin: str  #: or an action
     hook: str
     file: str
     line: int
     message: str
+    kind: str = "plugin"
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin} failed in {self.hook} ({self.file.rpartition('/')[2]}:{self.line}): {self.message}"
+        return f"{self.kind} {self.plugin} failed in {self.hook} ({self.file.rpartition('/')[2]}:{self.line}): {self.message}"
 
 
 class WrongAnswer(Exception):
@@ -50,16 +51,17 @@ class WrongAnswer(Exception):
 
 
 class Guard:
-    """Calls one plugin, and reports each failure to `tell`, with the job or task that the plugin was asked about."""
+    """Calls one plugin or action, and reports each failure to `tell`, with the job or task that it was asked about."""
 
-    def __init__(self, plugin: Plugin, tell: Callable[[Failure, Any], None]) -> None:
+    def __init__(self, plugin: Plugin | Action, tell: Callable[[Failure, Any], None], kind: str = "plugin") -> None:
         self.plugin = plugin
+        self._kind = kind
         self._tell = tell
 
     def note(self, hook: str, error: Exception, method: Callable[..., Any], about: Any = None) -> Failure:
         file, line = _place(self.plugin, error, method)
         words = str(error) if isinstance(error, WrongAnswer) else f"{type(error).__name__}: {_meant(error) or error}"
-        failure = Failure(self.plugin.name, hook, file, line, words[:LONGEST])
+        failure = Failure(self.plugin.name, hook, file, line, words[:LONGEST], self._kind)
         self._tell(failure, about)
         return failure
 
@@ -85,13 +87,12 @@ class Guard:
         return _GuardedScorer(self, rule)
 
 
-@cache
-def is_ours(plugin: type[Plugin]) -> bool:
-    """Whether the plugin and all its base classes are Pumice's own."""
-    return all(kind is object or kind.__module__.startswith("pumice.") for kind in plugin.__mro__)
+def is_ours(outsider: type) -> bool:
+    """Whether the plugin or action and all its base classes are Pumice's own."""
+    return all(kind is object or kind.__module__.startswith("pumice.") for kind in outsider.__mro__)
 
 
-def _place(plugin: Plugin, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
+def _place(plugin: Plugin | Action, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
     """File and line of the innermost frame of the exception in the plugin's own files. If there is none, or the answer was wrong, where
     the method begins."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)

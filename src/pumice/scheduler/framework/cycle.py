@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from math import inf
 from types import TracebackType
 from typing import Any, Self
@@ -19,9 +18,6 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
 
 
 def cycle(
@@ -31,31 +27,25 @@ def cycle(
     world: World = NOWHERE,
     queue: WaitingPods = EVERYBODY,
     observer: Observer = SILENT,
+    *,
+    guarded: bool = False,
 ) -> Decisions:
     """Run one cycle and return its decisions. Afterwards `cluster` is as before plus the decisions; everything else is undone.
 
     If nothing has changed since the last cycle that could change the decisions, the last decisions are returned.
 
-    `queue` says which pods of kube-scheduler's profiles are tried, and is informed of the outcome. If something in Pumice fails, the
-    cycle is run again with all plugins guarded: then a failure spoils only the one answer, and the decisions name it.
+    `queue` says which pods of kube-scheduler's profiles are tried, and is informed of the outcome. A plugin or an action from outside that
+    fails spoils only what it was asked, and the decisions name it. If something in Pumice itself fails, this raises, and all is undone;
+    `guarded` treats Pumice's own plugins like those from outside.
     """
     cluster.clock = now
     if (last := recall(cluster, policy, now, observer)) is not None:
         return last
-    try:
-        return _decide(Session(cluster, policy, now, world, queue, observer))
-    except Exception:
-        return _decide(Session(cluster, policy, now, world, queue, observer, guarded=True))
-
-
-def _decide(opened: Session) -> Decisions:
-    with opened as session:
-        for action in opened.policy.actions:
-            session.observer.begins(Stage.ACTION, action)
-            action.run(session)
-            session.observer.ends(Stage.ACTION, action)
+    with Session(cluster, policy, now, world, queue, observer, guarded=guarded) as session:
+        for action in policy.actions:
+            session.run(action)
         decisions = session.close()
-    remember(opened)
+    remember(session)
     return decisions
 
 
@@ -81,7 +71,7 @@ class Remembered(Struct, frozen=True):
 def recall(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
     """The decisions of the last cycle (the same object) if this cycle would decide the same, else None."""
     last: Remembered | None = cluster.memory.get(MEMORY)
-    if last is None or last.policy is not policy or observer.watches or not last.since <= now < last.until:
+    if last is None or last.policy is not policy or observer.needs_full_cycles or not last.since <= now < last.until:
         return None
     return None if cluster.changed or cluster.log or cluster.revision != last.revision else last.decisions
 
@@ -105,13 +95,15 @@ def _changed_nothing(session: Session) -> bool:
 def _holds_until(session: Session) -> float:
     if not session.policy.reads_only_state:
         return -inf
-    return min([next_stranded(session.cluster, session.now), *(plugin.next_turn(session) for plugin in session.plugins.everyone)])
+    by_plugins = (plugin.next_turn(session) for plugin in session.plugins.everyone)
+    by_actions = (action.next_turn(session) for action in session.policy.actions)
+    return min([next_stranded(session.cluster, session.now), *by_plugins, *by_actions])
 
 
 def _of_those_who_wait(session: Session) -> Decisions:
     """The decisions, without the status of jobs that are in them only because the jobs had changed."""
     cluster = session.cluster
-    moved = {task.job.uid: task.job for task in session.origins if task.job is not None}  # even if it was undone
+    moved = {task.job.uid: task.job for task in session.moves if task.job is not None}  # even if it was undone
     told = replace(session.decisions)
     assert told.conclusion is not None
     told.tell(told.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
@@ -120,8 +112,7 @@ def _of_those_who_wait(session: Session) -> Decisions:
 
 # Cycles that leave no trace: for questions of what would happen, asked of a state that stays in use.
 #
-# The session itself restores places and phases. All else that a cycle changes is saved here: what plugins keep, since when jobs wait,
-# nominations, HyperNodes of jobs.
+# The session restores what it has changed. What is not the session's is saved here: the clock, past usage, and what plugins keep.
 
 
 class RehearsalObserver(Observer):
@@ -135,9 +126,9 @@ class RehearsalObserver(Observer):
 
 
 class Unseen(RehearsalObserver):
-    """An observer that keeps the session only to undo it. It watches nothing, so of jobs that are alike only one is tried."""
+    """An observer that keeps the session only to undo it. It needs no full cycles, so of jobs that are alike only one is tried."""
 
-    watches = asks_why = False
+    needs_full_cycles = reads_reasons = False
 
 
 class Rehearsal:
@@ -148,12 +139,17 @@ class Rehearsal:
         self.cluster, self._policy, self._world = cluster, policy, world
 
     def __enter__(self) -> Self:
-        self._before = _Before(self.cluster)
-        self.cluster.memory.pop(KINDS, None)
+        cluster = self.cluster
+        self._clock, self._changed = cluster.clock, dict(cluster.changed)
+        self._past_usage = {key: usage.copy() for key, usage in cluster.past_usage.items()}
+        self._memory = cluster.memory
+        cluster.memory = {name: own_copy(kept) for name, kept in cluster.memory.items() if name != KINDS}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._before.put_back()
+        cluster = self.cluster
+        cluster.memory, cluster.clock, cluster.past_usage = self._memory, self._clock, self._past_usage
+        cluster.changed |= self._changed
 
     def cycle(
         self, now: float, queue: WaitingPods = EVERYBODY, observer: RehearsalObserver | None = None
@@ -162,14 +158,7 @@ class Rehearsal:
         seen = observer or Unseen()
         self.cluster.memory.pop(MEMORY, None)
         decisions = cycle(self.cluster, self._policy, now, self._world, queue, seen)
-        self._before.touched(decisions)
-
-        def take_back() -> None:
-            for eviction in decisions.evictions:
-                eviction.task.deleting = eviction.task.disrupted = False  # first of all: indexes read these
-            seen.session.restore()
-
-        return decisions, take_back
+        return decisions, seen.session.restore
 
 
 def rehearse(
@@ -187,41 +176,11 @@ def rehearse(
     return decisions
 
 
-class _Before:
-    """The state before a rehearsal, as far as a session does not restore it by itself."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._memory = {name: copy(kept) for name, kept in cluster.memory.items()}
-        self._clock, self._past_usage = cluster.clock, {key: usage.copy() for key, usage in cluster.past_usage.items()}
-        self._changed = dict(cluster.changed)
-        self._jobs: dict[Job, tuple[float | None, str, dict[str, str]]] = {}
-        self._parts: list[tuple[SubJob, str]] = []
-        for job in {**cluster.waiting, **cluster.not_enqueued}.values():
-            self._note(job)
-        tasks = (*cluster.without_job.values(), *(task for job in self._jobs for task in job.pending.values()))
-        self._nominated = {task: task.nominated for task in tasks if task.nominated}
-        self._no_longer: dict[Task, None] = {}
-
-    def _note(self, job: Job) -> None:
-        self._jobs[job] = job.waiting_since, job.allocated_hypernode, dict(job.nominated_hypernodes)
-        self._parts += () if job.has_one_part else ((part, part.allocated_hypernode) for part in job.subjobs)
-
-    def touched(self, decisions: Decisions) -> None:
-        """Note what else the decisions change: nominations, and jobs that lose pods, which wait from now on, too."""
-        self._no_longer |= dict.fromkeys(decisions.nominations)
-        for eviction in decisions.evictions:
-            job = eviction.task.job
-            if job is not None and job not in self._jobs:
-                self._note(job)
-
-    def put_back(self) -> None:
-        self._cluster.memory = self._memory
-        self._cluster.clock, self._cluster.past_usage = self._clock, self._past_usage
-        self._cluster.changed |= self._changed
-        for job, (waiting_since, hypernode, nominated) in self._jobs.items():
-            job.waiting_since, job.allocated_hypernode, job.nominated_hypernodes = waiting_since, hypernode, nominated
-        for part, hypernode in self._parts:
-            part.allocated_hypernode = hypernode
-        for task in self._no_longer:
-            task.nominated = self._nominated.get(task, "")
+def own_copy(kept: Any) -> Any:
+    """A copy of what a plugin keeps, that can be changed without changing the original: containers are copied with all in them, other
+    things by their method `copy`. What has none is shared, such as tasks and jobs."""
+    if type(kept) is dict:
+        return {name: own_copy(value) for name, value in kept.items()}
+    if type(kept) is list:
+        return list(map(own_copy, kept))
+    return kept.copy() if hasattr(kept, "copy") else kept

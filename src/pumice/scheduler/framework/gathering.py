@@ -25,6 +25,9 @@ class Kept(Struct):
     last: float = -inf  #: when the last job was let in
     incomplete: list[str] = field(default_factory=list)  #: uids of jobs let in that lack pods
 
+    def copy(self) -> Kept:
+        return Kept(self.began, self.last, list(self.incomplete))
+
 
 class Gathering:
     """The gathering in one session."""

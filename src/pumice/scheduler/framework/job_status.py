@@ -103,7 +103,7 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
     if not waits:
         return standing
     held, is_held_back = session.ledger.why_held(job), session.holds_back(job)
-    state = fit_error(session, job) if session.observer.asks_why and not held else ""
+    state = fit_error(session, job) if session.observer.reads_reasons and not held else ""
     for number, task in waits:
         uid, is_pending = task.uid, task.status == status.PENDING
         if is_pending and held:
@@ -113,7 +113,7 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
             continue  # no node or queue refused it: it is only held back
         last = session.last_try.get(uid)
         if uid not in told:
-            reason = scheduling_reason(session, task, last, state) if session.observer.asks_why else (UNSCHEDULABLE, "")
+            reason = scheduling_reason(session, task, last, state) if session.observer.reads_reasons else (UNSCHEDULABLE, "")
             standing.pods.append((number, *reason))
         if is_pending and last is not None and last.evicted:
             standing.nominated.append((number, last.node))

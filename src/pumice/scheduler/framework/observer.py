@@ -1,7 +1,8 @@
-"""Observers of a cycle, which take no part in it: metrics, score tables, records. The cycle itself has no clock.
+"""Observers of a cycle: metrics, score tables, records. The cycle itself has no clock.
 
-An observer is called when a stage begins or ends, and for each pod when its turn has come. It may ask rules in its own way. It changes
-nothing. `Observer`, the base of all others, ignores all calls.
+An observer is called when a stage begins or ends, and for each pod when its turn has come. It does not change what is decided, but it says
+how much work the cycle must do for it: whether every cycle runs in full (`needs_full_cycles`), whether reasons are put into words
+(`reads_reasons`), and in which way rules are asked (`asking`). `Observer`, the base of all others, ignores all calls.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Observer:
     """The base class of all observers of a cycle."""
 
     asking: Asking = PLAINLY
-    watches = True  #: it needs every cycle to run, even one whose outcome is known
-    asks_why = True  #: whether the reasons why pods wait will be read
+    needs_full_cycles = True  #: every cycle runs, even one whose outcome is known, and every job is tried, even one that is like another
+    reads_reasons = True  #: whether the reasons why pods wait will be read
 
     def begins(self, stage: Stage, subject: Any) -> None: ...
     def ends(self, stage: Stage, subject: Any) -> None: ...
@@ -47,8 +48,8 @@ class Together(Observer):
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
         self.asking = observers[0].asking
-        self.watches = any(observer.watches for observer in observers)
-        self.asks_why = any(observer.asks_why for observer in observers)
+        self.needs_full_cycles = any(observer.needs_full_cycles for observer in observers)
+        self.reads_reasons = any(observer.reads_reasons for observer in observers)
 
     def begins(self, stage: Stage, subject: Any) -> None:
         for observer in self._observers:
@@ -68,7 +69,7 @@ class Together(Observer):
 
 
 class Silent(Observer):
-    watches = False
+    needs_full_cycles = False
 
 
 SILENT = Silent()

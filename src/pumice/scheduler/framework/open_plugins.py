@@ -1,7 +1,7 @@
 """The plugins of one session: made, opened, and the methods of their hooks, by tier.
 
-Plugins from outside are called through a guard (`containment.py`); in a cycle that is run again after a failure, all plugins are. If no
-plugin is guarded and no observer watches, the next session uses the same plugin objects, reset, so that methods are looked up only once.
+Plugins from outside are called through a guard (`containment.py`); in a guarded cycle all plugins are. If no plugin is guarded and no
+observer needs full cycles, the next session uses the same plugin objects, reset, so that methods are looked up only once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OpenPlugins:
         self._session = session
         self._guarded = guarded
         self._policy = session.policy
-        self._guards: dict[int, Guard] = {}
+        self._guards: dict[Plugin, Guard] = {}
         self._broken: list[Failure] = []
         self._opened: dict[int, Plugin] = {}  #: by number in the policy
         for number, choice in enumerate(self._policy.choices):
@@ -81,7 +81,7 @@ class OpenPlugins:
     def of(cls, session: Session, *, guarded: bool) -> OpenPlugins:
         """The plugins of the session before, opened again, if they can be used; else new ones."""
         kept: OpenPlugins | None = session.cluster.memory.pop(MEMORY, None)
-        if kept is None or kept._policy is not session.policy or guarded or session.observer.watches:
+        if kept is None or kept._policy is not session.policy or guarded or session.observer.needs_full_cycles:
             return cls(session, guarded=guarded)
         kept._session = session
         for plugin in kept.everyone:
@@ -91,7 +91,7 @@ class OpenPlugins:
 
     def leave(self) -> None:
         """Keep the plugins for the next session, if it may use them. Called when the session has closed."""
-        if self.are_trusted and not self._session.observer.watches:
+        if self.are_trusted and not self._session.observer.needs_full_cycles:
             vars(self).pop("rules", None)
             self._session.cluster.memory[MEMORY] = self
 
@@ -136,7 +136,7 @@ class OpenPlugins:
     def hook(self, plugin: Plugin, hook: str) -> Method:
         """The plugin's method for the hook, behind its guard if the plugin has one."""
         method: Method = getattr(plugin, hook)
-        guard = self._guards.get(id(plugin))
+        guard = self._guards.get(plugin)
         return method if guard is None else guard.hook(hook, method)
 
     def _by_tier(self, hook: str) -> list[list[Method]]:
@@ -150,9 +150,9 @@ class OpenPlugins:
 
     def _open(self, plugin: Plugin) -> Failure | None:
         """Open the plugin; None, or its failure. A plugin that fails takes no part in the session. Raises if it has no guard."""
-        guard = Guard(plugin, self._failed) if self._guarded or not is_ours(type(plugin)) else None  # type: ignore[arg-type]
+        guard = Guard(plugin, self.failed) if self._guarded or not is_ours(type(plugin)) else None
         if guard is not None:
-            self._guards[id(plugin)] = guard
+            self._guards[plugin] = guard
         observer = self._session.observer
         observer.begins(Stage.OPEN, plugin)
         try:
@@ -164,7 +164,7 @@ class OpenPlugins:
             return guard.note("open", error, plugin.open)
         return None
 
-    def _failed(self, failure: Failure, about: Any) -> None:
+    def failed(self, failure: Failure, about: Any) -> None:
         """Note a failure. When it is new, also record an event for the job that the plugin was asked about."""
         failures = self._session.decisions.failures
         if failure not in failures:
@@ -175,7 +175,7 @@ class OpenPlugins:
 
     def _rules(self, plugin: Plugin, form: Form[R], enabled: Callable[[str], bool]) -> list[R]:
         """The plugin's rules of one form. A guarded plugin that fails to give them has one rule that refuses all tasks."""
-        guard = self._guards.get(id(plugin))
+        guard = self._guards.get(plugin)
         if guard is None:
             return form.given(plugin, enabled)
         try:

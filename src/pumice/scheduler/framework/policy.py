@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from itertools import count, dropwhile
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
@@ -101,6 +102,10 @@ class Action:
 
     def run(self, session: Session) -> None:
         raise NotImplementedError
+
+    def next_turn(self, session: Session) -> float:
+        """As `Plugin.next_turn`: the time from which the action may do something although nothing has changed."""
+        return inf
 
     def tells_apart(self, job: Job) -> Hashable:
         """What else of a waiting job the action reads, as for `Plugin.tells_apart`. Called only if `reads_only_state`."""

@@ -35,7 +35,7 @@ class _ByTask:
         return task
 
     def key(self, task: Task) -> Hashable:
-        return (id(task.labels), id(task.annotations), task.job.uid if task.job else None)
+        return (task.labels, task.annotations, task.job.uid if task.job else None)
 
 
 class ArrayFilter(_ByTask, Filter):
@@ -145,7 +145,7 @@ def _rules(plugin: Plugin, enabled: Callable[[str], bool], whole: str, wrapped: 
 # Evaluations that later sessions use as well, so that each session asks the rules only about the nodes that have changed.
 #
 # The rules of a plugin may keep objects of the session for which it was opened, unless the plugin has `rules_last`. Evaluations are made
-# anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer watches.
+# anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer needs full cycles.
 
 MEMORY = "evaluations"  #: its key in the cluster's memory
 
@@ -169,7 +169,7 @@ def leave(session: Session, evaluations: Evaluations) -> None:
 def _basis(session: Session) -> tuple[Any, ...] | None:
     """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
     cluster = session.cluster
-    is_watched = session.observer.watches or session.observer.asking is not PLAINLY
+    is_watched = session.observer.needs_full_cycles or session.observer.asking is not PLAINLY
     if is_watched or cluster.with_pod_affinity or not (session.policy.rules_last and session.plugins.are_trusted):
         return None
     return session.policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width

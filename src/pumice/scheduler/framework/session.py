@@ -16,16 +16,18 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
+from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Waiting
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
+from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import EvictionLedger, note, past_eviction
-from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.questions import Questions
 from pumice.scheduler.framework.rules import leave
-from pumice.scheduler.framework.statement import LastTry, Operation, Statement
+from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
 from pumice.scheduler.model import status
@@ -63,7 +65,8 @@ class Session(Questions):
         observer.begins(Stage.SESSION, self)
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
-        self.origins: dict[Task, tuple[int, int]] = {}  #: status and row before the session, of the tasks that were moved
+        self.before = StateJournal(cluster)  #: whatever the session changes, as it was
+        self.moves: dict[Task, Operation] = {}  #: by task: its first move
         self.phases: dict[Job, str] = {}  #: phase before the session, of the jobs whose phase was set
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: annotations that its bind shall write
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue refuses it
@@ -83,16 +86,24 @@ class Session(Questions):
         self.ledger = EvictionLedger(cluster, now)
         cluster.refresh_sums()
         self._ask(OpenPlugins.of(self, guarded=guarded))
-        one_by_one = observer.watches or guarded or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
+        in_full = observer.needs_full_cycles or guarded
+        one_by_one = in_full or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
         self.kinds: Kinds | None = Kinds.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._end()
+        except BaseException:
+            self.restore()
+            raise
         if kind is not None:
             self.restore()
-            return
+
+    def _end(self) -> None:
         bound = {bind.task.uid for bind in self.decisions.binds}
         for operation in reversed(self.undecided):
             if operation.task.uid not in bound:
@@ -109,13 +120,22 @@ class Session(Questions):
         self.cluster.forget_changes()
 
     def restore(self) -> None:
-        """Put all tasks and phases back as they were before the session, without calling plugins: nothing was decided."""
-        for task, (before, row) in self.origins.items():
-            self.cluster.move(task, before, row)
-        for job, phase in self.phases.items():
-            self.cluster.set_phase(job, phase)
+        """Put everything back as it was before the session, without calling plugins: nothing was decided."""
+        self.before.rollback()
+        self.cluster.memory.pop(KINDS, None)
         self.cluster.refresh_sums()
         self.cluster.log.clear()
+
+    def run(self, action: Action) -> None:
+        """Run an action. What an action from outside has not committed when it fails is undone, and the decisions name the failure."""
+        self.observer.begins(Stage.ACTION, action)
+        try:
+            action.run(self)
+        except Exception as error:
+            if is_ours(type(action)):
+                raise
+            Guard(action, self.plugins.failed, "action").note("run", error, action.run)
+        self.observer.ends(Stage.ACTION, action)
 
     def close(self) -> Decisions:
         """Call the hook `close` of the plugins, conclude the status of every job, and return the decisions."""
@@ -188,7 +208,7 @@ class Session(Questions):
     @cached_property
     def topology(self) -> Topology:
         """The HyperNodes, and the limits and places of jobs in them."""
-        return Topology(self.cluster)
+        return Topology(self.cluster, self.before)
 
     @property
     def shortfalls_now(self) -> Shortfalls:
@@ -214,6 +234,12 @@ class Session(Questions):
 
     def statement(self) -> Statement:
         return Statement(self)
+
+    def begins(self, operation: Operation) -> None:
+        """Note where the task is before its first move."""
+        if operation.task not in self.moves:
+            self.moves[operation.task] = operation
+            self.before.note(operation)
 
     def moved(self, task: Task, before: int) -> None:
         """Call `on_allocate` or `on_deallocate` of the plugins if a task began or ceased to hold a place, unless it has no queue."""
@@ -243,7 +269,9 @@ class Session(Questions):
 
     def set_phase(self, job: Job, phase: str) -> None:
         self.changes += job.phase != phase
-        self.phases.setdefault(job, job.phase)
+        if job not in self.phases:
+            self.phases[job] = job.phase
+            self.before.note(Phase(job, job.phase))
         if job.is_pending and phase == INQUEUE:
             self.gathering.let_in(job)
         self.cluster.set_phase(job, phase)

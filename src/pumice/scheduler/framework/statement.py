@@ -1,6 +1,6 @@
-"""The statement: the transaction by which actions move tasks in a session; and its undo log, a `Journal`.
+"""The statement: the transaction by which actions move tasks in a session.
 
-Operations act at once on the kept state and are noted in the journal. `commit` turns allocations and evictions into decisions; `keep`
+Operations act at once on the kept state and are noted (journal.py). `commit` turns allocations and evictions into decisions; `keep`
 leaves them in place for the rest of the session without deciding them (a reservation); all others are undone in reverse order.
 
     with session.statement() as statement:
@@ -11,61 +11,17 @@ leaves them in place for the rest of the session without deciding them (a reserv
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from pumice.scheduler.framework.decisions import Bind, Evict
+from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
-
-
-class Operation(Struct, frozen=True):
-    """An operation on a task, and the state of the task before it."""
-
-    task: Task
-    before: int  #: status before
-    row: int  #: row of its node before, -1 for none
-    hidden: bool = False  #: whether the task was hidden from filters before
-    beneficiary: str = ""  #: of an eviction: the pod or PodGroup in whose favour it is
-    action: str = ""
-    evicted: bool = False  #: of a pipelining: whether evictions make the room
-
-
-class Journal:
-    """Moves of tasks in a `with` block. At its end they are undone in reverse order, except those that have been decided."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.operations: list[Operation] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.rollback()
-
-    def do(self, operation: Operation, to: int, row: int, *, hide: bool = False) -> None:
-        """Give the operation's task another status and place. `hide`: filters no longer see the task there."""
-        self.operations.append(operation)
-        self.cluster.move(operation.task, to, row, evicted=hide)
-
-    def undo(self, operation: Operation) -> None:
-        """Give the operation's task its status and place from before."""
-        self.cluster.move(operation.task, operation.before, operation.row, evicted=operation.hidden)
-
-    def mark(self) -> int:
-        return len(self.operations)
-
-    def rollback(self, mark: int = 0) -> None:
-        """Undo all operations since the mark, the last one first."""
-        while len(self.operations) > mark:
-            self.undo(self.operations.pop())
 
 
 class LastTry(Struct, frozen=True):
@@ -76,7 +32,7 @@ class LastTry(Struct, frozen=True):
     evicted: bool = False
 
 
-class Statement(Journal):
+class Statement(Moves):
     def __init__(self, session: Session) -> None:
         super().__init__(session.cluster)
         self.session = session
@@ -103,7 +59,7 @@ class Statement(Journal):
         self.do(Operation(task, task.status, task.node), status.PENDING, -1)
 
     def do(self, operation: Operation, to: int, row: int, *, hide: bool = False) -> None:
-        self.session.origins.setdefault(operation.task, (operation.before, operation.row))
+        self.session.begins(operation)
         super().do(operation, to, row, hide=hide)
         self.session.moved(operation.task, operation.before)
 

@@ -11,6 +11,7 @@ from enum import Enum
 from functools import reduce
 
 from pumice.api.volcano import NetworkTopology, PodGroup
+from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -37,7 +38,8 @@ class Purpose(Enum):
 class Topology:
     """The limits and places of jobs in the tree of HyperNodes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, before: StateJournal) -> None:
+        self._before = before
         self.tree = hypernodes_of(cluster)
         self.trials_count = True  #: whether pods placed by the present dry run attract the rest of their job
         self._known: set[str] = set()  #: uids of jobs whose recorded HyperNodes have been checked
@@ -81,14 +83,16 @@ class Topology:
 
     def enter(self, part: Job | SubJob, chosen: HyperNode) -> None:
         """Record that a job or sub-job also occupies a HyperNode from now on."""
-        part.allocated_hypernode = self._joined(part.allocated_hypernode, chosen)
+        self._before.set(part, allocated_hypernode=self._joined(part.allocated_hypernode, chosen))
 
     def settle(self, job: Job, part: SubJob, chosen: HyperNode) -> None:
         """Record that a sub-job was placed for good in a HyperNode."""
         self._look_at(job)
         self.enter(part, chosen)
         self.enter(job, chosen)
-        job.nominated_hypernodes.pop(part.uid, None)
+        if part.uid in job.nominated_hypernodes:
+            others = {uid: name for uid, name in job.nominated_hypernodes.items() if uid != part.uid}
+            self._before.set(job, nominated_hypernodes=others)
 
     def _joined(self, name: str, chosen: HyperNode) -> str:
         before = self.tree.by_name.get(name)
@@ -103,16 +107,16 @@ class Topology:
         for subjob in job.subjobs:
             rows = [task.node for task in subjob.tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
             place = self._place(subjob.allocated_hypernode, self.sub_limit(job, subjob), rows) if rows else None
-            subjob.allocated_hypernode = place.name if place is not None else ""
+            self._before.set(subjob, allocated_hypernode=place.name if place is not None else "")
             if place is not None:
                 places.append(place)
         if not places:
-            job.allocated_hypernode = ""
+            self._before.set(job, allocated_hypernode="")
             return
         common = reduce(self.tree.lowest_common, places)
         recorded = self.tree.by_name.get(job.allocated_hypernode)
         if recorded is None or not recorded.contains(common) or _is_above(recorded, self.limit(job)):
-            job.allocated_hypernode = common.name
+            self._before.set(job, allocated_hypernode=common.name)
 
     def _place(self, recorded: str, limit: int | None, rows: list[int]) -> HyperNode:
         """The HyperNode of tasks on these nodes: the recorded one if it holds them and is within the limit, else the lowest that holds

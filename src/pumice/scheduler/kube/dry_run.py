@@ -22,7 +22,7 @@ from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
-from pumice.scheduler.framework.statement import Journal, Operation
+from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.scheduling_queue import Nominator
 from pumice.scheduler.model import status
@@ -31,11 +31,12 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Pairs
 
 OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether the operator needs values
 
 
-class _Budget(Struct, frozen=True):
+class _Budget(Struct, frozen=True, eq=False):
     selector: Selector
     allowed: int
     disrupted: frozenset[str]
@@ -46,7 +47,7 @@ class BudgetsByNamespace:
         self._by_namespace: dict[str, list[_Budget]] = {}
         for budget in cluster.of("PodDisruptionBudget").values():
             self._add(budget)
-        self._charged: dict[tuple[str, int], tuple[_Budget, ...]] = {}
+        self._charged: dict[tuple[str, Pairs], tuple[_Budget, ...]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_namespace)
@@ -62,7 +63,7 @@ class BudgetsByNamespace:
         budgets = self._by_namespace.get(task.namespace)
         if not budgets or not task.labels:
             return ()
-        key = (task.namespace, id(task.labels))
+        key = (task.namespace, task.labels)
         found = self._charged.get(key)
         if found is None:
             found = self._charged[key] = tuple(b for b in budgets if matches(b.selector, task.labels))
@@ -70,13 +71,13 @@ class BudgetsByNamespace:
 
     def against(self, tasks: Sequence[Task]) -> list[bool]:
         """For possible victims of one node, the most important first: whether each violates a budget."""
-        left: dict[int, int] = {}
+        left: dict[_Budget, int] = {}
         verdicts = []
         for task in tasks:
             violating = False
             for budget in self.charged(task):
-                left[id(budget)] = left.get(id(budget), budget.allowed) - 1
-                violating |= left[id(budget)] < 0
+                left[budget] = left.get(budget, budget.allowed) - 1
+                violating |= left[budget] < 0
             verdicts.append(violating)
         return verdicts
 
@@ -178,7 +179,7 @@ class VictimsTable(Index):
 # Trials: pods are taken off a node or put onto it for a moment, so that every rule can be asked what it would say then.
 
 
-class Trial(Journal):
+class Trial(Moves):
     def __enter__(self) -> Self:
         self._outer = self.cluster.imagined
         self.cluster.imagined = True

@@ -265,7 +265,7 @@ class NodeFinder:
 
     def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> FitError:
         """Why each node refuses the pod. Equal pods in an unchanged cluster get the same answer."""
-        key = (id(evaluation), len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
+        key = (evaluation, len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
         if self._told is not None and self._told[0] == key and not extended:
             return self._told[1]
         words = self.words(task, evaluation)

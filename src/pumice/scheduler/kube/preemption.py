@@ -203,7 +203,7 @@ class Preemption:
                 statement.terminate(victim, "schedule", task.key)
             statement.commit()
             for victim in fresh:
-                victim.deleting = victim.disrupted = True
+                self.session.before.set(victim, deleting=True, disrupted=True)
         for other in self.nominations.on(candidate.row):
             if other.pod_priority < task.pod_priority:
                 self.nominate(other, -1)
@@ -218,7 +218,7 @@ class Preemption:
             self.nominations.drop(task)
         if name != task.nominated:
             self.session.scheduling_queue.nomination_ended(task)
-            task.nominated = name
+            self.session.before.set(task, nominated=name)
             self.session.decisions.nominations[task] = name
 
 

@@ -433,6 +433,10 @@ class Cluster:
 
     # -- between cycles
 
+    def report_again(self, job: Job) -> None:
+        """Let the next cycle report the status of a job although nothing about it has changed."""
+        self.changed[job.uid] = job
+
     def refresh_sums(self) -> None:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
         for job in self._stale.values():

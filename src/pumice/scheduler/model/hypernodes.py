@@ -146,8 +146,8 @@ class HyperNodes:
 
     def lowest_common(self, left: HyperNode, right: HyperNode) -> HyperNode:
         """The lowest HyperNode that contains both."""
-        above = {id(node) for node in right.upward()}
-        return next(node for node in left.upward() if id(node) in above)
+        above = set(right.upward())
+        return next(node for node in left.upward() if node in above)
 
     def enclosing(self, rows: list[int]) -> HyperNode:
         """The lowest HyperNode that contains all the nodes."""

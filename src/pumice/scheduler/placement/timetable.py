@@ -156,7 +156,7 @@ class PlannedEnds(Index):
     def to_come(self, session: Session, unknown: float) -> list[RoomChange]:
         """All expected changes, in order of time. `unknown`: the seconds that a pod without an estimate is expected to run."""
         now = session.now
-        evicted = (task for task in session.origins if task.evicted and task.node >= 0)  # indexes do not see them
+        evicted = (task for task in session.moves if task.evicted and task.node >= 0)  # indexes do not see them
         others = [_given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := self._end(task, now, unknown)) < inf]
         late = bisect_right(self._in_order, now, key=lambda planned: planned.time)
         others += [planned._replace(time=_extended(planned.time, now)) for planned in self._in_order[:late]]

@@ -25,7 +25,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model.template import Pairs, Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, PodScope, shown_per_node
 from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of
@@ -62,7 +62,7 @@ class SpreadConstraints:
         self.cluster = cluster
         self.defaults = tuple(defaults)
         self.system = system
-        self._selectors: dict[tuple[str, int, str], Selector] = {}
+        self._selectors: dict[tuple[str, Pairs, str], Selector] = {}
         self._keys: dict[Template, tuple[str, ...]] = {}
 
     def key(self, task: Task) -> Hashable:
@@ -105,7 +105,7 @@ class SpreadConstraints:
         cluster = self.cluster
         if not self.defaults or not (task.controller or cluster.of("Service")):
             return ()
-        key = (task.namespace, id(task.labels), task.controller)
+        key = (task.namespace, task.labels, task.controller)
         found = self._selectors.get(key)
         if found is None:
             found = self._selectors[key] = (*_exactly(self._service_labels(task)), *self._controller_selector(task))

@@ -3,26 +3,22 @@
 A job is valid with enough pods (of each role, of each sub-group), ready when its minimum holds a node, and may lose a pod only
 while more than the minimum run. Jobs that are not ready are served first.
 
-A gang whose placing was cut short and for which no room has come in a minute gives back the places it has, if its pods are made anew by
-whoever owns its PodGroup.
+Where it is configured the action `giveback` runs last (actions/giveback.py).
 """
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
-from pumice.scheduler.framework.decisions import GroupCondition, GroupEvent
+from pumice.scheduler.framework.decisions import GroupCondition
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.framework.job_status import fit_error
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
-from pumice.scheduler.model.job import PLACED, Job, cut_short_at
+from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
-
-PATIENCE_S = 60.0  #: how long a gang whose placing was cut short may keep its places
 
 
 class Gang(Plugin):
@@ -96,32 +92,12 @@ class Gang(Plugin):
                 session.conditions[job.uid] = GroupCondition("Scheduled", "tasks in gang are ready to be scheduled", "")
             elif not _only_leaving(job):
                 session.conditions[job.uid] = GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
-                self._give_back(session, job)
-
-    def next_turn(self, session: Session) -> float:
-        """When the next gang whose placing was cut short must give back its places; inf if there is none."""
-        ends = (since + PATIENCE_S for alike in session.waiting() if (since := cut_short_at(alike.first)) is not None)
-        return min((end for end in ends if end > session.now), default=inf)
-
-    def _give_back(self, session: Session, job: Job) -> None:
-        """Evict the placed pods of a gang whose placing was cut short too long ago. Part of a gang is of no use, and two gangs that wait
-        for each other's places would wait for ever."""
-        since = cut_short_at(job)
-        if since is None or session.now < since + PATIENCE_S or job.is_pipelined or not _made_anew(job):
-            return
-        placed = [task for task in job.tasks.values() if task.status & PLACED]
-        with session.statement() as statement:
-            for task in placed:
-                statement.evict(task, self.name)
-            statement.commit()
-        told = f"{len(placed)} of {job.min_member} pods had nodes when placing was cut short; for {PATIENCE_S:.0f} s the others found none"
-        session.decisions.events.append(GroupEvent(job, "Warning", "GangGivenBack", told))
 
     def _complaint(self, session: Session, job: Job) -> str:
         tried = session.last_try.keys() & job.pending.keys()
         found = sum(1 for uid in tried if session.last_try[uid].status & status.ALLOCATED_ALL)
         missing = job.min_member - (job.ready_count + found)
-        why = fit_error(session, job) if session.observer.asks_why else ""
+        why = fit_error(session, job) if session.observer.reads_reasons else ""
         return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {why}"
 
     @staticmethod
@@ -130,12 +106,6 @@ class Gang(Plugin):
             return True
         parts = job.subjobs
         return all(sum(1 for subjob in parts if subjob.policy == name and counts(subjob)) >= least for name, least in parts.minimum.items())
-
-
-def _made_anew(job: Job) -> bool:
-    """Whether a controller makes new pods in place of evicted ones."""
-    owner = job.group.metadata.controller if job.group is not None else None
-    return owner is not None and owner.kind != "Pod"
 
 
 def _only_leaving(job: Job) -> bool:

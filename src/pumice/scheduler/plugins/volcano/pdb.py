@@ -20,10 +20,15 @@ class Pdb(Plugin):
     reads_only_state = True
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
-        left = {id(budget): budget.status.disruptions_allowed for budgets in self._budgets.values() for _, budget in budgets}
+        left = {
+            (namespace, budget.metadata.name): budget.status.disruptions_allowed
+            for namespace, budgets in self._budgets.items()
+            for _, budget in budgets
+        }
         victims = []
         for task in candidates:
-            concerned = [id(budget) for selector, budget in self._budgets.get(task.namespace, ()) if _covers(selector, budget, task)]
+            among = self._budgets.get(task.namespace, ())
+            concerned = [(task.namespace, budget.metadata.name) for selector, budget in among if _covers(selector, budget, task)]
             for budget in concerned:
                 left[budget] -= 1
             if all(left[budget] >= 0 for budget in concerned):

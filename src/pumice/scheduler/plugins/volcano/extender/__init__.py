@@ -96,7 +96,7 @@ class ExtenderPlugin(Plugin):
 
     def kin(self, task: Task) -> Hashable:
         """A key: tasks with equal keys and equal templates get the same answer. None if the service is not asked about the task."""
-        return (id(task.labels), id(task.annotations), task.job and task.job.uid) if self.interested(task) else None
+        return (task.labels, task.annotations, task.job and task.job.uid) if self.interested(task) else None
 
     def ratings(self, task: Task, verb: str) -> Ratings | None:
         """The ratings of nodes, shared by all rules that ask about equal tasks; None if the service is not asked."""
