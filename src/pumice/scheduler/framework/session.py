@@ -65,7 +65,7 @@ class Session(Questions):
         observer.begins(Stage.SESSION, self)
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
-        self.before = StateJournal(cluster)  #: whatever the session changes, as it was
+        self.before = StateJournal(cluster)  #: whatever the session changes but places, as it was
         self.moves: dict[Task, Operation] = {}  #: by task: its first move
         self.phases: dict[Job, str] = {}  #: phase before the session, of the jobs whose phase was set
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: annotations that its bind shall write
@@ -121,7 +121,9 @@ class Session(Questions):
 
     def restore(self) -> None:
         """Put everything back as it was before the session, without calling plugins: nothing was decided."""
-        self.before.rollback()
+        self.before.rollback()  # first of all: indexes read what tells that a task is leaving
+        for operation in self.moves.values():  # the first first, so that jobs have their Pending tasks in the order of before
+            operation.undo(self.cluster)
         self.cluster.memory.pop(KINDS, None)
         self.cluster.refresh_sums()
         self.cluster.log.clear()
@@ -237,9 +239,7 @@ class Session(Questions):
 
     def begins(self, operation: Operation) -> None:
         """Note where the task is before its first move."""
-        if operation.task not in self.moves:
-            self.moves[operation.task] = operation
-            self.before.note(operation)
+        self.moves.setdefault(operation.task, operation)
 
     def moved(self, task: Task, before: int) -> None:
         """Call `on_allocate` or `on_deallocate` of the plugins if a task began or ceased to hold a place, unless it has no queue."""
