@@ -65,10 +65,10 @@ NODES, QUEUES, CLASSES = [f"n{number}" for number in range(6)], ("qa", "qb"), {"
 
 
 class Counting(Observer):
-    """How often a node was looked for; only if it `watches` for each pod by itself."""
+    """How often a node was looked for; only if it `needs_full_cycles` for each pod by itself."""
 
-    def __init__(self, watches: bool) -> None:
-        self.watches, self.count = watches, 0
+    def __init__(self, needs_full_cycles: bool) -> None:
+        self.needs_full_cycles, self.count = needs_full_cycles, 0
 
     def turn(self, task: Task) -> None:
         self.count += 1
