@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pumice.cluster.apiserver import protobuf, server
 from pumice.cluster.apiserver.status import StatusError
-from pumice.http import messages
+from pumice.http import parser
 from pumice.http import server as serving
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -86,7 +86,7 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
         (GET + b"Bare: a\nOther: b\r\n\r\n", 400),
         (GET + b"Authorization: a\r\nAuthorization: b\r\n\r\n", 400),
         (GET + b"X: y\r\n" * 300 + b"\r\n", 431),
-        (GET + b"X: " + b"x" * messages.MAX_HEAD, 431),
+        (GET + b"X: " + b"x" * parser.MAX_HEAD, 431),
         (POST + b"Content-Length: -1\r\n\r\n", 400),
         (POST + b"Content-Length: +1\r\n\r\n", 400),
         (POST + b"Content-Length: 1, 1\r\n\r\n", 400),
@@ -113,7 +113,8 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
         (CHUNKED + b"123456789\r\n", 400),
         (CHUNKED + b"7fffffff\r\n", 413),
         (CHUNKED + b"1\r\nab\r\n", 400),
-        (CHUNKED + b"0\r\nTrailer: x\r\n\r\n", 400),
+        (CHUNKED + b"0\r\nTrailer\r\n\r\n", 400),
+        (CHUNKED + b"0\r\n" + b"X: y\r\n" * 9999, 400),
     ],
 )
 def test_what_is_not_http_is_answered_and_closed(wire: Wire, text: bytes, status: int) -> None:

@@ -24,6 +24,8 @@ from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected
 
 JSON = "application/json"
+LONGEST_LINE = 64 * 1024 * 1024  #: bytes of one event; no object of any server is as large
+LONGEST_REFUSAL = 1024 * 1024  #: bytes of the answer to a watch that is refused
 _json = msgspec.json.Decoder(msgspec.Raw)  # checks the JSON without building objects
 
 
@@ -99,21 +101,29 @@ class HttpSession:
         with _our_words("WATCH", target):
             parts = self._pool.listen(target, self._head(authorization, form), self._context(), idle_s)
             async with aclosing(parts):  # type: ignore[type-var]
-                rest: list[bytes] = []
+                rest, size = list[bytes](), 0
                 async for part in parts:
                     if part.status >= 300:
                         raise await self._refused(part, parts)
                     lines = part.body.split(b"\n")
                     rest.append(lines[0])
+                    size += len(lines[0])
+                    if size > LONGEST_LINE:
+                        raise NoAnswer(f"WATCH {target.partition('?')[0]}: a line of more than {LONGEST_LINE} bytes", sent=True)
                     if len(lines) > 1:
                         lines[0], rest = b"".join(rest), [lines.pop()]
+                        size = len(rest[0])
                         yield lines
 
     async def _refused(self, first: Answer, others: AsyncIterator[Answer]) -> KubeError:
         """The error for a watch that the server refused. The caller tries the watch again."""
         if first.status == 401:
             self._access.credentials.refused()
-        body = b"".join([first.body, *[part.body async for part in others]])
+        body = first.body
+        async for part in others:
+            body += part.body
+            if len(body) > LONGEST_REFUSAL:
+                break
         return _refusal(first._replace(body=body))
 
     def _context(self) -> ssl.SSLContext | None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from pumice.api.kinds import Kind, ObjectRef
+from pumice.http.parser import LONGEST_WAIT_S, waiting_time_s
 
 as_dict = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -166,6 +167,7 @@ def api_error(code: int, body: bytes, retry_after: str = "") -> ApiError:
         status = _status.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         status = _Status(message=body[:200].decode("utf-8", "replace").strip())
-    seconds = float(retry_after) if retry_after.isdecimal() else status.details.retryAfterSeconds if status.details else 0.0
-    asked = bool(retry_after.isdecimal() or seconds)
-    return ApiError(status.code or code, status.reason, status.message, seconds if asked else None)
+    seconds = waiting_time_s(retry_after)
+    if seconds is None and status.details is not None and status.details.retryAfterSeconds > 0:
+        seconds = min(status.details.retryAfterSeconds, LONGEST_WAIT_S)
+    return ApiError(status.code or code, status.reason, status.message, seconds)

@@ -1,6 +1,6 @@
 """One connection to a server: set up layer by layer, then used for one call at a time. An answer is read whole, or in parts as they arrive.
 
-A `Reply` parses an answer as it arrives: its head, then its body, which has a length, comes in chunks, or ends with the connection.
+A `Reply` reads an answer as it arrives, with the parser that the server side uses, too.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from enum import Enum
 from typing import NamedTuple
 
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
-_CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
-_ZIPPED = re.compile(rb"\r\ncontent-encoding:[ \t]*gzip", re.IGNORECASE)
-_WARNING = re.compile(rb'\r\nwarning:[ \t]*299 [^ \r]+ "((?:[^"\\\r]|\\.)*)"', re.IGNORECASE)
-_RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*([^\r]*)", re.IGNORECASE)
-LONGEST_HEAD = 256 * 1024
+from pumice.http.parser import Body, BodyTooLong, Framing, Head, Malformed, take_head
+
+_STATUS_LINE = re.compile(r"HTTP/1\.[01] ([1-9][0-9]{2})(?: .*)?\Z")
+_WARNING = re.compile(r'(?:\A|, *)299 [^ ]+ "((?:[^"\\]|\\.)*)"')
 GZIP = 16 + zlib.MAX_WBITS
-MOST_ZIPPED = 1032  #: bytes that gzip packs into one byte, at most
+MOST_BYTES = 1 << 30  #: of an answer that is read whole, zipped or not, if its caller allows no fewer
+MOST_INTERIM = 32  #: heads of 1xx before an answer
+_NO_BODY = (204, 304)
 
 
 class TooLong(OSError):
@@ -32,145 +30,97 @@ class TooLong(OSError):
         super().__init__(f"more than {max_bytes} bytes")
 
 
-class _Form(Enum):
-    """How the end of a body is marked: by its length, by the last chunk, or by the end of the connection."""
-
-    LENGTH = 1
-    CHUNKS = 2
-    CLOSE = 3
-
-
 class Reply:
     """An answer, fed with bytes. `take` returns the new part of the body, `whole` all of it at its end. `status` is 0 before the head."""
 
-    __slots__ = (
-        "_body",
-        "_form",
-        "_left",
-        "_max_bytes",
-        "_raw",
-        "_trailing",
-        "_zipped",
-        "ended",
-        "lasting",
-        "retry_after",
-        "status",
-        "warnings",
-    )
+    __slots__ = ("_body", "_interim", "_max_bytes", "_raw", "_zipped", "lasting", "retry_after", "status", "warnings")
 
-    def __init__(self, max_bytes: int | None = None) -> None:
-        """Without `max_bytes` the body may be of any length."""
+    def __init__(self, max_bytes: int | None = MOST_BYTES) -> None:
+        """With None the body may be of any length: whoever takes it piece by piece keeps nothing."""
         self.status = 0
         self.retry_after = ""
         self.warnings: tuple[str, ...] = ()
         self.lasting = True  #: the connection can serve another call after this one
-        self.ended = False
         self._raw = bytearray()
-        self._body = bytearray()
-        self._form = _Form.LENGTH
-        self._left = 0  #: bytes of the body, or of the chunk and the line break after it, still to come
-        self._trailing = False  #: the last chunk has been read, not yet the lines after it
+        self._body: Body | None = None  #: after the head
+        self._interim = 0
         self._zipped = False
         self._max_bytes = max_bytes
 
+    @property
+    def ended(self) -> bool:
+        return self._body is not None and self._body.ended
+
     def feed(self, data: bytes | memoryview) -> None:
-        """Parse more bytes of the answer. Raises ValueError if it is not HTTP, and TooLong."""
+        """Parse more bytes of the answer. Raises Malformed if it is not HTTP, and TooLong."""
         self._raw += data
-        if self.status == 0 and not self._head():
-            return
-        if self._form is _Form.CHUNKS:
-            self._chunks()
-        elif self._form is _Form.LENGTH:
-            part = self._raw[: self._left]
-            self._body += part
-            self._left -= len(part)
-            self._raw.clear()
-            self.ended = self._left == 0
-        else:
-            self._body += self._raw
-            self._raw.clear()
-        if self._max_bytes is not None and len(self._body) > self._max_bytes:
-            raise TooLong(self._max_bytes)
+        try:
+            while self._body is None:
+                head = take_head(self._raw)
+                if head is None:
+                    return
+                self._begin(head)
+            self._body.read(self._raw)
+        except BodyTooLong:
+            raise TooLong(self._max_bytes or 0) from None
+        if self._body.ended and self._raw:
+            self.lasting = False  # nobody asked for what follows
 
     def take(self) -> bytes:
         """The part of the body that has arrived since the last call."""
-        body = bytes(self._body)
-        self._body.clear()
-        return body
+        if self._body is None:
+            return b""
+        part = bytes(self._body.data)
+        self._body.data.clear()
+        return part
 
     def whole(self) -> bytes:
         """The body, unzipped if it is zipped. Raises OSError."""
         body = self.take()
         try:
-            return self._unzipped(body) if self._zipped and body else body
+            return self._unzipped(body, self._max_bytes or MOST_BYTES) if self._zipped and body else body
         except zlib.error as error:
             raise ConnectionError(f"the answer cannot be unzipped: {error}") from error
 
-    def _unzipped(self, body: bytes) -> bytes:
-        if self._max_bytes is None:
-            told = int.from_bytes(body[-4:], "little")  # the size modulo 4 GiB: room for it is made at once
-            return zlib.decompress(body, GZIP, min(told, MOST_ZIPPED * len(body)))
+    def _unzipped(self, body: bytes, most: int) -> bytes:
         opening = zlib.decompressobj(GZIP)
-        found = opening.decompress(body, self._max_bytes)
+        found = opening.decompress(body, most)
         if opening.unconsumed_tail:
-            raise TooLong(self._max_bytes)
+            raise TooLong(most)
+        if not opening.eof:
+            raise ConnectionError("the answer cannot be unzipped: it is not whole")
         return found
 
     def cut(self) -> None:
         """Note that the connection has ended: this ends an answer that has no length and no chunks."""
-        self.ended = self.ended or (self.status != 0 and self._form is _Form.CLOSE)
+        if self._body is not None:
+            self._body.close()
 
-    def _head(self) -> bool:
-        """Parse the head, and return whether it is complete. Heads of 1xx, which come before the answer itself, are skipped."""
-        raw = self._raw
-        end = raw.find(b"\r\n\r\n")
-        if end < 0:
-            if len(raw) > LONGEST_HEAD:
-                raise ValueError("a head without an end")
-            return False
-        if raw[:5] != b"HTTP/":
-            raise ValueError("not HTTP")
-        status = int(raw[9:12])
+    def _begin(self, head: Head) -> None:
+        """Begin with the body, unless this is a head of 1xx: those come before the answer itself, and are skipped."""
+        line = _STATUS_LINE.match(head.first)
+        if line is None:
+            raise Malformed(400, "not HTTP")
+        status = int(line[1])
         if status < 200:
-            del raw[: end + 4]
-            return self._head()
-        self.lasting = raw[:8] != b"HTTP/1.0" and not _CLOSE.search(raw, 0, end)
-        retry_after = _RETRY_AFTER.search(raw, 0, end)
-        self.retry_after = retry_after[1].decode("latin-1").strip() if retry_after else ""
-        self.warnings = tuple(re.sub(r"\\(.)", r"\1", text.decode(errors="replace")) for text in _WARNING.findall(raw, 0, end))
-        self._zipped = _ZIPPED.search(raw, 0, end) is not None
-        if status not in (204, 304):
-            if _CHUNKED.search(raw, 0, end):
-                self._form = _Form.CHUNKS
-            elif length := _LENGTH.search(raw, 0, end):
-                self._left = int(length[1])
-            else:
-                self._form, self.lasting = _Form.CLOSE, False
-        del raw[: end + 4]
+            self._interim += 1
+            if self._interim > MOST_INTERIM:
+                raise Malformed(400, f"more than {MOST_INTERIM} heads before the answer")
+            return
+        headers, version = head.headers, head.first[:8]
+        framing = 0 if status in _NO_BODY else head.framing(version, unstated=Framing.CLOSE)
+        self._body = Body(framing, self._max_bytes)
+        closes = "close" in map(str.strip, headers.get("connection", "").lower().split(","))
+        self.lasting = version != "HTTP/1.0" and not closes and framing is not Framing.CLOSE
+        self.retry_after = headers.get("retry-after", "")
+        self.warnings = tuple(re.sub(r"\\(.)", r"\1", _utf8(text)) for text in _WARNING.findall(headers.get("warning", "")))
+        self._zipped = headers.get("content-encoding", "").lower() == "gzip"
         self.status = status
-        return True
 
-    def _chunks(self) -> None:
-        raw, at = self._raw, 0
-        with memoryview(raw) as view:
-            while not self.ended:
-                if self._left:
-                    part = min(self._left, len(raw) - at)
-                    self._body += view[at : at + min(part, max(self._left - 2, 0))]
-                    self._left -= part
-                    at += part
-                    if self._left:
-                        break
-                line = raw.find(b"\r\n", at)
-                if line < 0:
-                    break
-                if self._trailing:
-                    self.ended = line == at
-                else:
-                    size = int(raw[at:line].split(b";", 1)[0], 16)
-                    self._trailing, self._left = size == 0, size + 2 if size else 0
-                at = line + 2
-        del raw[:at]
+
+def _utf8(text: str) -> str:
+    """The text of a header, which Kubernetes writes in UTF-8."""
+    return text.encode("latin-1").decode(errors="replace")
 
 
 # TLS between two buffers in memory, so that one protocol works over any number of TLS layers: none, one, or two through a proxy.
@@ -271,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- calls; raises OSError, TimeoutError among them
 
-    async def ask(self, request: bytes, timeout_s: float, max_bytes: int | None = None) -> Answer:
+    async def ask(self, request: bytes, timeout_s: float, max_bytes: int = MOST_BYTES) -> Answer:
         reply = self._reply = Reply(max_bytes)
         self._whole = True
         timer = self._loop.call_later(timeout_s, self._lost, TimeoutError())
@@ -289,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def listen(self, request: bytes, idle_s: float) -> AsyncIterator[Answer]:
         """The answer in parts as they arrive, the first as soon as the head is there. The server may be silent for at most `idle_s`."""
-        reply = self._reply = Reply()
+        reply = self._reply = Reply(None)
         self._whole = False
         self._heard_at = self._loop.time()
         self._timer = self._loop.call_later(idle_s, self._still_speaks, idle_s)
@@ -371,8 +321,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._reply.feed(data)
         except (ssl.SSLError, TooLong) as error:
             self._lost(error)
-        except ValueError:
-            self._lost(ConnectionError("the answer is not HTTP"))
+        except Malformed as error:
+            self._lost(ConnectionError(f"the answer is not HTTP: {error}"))
         else:
             if not self._whole or self._reply is None or self._reply.ended:
                 self._wake()

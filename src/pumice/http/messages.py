@@ -13,6 +13,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote
 
 import msgspec
 
+from pumice.http.parser import Head, Malformed
+
 JSON = "application/json"
 _encode = msgspec.json.encode
 
@@ -189,86 +191,32 @@ def _line(header: tuple[str, str]) -> str:
     return f"{name}: {value}\r\n"
 
 
-# The head of a request, parsed strictly: a request is refused if two parsers could disagree about where it ends, or which host it is for.
-#
-# Lines end with CR LF only. They contain no control character except the tab, and no line is continued on the next. A request of HTTP/1.1
-# names one host. The length of a body is stated once and in one way: Content-Length, or Transfer-Encoding "chunked".
+# The head of a request. A request of HTTP/1.1 names one host.
 
-MAX_HEAD = 64 * 1024
-MAX_LINES = 256
-
-_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  #: all except the tab
+_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _HOST = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=@\[\]_~]*\Z")
-_ONCE = frozenset({"host", "content-length", "transfer-encoding", "content-type", "authorization", "expect", "impersonate-user"})
 
 
-class Malformed(Exception):
-    """A request is not well-formed HTTP. The connection is closed after the answer."""
+class RequestHead:
+    """What the head of a request says, and how its body is sent. Raises Malformed."""
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    __slots__ = ("framed", "framing", "headers", "keep_alive", "method", "target")
 
-
-class Head:
-    """A request's head, and how its body is sent."""
-
-    __slots__ = ("chunked", "framed", "headers", "keep_alive", "length", "method", "target")
-
-    def __init__(self, text: bytes) -> None:
-        first, *lines = text.split(b"\r\n")
-        if len(lines) > MAX_LINES:
-            raise Malformed(431, f"the head of the request has more than {MAX_LINES} lines")
-        if _CONTROL.search(text.replace(b"\r\n", b"")):
-            raise Malformed(400, "a control character stands in the head of the request")
-        parts = first.decode("latin-1").split(" ")
-        if len(parts) != 3 or parts[2] not in ("HTTP/1.0", "HTTP/1.1") or not _NAME.match(parts[0]) or not parts[1]:
+    def __init__(self, head: Head) -> None:
+        parts = head.first.split(" ")
+        if len(parts) != 3 or parts[2] not in ("HTTP/1.0", "HTTP/1.1") or not _METHOD.match(parts[0]) or not parts[1]:
             raise Malformed(400, "not an HTTP/1.1 request")
         self.method, self.target, version = parts
-        self.headers: dict[str, str] = {}
-        for line in lines:
-            self._add(line.decode("latin-1"))
-        self._check_host(version)
-        self.chunked = self._is_chunked(version)
-        self.length = self._length()
-        self.framed = version != "HTTP/1.0"  #: the client understands answers in chunks
-        connection = self.headers.get("connection", "").lower()
-        self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
-
-    def _add(self, line: str) -> None:
-        name, colon, value = line.partition(":")
-        if not colon or not _NAME.match(name):
-            raise Malformed(400, "a header line is malformed")
-        name, value = name.lower(), value.strip(" \t")
-        if name in self.headers:
-            if name in _ONCE:
-                raise Malformed(400, f"the header {name} stands twice")
-            value = f"{self.headers[name]}, {value}"
-        self.headers[name] = value
-
-    def _check_host(self, version: str) -> None:
+        self.headers = head.headers
         host = self.headers.get("host")
         if host is None and version == "HTTP/1.1":
             raise Malformed(400, "the header Host is missing")
         if not _HOST.match(host or ""):
             raise Malformed(400, "the header Host is malformed")
-
-    def _is_chunked(self, version: str) -> bool:
-        coding = self.headers.get("transfer-encoding")
-        if coding is None:
-            return False
-        if version == "HTTP/1.0" or "content-length" in self.headers:
-            raise Malformed(400, "Transfer-Encoding has no place beside Content-Length, or in HTTP/1.0")
-        if coding.lower() != "chunked":
-            raise Malformed(501, f"transfer encoding {coding} is not known")
-        return True
-
-    def _length(self) -> int:
-        text = self.headers.get("content-length", "0")
-        if not (text.isascii() and text.isdigit()) or len(text) > 12:
-            raise Malformed(400, "the length of the body is malformed")
-        return int(text)
+        self.framing = head.framing(version, unstated=0)
+        self.framed = version != "HTTP/1.0"  #: the client understands answers in chunks
+        connection = self.headers.get("connection", "").lower()
+        self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
 
 
 # Whether a client is on this machine: in its network namespace, so in the same pod, or behind kubectl port-forward.

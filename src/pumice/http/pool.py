@@ -12,7 +12,7 @@ from contextlib import aclosing
 from functools import partial
 from urllib.parse import SplitResult, quote, urlsplit
 
-from pumice.http.connection import Answer, Connection
+from pumice.http.connection import MOST_BYTES, Answer, Connection
 from pumice.http.messages import basic_of, head_of
 
 CONNECT_S = 10.0
@@ -49,7 +49,7 @@ class ConnectionPool:
         body: bytes | None,
         tls: ssl.SSLContext | None,
         timeout_s: float,
-        max_bytes: int | None = None,
+        max_bytes: int = MOST_BYTES,
     ) -> Answer:
         """Send a request, and return the whole answer. `head` has all header lines except Host and Content-Length.
 

@@ -1,4 +1,4 @@
-"""The server side of HTTP/1.1: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
+"""The server side of HTTP/1.1: an asyncio.Protocol over `parser`, since that is several times faster than a framework.
 
 It supports keep-alive and pipelining, and bodies with a length or in chunks. A connection answers one request at a time, in order. While
 an answer is awaited, waits for the journal, or is streamed, the next requests wait in the buffer.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import resource
 import ssl
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from http import HTTPStatus
 from typing import cast
 
 from pumice.http.connection import TlsLayer
-from pumice.http.messages import MAX_HEAD, Answer, Head, Malformed, Outgoing, Request, Respond, Response, Stream, is_loopback
+from pumice.http.messages import Answer, Outgoing, Request, RequestHead, Respond, Response, Stream, is_loopback
+from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
 
 LARGEST_BODY = 3 * 1024 * 1024
 READ_TIMEOUT_S = 30.0  #: from the first byte of a request to its last, and from a connection to its first request
@@ -30,11 +30,9 @@ FILES_LEFT = 128  #: file descriptors that are left for everything except connec
 RECEIVED_BYTES = 256 * 1024 * 1024  #: of all requests that are not complete yet
 SENT_BYTES = 256 * 1024 * 1024  #: of all answers that wait for their clients
 SMALL = 64 * 1024  #: bytes; a connection that holds no more is not cut off when RECEIVED_BYTES is exceeded
-MAX_CHUNK_LINE = 256
 
 _log = logging.getLogger(__name__)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
-_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\Z")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -58,9 +56,9 @@ class ServerConnection(asyncio.Protocol):
         self._door = door
         self._tls = TlsLayer(door.tls, None) if door.tls else None
         self._buffer = bytearray()
-        self._head: Head | None = None
-        self._chunks = bytearray()
-        self._received = 0  #: bytes of `_buffer` and `_chunks`, as they are counted in the door
+        self._head: RequestHead | None = None
+        self._body: Body | None = None  #: of the request whose head that is
+        self._received = 0  #: bytes of `_buffer` and `_body`, as they are counted in the door
         self._continued = False
         self._busy = False
         self._keep_alive = True
@@ -85,7 +83,7 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.connections.discard(self)
         self._buffer.clear()
-        self._chunks.clear()
+        self._head = self._body = None
         self._account()
         self._end_stream()
 
@@ -127,7 +125,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _account(self) -> None:
         """Count in the door the bytes of incomplete requests that are kept here. Cut the client off if all clients hold too many."""
-        received = len(self._buffer) + len(self._chunks)
+        received = len(self._buffer) + (len(self._body.data) if self._body else 0)
         self._door.received += received - self._received
         self._received = received
         if self._door.received > RECEIVED_BYTES and received > SMALL:
@@ -175,57 +173,32 @@ class ServerConnection(asyncio.Protocol):
         if self._head is None:
             while self._buffer[:2] == b"\r\n":
                 del self._buffer[:2]
-            end = self._buffer.find(b"\r\n\r\n", 0, MAX_HEAD)
-            if end < 0:
-                if len(self._buffer) >= MAX_HEAD:
-                    raise Malformed(431, "the head of the request is too long")
-                if self._buffer.count(b"\n") != self._buffer.count(b"\r\n"):
-                    raise Malformed(400, "a line ends without CR")
+            read = take_head(self._buffer)
+            if read is None:
                 return None
-            self._head = Head(bytes(self._buffer[:end]))
-            del self._buffer[: end + 4]
-        head = self._head
-        body = self._chunked_body() if head.chunked else self._sized_body(head.length)
-        if body is None:
-            if not self._continued and head.headers.get("expect", "").lower() == "100-continue":
-                self._continued = True
-                self._out.send(_CONTINUE)
+            self._head = RequestHead(read)
+        if (body := self._whole_body(self._head)) is None:
             return None
-        self._head = None
+        head, self._head, self._body = self._head, None, None
         self._continued = False
         self._keep_alive, self._framed = head.keep_alive, head.framed
         return Request(head.method, head.target, head.headers, body, local=self._local)
 
-    def _sized_body(self, length: int) -> bytes | None:
-        self._door.check_length(length)
-        if len(self._buffer) < length:
-            return None
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return body
-
-    def _chunked_body(self) -> bytes | None:
-        while True:
-            end = self._buffer.find(b"\r\n", 0, MAX_CHUNK_LINE)
-            if end < 0:
-                if len(self._buffer) >= MAX_CHUNK_LINE:
-                    raise Malformed(400, "a chunk is malformed")
-                return None
-            line = _CHUNK_LINE.match(self._buffer, 0, end)
-            if line is None:
-                raise Malformed(400, "the size of a chunk is malformed")
-            size = int(line[1], 16)
-            self._door.check_length(len(self._chunks) + size)
-            if len(self._buffer) < end + 2 + size + 2:
-                return None
-            if self._buffer[end + 2 + size : end + 4 + size] != b"\r\n":
-                raise Malformed(400, "a chunk has not the size it says (trailers are not accepted)")
-            self._chunks += self._buffer[end + 2 : end + 2 + size]
-            del self._buffer[: end + 4 + size]
-            if size == 0:
-                body = bytes(self._chunks)
-                self._chunks.clear()
-                return body
+    def _whole_body(self, head: RequestHead) -> bytes | None:
+        if not head.framing:
+            return b""
+        try:
+            if self._body is None:
+                self._body = Body(head.framing, self._door.largest_body)
+            self._body.read(self._buffer)
+        except BodyTooLong:
+            raise Malformed(413, f"Request entity too large: limit is {self._door.largest_body}") from None
+        if self._body.ended:
+            return bytes(self._body.data)
+        if not self._continued and head.headers.get("expect", "").lower() == "100-continue":
+            self._continued = True
+            self._out.send(_CONTINUE)
+        return None
 
     # Answers
 
@@ -355,10 +328,6 @@ class Connections:
             if victim is connection:
                 return
         self.connections.add(connection)
-
-    def check_length(self, length: int) -> None:
-        if length > self.largest_body:
-            raise Malformed(413, f"Request entity too large: limit is {self.largest_body}")
 
     def sweep(self) -> None:
         """Cut off clients that do not finish a request, are idle for too long, or do not read their answers. If too many bytes wait for all

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo
+from pumice.cluster.apiserver.grants import Attributes, Grants, TooMuchToCompare
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed, rules_of
+from pumice.cluster.apiserver.rbac import ADMINISTRATORS, allowed, rules_of
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
@@ -44,12 +45,8 @@ def _values(text: str) -> tuple[str, ...]:
 
 def acting(lister: AdmissionLister, user: UserInfo, as_: UserInfo) -> UserInfo:
     """The user that `user` becomes by impersonating `as_`. Raises StatusError 403 for the first part that is not allowed."""
-    for act in _acts(as_):
-        if not allowed(lister, user, act):
-            where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
-            resource = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
-            why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{act.group}" {where}'
-            raise status.forbidden(resource, act.group, act.name, why)
+    if ADMINISTRATORS not in user.groups:
+        _require_each(lister, user, as_)
     groups = as_.groups
     account = account_of(as_.name)
     if account is not None and not groups:
@@ -58,19 +55,34 @@ def acting(lister: AdmissionLister, user: UserInfo, as_: UserInfo) -> UserInfo:
     return as_._replace(groups=groups if known in groups else (*groups, known))
 
 
-def _acts(as_: UserInfo) -> Iterator[Attributes]:
+def _require_each(lister: AdmissionLister, user: UserInfo, as_: UserInfo) -> None:
+    """Raise StatusError 403 for the first part of `as_` that the user may not impersonate."""
+    for group, resource, names, namespace in _parts(as_):
+        wanted = {"verbs": ["impersonate"], "apiGroups": [group], "resources": [resource], "resourceNames": names}
+        try:
+            act = Grants(rules_of(lister, user, namespace)).lacking([wanted], namespace)
+        except TooMuchToCompare:
+            raise status.bad_request(f"the request impersonates too many {resource} at once") from None
+        if act is not None:
+            where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
+            why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{act.group}" {where}'
+            raise status.forbidden(resource, act.group, act.name, why)
+
+
+def _parts(as_: UserInfo) -> Iterator[tuple[str, str, Sequence[str], str]]:
+    """What is impersonated: API group, resource, names, and namespace."""
     account = account_of(as_.name)
     if account is None:
-        yield Attributes("impersonate", "", "users", name=as_.name)
+        yield "", "users", [as_.name], ""
     else:
-        yield Attributes("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1])
-    for group in as_.groups:
-        yield Attributes("impersonate", "", "groups", name=group)
+        yield "", "serviceaccounts", [account[1]], account[0]
+    if as_.groups:
+        yield "", "groups", as_.groups, ""
     if as_.uid:
-        yield Attributes("impersonate", _GROUP, "uids", name=as_.uid)
+        yield _GROUP, "uids", [as_.uid], ""
     for key, values in as_.extra:
-        for value in values:
-            yield Attributes("impersonate", _GROUP, "userextras", key, name=value)
+        if values:
+            yield _GROUP, f"userextras/{key}", values, ""
 
 
 def account_of(name: str) -> tuple[str, str] | None:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, UserInfo
+from pumice.cluster.apiserver.grants import Attributes, Grants, TooMuchToCompare
 from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "rbac.authorization.k8s.io"
 ADMINISTRATORS = "system:masters"
-
-
-class Attributes(NamedTuple):
-    """What a user wants to do: a verb on a resource, or on a path that is not a resource."""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    path: str = ""
 
 
 def allowed(lister: AdmissionLister, user: UserInfo, act: Attributes) -> bool:
@@ -88,6 +76,11 @@ def _has_resource(resources: Sequence[str], act: Attributes) -> bool:
 GROUP = "rbac.authorization.k8s.io"
 ROLES = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
 BINDINGS = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
+#: the rights that a change of `aggregationRule` needs: whoever chooses the parts of a role chooses rights that are not known yet
+EVERYTHING: list[Object] = [
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
 
 
 def escalation_rules() -> list[AdmissionRule]:
@@ -95,10 +88,12 @@ def escalation_rules() -> list[AdmissionRule]:
 
 
 def _role(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    if review.old is not None and review.old.get("rules") == review.obj.get("rules"):
+    old, new = review.old or {}, review.obj
+    if review.old is not None and old.get("rules") == new.get("rules") and old.get("aggregationRule") == new.get("aggregationRule"):
         return None
     may = Attributes("escalate", GROUP, review.kind.plural, namespace=review.namespace, name=review.name)
-    return _refusal(review, lister, review.obj.get("rules") or (), may)
+    aggregated = EVERYTHING if old.get("aggregationRule") != new.get("aggregationRule") else []
+    return _refusal(review, lister, [*(new.get("rules") or ()), *aggregated], may)
 
 
 def _binding(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
@@ -119,22 +114,12 @@ def _refusal(
 ) -> AdmissionRefusal | None:
     if allowed(lister, review.user, may):
         return None
-    for rule in rules:
-        for act in _acts(rule, review.namespace):
-            if not allowed(lister, review.user, act):
-                subject = act.path or "/".join(part for part in (f"{act.resource}.{act.group}".rstrip("."), act.subresource) if part)
-                what = f"{act.verb} {subject} {act.name}".rstrip()
-                return AdmissionRefusal(f'user "{review.user.name}" is attempting to grant RBAC permissions not currently held: {what}')
-    return None
-
-
-def _acts(rule: Object, namespace: str) -> Iterator[Attributes]:
-    """All actions that the rule allows. "*" is kept as it is; only a rule with "*" allows such an action."""
-    for verb in rule.get("verbs") or ():
-        for path in rule.get("nonResourceURLs") or ():
-            yield Attributes(verb, path=path)
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                plural, _, subresource = resource.partition("/")
-                for name in rule.get("resourceNames") or ("",):
-                    yield Attributes(verb, group, plural, subresource, namespace, name)
+    try:
+        act = Grants(rules_of(lister, review.user, review.namespace)).lacking(rules, review.namespace)
+    except TooMuchToCompare:
+        return AdmissionRefusal("its rules are too many to compare with the rights of their author; write fewer, or smaller ones")
+    if act is None:
+        return None
+    subject = act.path or "/".join(part for part in (f"{act.resource}.{act.group}".rstrip("."), act.subresource) if part)
+    what = f"{act.verb} {subject} {act.name}".rstrip()
+    return AdmissionRefusal(f'user "{review.user.name}" is attempting to grant RBAC permissions not currently held: {what}')

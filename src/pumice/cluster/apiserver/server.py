@@ -41,7 +41,8 @@ from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import Tokens
 from pumice.cluster.apiserver.watch import Key, WatchEvent
-from pumice.http.messages import Malformed, Request, Response, Stream
+from pumice.http.messages import Request, Response, Stream
+from pumice.http.parser import Malformed
 from pumice.http.server import Connections, ServerConnection
 
 # Event objects are kept for an hour after their last write, as in every cluster: no client deletes them, and they must not fill the memory.
