@@ -113,6 +113,14 @@ def test_topologies_of_the_config_map_are_followed_and_their_last_label_is_the_n
     assert stage.names(kinds.HYPER_NODE) == ["mine"]
 
 
+def test_a_source_that_nobody_reads_is_told() -> None:
+    text = "networkTopologyDiscovery: [{source: ufm, enabled: true}, {source: roce, enabled: false}, {source: label, enabled: true}]"
+    stage = Stage(node("n1"), config_map(text), controllers=[HyperNodeDiscovery()])
+    assert {(emitted.reason, emitted.message) for emitted in stage.lister.emitted} == {
+        ("UnsupportedSource", "HyperNodes are not discovered by ufm: label the nodes, and use the source label")
+    }
+
+
 def test_a_config_map_that_cannot_be_understood_changes_nothing_and_says_so() -> None:
     stage = Stage(node("n1", rack="r1"), config_map(CONF.format(enabled="true")), controllers=[HyperNodeDiscovery()])
     before = stage.names(kinds.HYPER_NODE)

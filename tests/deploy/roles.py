@@ -112,6 +112,7 @@ scheduling.volcano.sh | podgroups | get create patch delete | podgroup.py
 scheduling.volcano.sh | queues queues/status | patch | queue.py
 topology.volcano.sh | hypernodes | get create patch delete | hypernode.py
 topology.volcano.sh | hypernodes/status | patch | hypernode.py
+shard.volcano.sh | nodeshards | get create patch delete | sharding.py
  | pods | get create patch delete | job/controller.py
  | pods/finalizers | update | podgroup.py
  | persistentvolumeclaims | get create | job/pods.py

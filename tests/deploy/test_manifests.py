@@ -16,6 +16,7 @@ from pumice.cli.main import cli
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hypernode import CONFIG_MAP, FILE, topologies_in
 from pumice.controllers.volcano.job.plugins import SshKeyPair
+from pumice.controllers.volcano.sharding import NodeShards
 from pumice.live.controllers.loop import kinds_for
 from pumice.live.controllers.process import ControllerMetrics
 from pumice.live.object_cache import ADMISSION, RESOURCES
@@ -151,7 +152,7 @@ def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
 
 
 def test_the_controllers_may_do_what_they_do_and_nothing_else() -> None:
-    watched = reading(RESOURCES[kind] for kind in kinds_for(volcano_controllers(lambda: SshKeyPair("", ""))))
+    watched = reading(RESOURCES[kind] for kind in kinds_for(volcano_controllers(lambda: SshKeyPair("", ""), sharding=NodeShards())))
     assert rights(one("controllers", "ClusterRole")) == watched | CONTROLLERS
     assert all((SOURCES / "controllers/volcano" / module).exists() for module in CONTROLLERS_MODULES)
 

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.api.json_objects import Key
 from pumice.api.kinds import ObjectRef
 from pumice.cli.controllers import chosen, controllers, settings_of
+from pumice.controllers.volcano.sharding import NodeShards
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.ports import free_port
 
@@ -88,12 +90,33 @@ def test_a_replica_leads_works_is_measured_and_hands_over(tmp_path: Path) -> Non
         ("*", None),
         ("+job-controller,+queue-controller", {"job", "queue"}),
         ("job-controller", {"job"}),
-        ("job-controller,sharding-controller", {"job"}),
-        ("*,-gc-controller,-hyperNode-controller", {"job", "jobflow", "jobtemplate", "podgroup", "queue", "cronjob.batch.volcano.sh"}),
+        ("job-controller,sharding-controller,colocation-config-controller", {"job", "sharding"}),
+        (
+            "*,-gc-controller,-hyperNode-controller",
+            {"job", "jobflow", "jobtemplate", "podgroup", "queue", "cronjob.batch.volcano.sh", "sharding"},
+        ),
     ],
 )
 def test_controllers_are_chosen_by_volcanos_names(words: str, kept: set[str] | None) -> None:
     assert chosen(words.split(",")) == (None if kept is None else frozenset(kept))
+
+
+def test_a_controller_that_is_not_here_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    chosen(["+colocation-config-controller", "-resourcequota-controller"])
+    assert [record.getMessage().split(":")[1] for record in caplog.records] == [" there is no colocation-config-controller here"]
+
+
+def test_the_sharding_controller_runs_if_it_is_asked_for_with_its_flags() -> None:
+    def made(*arguments: str) -> NodeShards | None:
+        return settings_of(controllers.make_context("controllers", list(arguments)).params).sharding
+
+    assert made() is None and made("--controllers=*,-sharding-controller") is None
+    assert made("--controllers=*") is not None
+    flags = ["--sharding-configmap=shards", "--sharding-configmap-namespace=here", "--shard-sync-period=5s"]
+    sharding = made("--controllers=job-controller", "--controllers=sharding-controller", *flags)
+    assert sharding is not None and sharding.config_map == Key("here", "shards")
+    with pytest.raises(InputError, match="seven parts"):
+        made("--controllers=*", "--scheduler-configs=a:b:0:1:false:1:2,c")
 
 
 EVERY_FLAG = """--scheduler-name=volcano --max-requeue-num=-1 --worker-threads=3 --worker-threads-for-podgroup=5

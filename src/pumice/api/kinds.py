@@ -189,6 +189,7 @@ COMMAND = COMMANDS.name
 JOB_TEMPLATE = JOB_TEMPLATES.name
 JOB_FLOW = JOB_FLOWS.name
 HYPER_NODE = HYPER_NODES.name
+NODE_SHARD = NODE_SHARDS.name
 
 
 def group_of(api_version: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +12,7 @@ import click
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.json_objects import Key
 from pumice.api.kinds import ObjectRef
-from pumice.cli.go_flags import GoCommand, switch
+from pumice.cli.go_flags import GoCommand, seconds, switch
 from pumice.cli.replica_flags import (
     ELECTION,
     PROBES_TLS,
@@ -25,8 +26,11 @@ from pumice.cli.replica_flags import (
 )
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, HyperNodeTree, by_labels
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
+from pumice.controllers.volcano.sharding import CONFIG_MAP, DEFAULT_SHARDS, NodeShards, ShardingSettings, of_flag
 from pumice.live.controllers.process import ControllerReplica, ControllerSettings
 from pumice.live.lifecycle import set_up
+
+log = logging.getLogger(__name__)
 
 CONTROLLERS = {
     "gc-controller": ("job-ttl",),
@@ -37,8 +41,13 @@ CONTROLLERS = {
     "queue-controller": ("queue",),
     "cronjob-controller": ("cronjob.batch.volcano.sh",),
     "hyperNode-controller": ("hypernode-count", "hypernode-discovery"),
+    "sharding-controller": ("sharding",),
 }  #: by Volcano's name of a controller, our names of the controllers that do its work
-NOT_HERE = ("sharding-controller", "colocation-config-controller", "resourcequota-controller")  #: accepted, but we have none of them
+DEFAULT = "*,-sharding-controller"
+NOT_HERE = {
+    "colocation-config-controller": "ColocationConfigurations are carried out by Volcano's node agent; run Volcano's controller for them",
+    "resourcequota-controller": "ResourceQuotas are counted by Kubernetes' own controller manager",
+}  #: Volcano's controllers that we do not have, and what to do instead
 
 NOT_NEEDED = {
     "worker-threads": "32 objects are worked on at a time",
@@ -49,20 +58,33 @@ NOT_NEEDED = {
     "feature-gates": "what gates switch on is on",
     "resync-period": "watches are never replayed; a dead one is noticed by its silence",
     "leader-elect-resource-lock": "only leases are served by API servers of today",
-    "sharding-configmap": "there is no sharding controller",
-    "sharding-configmap-namespace": "there is no sharding controller",
-    "scheduler-configs": "there is no sharding controller",
-    "shard-sync-period": "there is no sharding controller",
-    "enable-node-event-trigger": "there is no sharding controller",
 }
 
 OWN = (
     *ELECTION,
     click.option("--leader-elect-resource-name", default="vc-controller-manager", show_default=True, help="The Lease's name."),
-    click.option("--controllers", "chosen", default="*", show_default=True, help="Which to run: *, +name or name, -name; by commas."),
+    click.option(
+        "--controllers",
+        "chosen",
+        multiple=True,
+        default=[DEFAULT],
+        show_default=True,
+        help="Which to run: *, +name or name, -name; by commas.",
+    ),
     click.option("--max-requeue-num", type=int, default=MAX_FAILURES, show_default=True, help="So many failures in a row end a job."),
     switch("--inherit-owner-annotations", True, "PodGroups of plain pods take over the annotations of the pods' owners."),
     click.option("--topology", "topologies", multiple=True, help="name=label,label: find HyperNodes by node labels, the widest first."),
+    click.option("--sharding-configmap", default=CONFIG_MAP.name, show_default=True, help="The ConfigMap of the sharding controller."),
+    click.option("--sharding-configmap-namespace", default=CONFIG_MAP.namespace, show_default=True, help="Its namespace."),
+    click.option(
+        "--scheduler-configs",
+        multiple=True,
+        default=[",".join(DEFAULT_SHARDS)],
+        show_default=True,
+        help="Without that ConfigMap: name:type:minCPU:maxCPU:preferWarmup:minNodes:maxNodes; by commas.",
+    ),
+    seconds("--shard-sync-period", "60s", "How often the sharding controller decides anew."),
+    switch("--enable-node-event-trigger", True, "It decides anew when nodes change, too."),
     switch("--enable-metrics", False, "Serve /metrics at --listen-address."),
     click.option("--listen-address", default=":8081", show_default=True),
     *PROBES_TLS,
@@ -80,10 +102,11 @@ def controllers(**flags: Any) -> None:
 
 
 def settings_of(flags: dict[str, Any]) -> ControllerSettings:
-    namespace = lock_namespace(flags)
+    namespace, kept = lock_namespace(flags), chosen(",".join(flags["chosen"]).split(","))
     return ControllerSettings(
         scheduler_names=tuple(flags["names"]) or ("volcano",),
-        chosen=chosen(flags["chosen"].split(",")),
+        chosen=kept,
+        sharding=_sharding(flags) if kept is None or "sharding" in kept else None,
         inherit_owner_annotations=flags["inherit_owner_annotations"],
         max_failures=flags["max_requeue_num"],
         discovery=HyperNodeDiscovery([_topology(text) for text in flags["topologies"]], _config_map(namespace)),
@@ -105,11 +128,19 @@ def chosen(words: Iterable[str]) -> frozenset[str] | None:
     kept: set[str] = set()
     for word in words:
         name = word.lstrip("+-")
-        if name not in CONTROLLERS and name not in NOT_HERE and name != "*":
+        if name in NOT_HERE and not word.startswith("-"):
+            log.warning("--controllers: there is no %s here: %s", name, NOT_HERE[name])
+        elif name not in CONTROLLERS and name not in NOT_HERE and name != "*":
             raise InputError(f'"{name}" is not a controller{did_you_mean(name, CONTROLLERS)}', where="--controllers")
         meant = {each for names in CONTROLLERS.values() for each in names} if name == "*" else set(CONTROLLERS.get(name, ()))
         kept = kept - meant if word.startswith("-") else kept | meant
     return frozenset(kept)
+
+
+def _sharding(flags: dict[str, Any]) -> NodeShards:
+    stated = [text for texts in flags["scheduler_configs"] for text in texts.split(",") if text.strip()]
+    settings = ShardingSettings(tuple(map(of_flag, stated)), flags["shard_sync_period"], flags["enable_node_event_trigger"])
+    return NodeShards(settings, Key(flags["sharding_configmap_namespace"], flags["sharding_configmap"]))
 
 
 def _config_map(namespace: str) -> Key:

@@ -25,6 +25,7 @@ from pumice.controllers.volcano.job_ttl import JobTtl
 from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates, Probe, Reachable
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.volcano.queue import Queues
+from pumice.controllers.volcano.sharding import NodeShards
 
 
 def always_reachable(probe: Probe) -> bool:
@@ -39,8 +40,9 @@ def volcano_controllers(
     reachable: Reachable = always_reachable,
     inherit_owner_annotations: bool = True,
     max_failures: int = MAX_FAILURES,
+    sharding: NodeShards | None = None,
 ) -> list[Controller]:
-    """The controllers that Volcano's controller manager runs."""
+    """The controllers that Volcano's controller manager runs; without `sharding` nobody keeps NodeShards, as is its default."""
     return [
         Queues(),
         PodGroups(scheduler_names, inherit_owner_annotations),
@@ -51,6 +53,7 @@ def volcano_controllers(
         CronJobs(),
         discovery or HyperNodeDiscovery(),
         HyperNodeCounts(),
+        *([] if sharding is None else [sharding]),
     ]
 
 

@@ -167,6 +167,7 @@ RESOURCES: dict[str, Kind] = {
         kinds.JOB_TEMPLATES,
         kinds.JOB_FLOWS,
         kinds.HYPER_NODES,
+        kinds.NODE_SHARDS,
     )
 }
 

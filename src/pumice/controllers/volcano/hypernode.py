@@ -186,7 +186,16 @@ class HyperNodeDiscovery:
         if not nodes:
             return NOTHING  # more likely the nodes could not be read yet than that there are none
         wanted = {name_of(each): each for topology in topologies for each in discovered(topology, nodes)}
-        return result(_made_so(wanted, lister))
+        return result([*_made_so(wanted, lister), *(_not_read(settings) if settings is not None else ())])
+
+
+def _not_read(config_map: Object) -> Iterator[Write]:
+    """The events about sources of the ConfigMap that are enabled and that nobody here reads."""
+    for document in yaml.documents((config_map.get("data") or {}).get(FILE) or "", FILE):
+        for source in document.value.get("networkTopologyDiscovery") or ():
+            if source.get("enabled") and source.get("source") != BY_LABEL:
+                told = f"HyperNodes are not discovered by {source.get('source')}: label the nodes, and use the source {BY_LABEL}"
+                yield Emit(config_map, "Warning", "UnsupportedSource", told)
 
 
 def _made_so(wanted: dict[str, Object], lister: Lister) -> list[Write]:

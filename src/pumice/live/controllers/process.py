@@ -30,6 +30,7 @@ from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.volcano.jobflow import Probe, Reachable
+from pumice.controllers.volcano.sharding import NodeShards
 from pumice.http.listener import Listener
 from pumice.http.pool import fetch
 from pumice.live.controllers.loop import Controllers
@@ -159,6 +160,7 @@ class ControllerSettings(msgspec.Struct):
     inherit_owner_annotations: bool = True
     max_failures: int = MAX_FAILURES  #: the most refused writes of a job in a row, then it is given up; -1: no limit
     discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
+    sharding: NodeShards | None = None  #: None: nobody keeps NodeShards
     qps: float = 2000.0
     burst: float = 2000.0
     term: Term | None = None  #: None: no election
@@ -171,7 +173,8 @@ class ControllerSettings(msgspec.Struct):
 def chosen_controllers(settings: ControllerSettings, reachable: Reachable) -> list[Controller]:
     """The controllers of Volcano's controller manager that the settings choose."""
     inherit, failures = settings.inherit_owner_annotations, settings.max_failures
-    found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.discovery, reachable, inherit, failures)
+    named = settings.scheduler_names, settings.discovery
+    found = volcano_controllers(rsa_key_pair, *named, reachable, inherit, failures, settings.sharding)
     return [each for each in found if settings.chosen is None or each.name in settings.chosen]
 
 
