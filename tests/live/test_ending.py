@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
-from pumice.live.lifecycle import first
+from pumice.api.kinds import LEASES
+from pumice.live.lifecycle import first, while_leading
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer
+from tests.live.seat import LOCK, Seat
 from tests.live.stories import policy
 from tests.live.virtual import VirtualClock, run
 
@@ -47,6 +49,34 @@ def test_it_ends_whenever_it_is_told_to_and_leaves_nothing_running(waiting: bool
             await asyncio.sleep(1)
             left = asyncio.all_tasks() - {asyncio.current_task()}
             assert not left, f"after {turns} turns: {left}"
+
+    run(story())
+
+
+def test_the_lease_is_given_up_before_a_cycle_has_come_to_its_end() -> None:
+    """Whoever uninstalls the program takes its role away a moment after it was told to end."""
+
+    async def story() -> None:
+        api = MemoryServer()
+        seat = Seat(api, "first")
+        ended: list[float] = []
+
+        async def a_long_cycle() -> None:
+            try:
+                await asyncio.sleep(600)
+            finally:
+                await asyncio.sleep(20)
+                ended.append(asyncio.get_running_loop().time())
+
+        leading = asyncio.create_task(while_leading(seat.election, a_long_cycle))
+        await seat.election.won.wait()
+        await asyncio.sleep(1)
+        leading.cancel()
+        await asyncio.sleep(0.1)
+        assert not seat.election.leading() and api.found(LEASES, LOCK.name, LOCK.namespace)["spec"]["holderIdentity"] == ""
+        assert not ended
+        await asyncio.wait([leading])
+        assert ended and leading.cancelled()
 
     run(story())
 

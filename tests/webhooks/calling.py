@@ -86,13 +86,14 @@ def prepare(stage: Scene) -> None:
 LISTER = {"lister-token": UserInfo("lister", ("system:authenticated",))}
 
 
-def allow_listing(stage: Scene) -> None:
-    """The lister may list queues and namespaces but not watch them, as Volcano's webhook manager may."""
+def allow_listing(stage: Scene, *, creates: bool = True) -> None:
+    """The lister may list queues and namespaces but not watch them, as Volcano's webhook manager may; it `creates` configurations."""
     lists = {"apiGroups": ["scheduling.volcano.sh", ""], "resources": ["queues", "namespaces"], "verbs": ["get", "list"]}
-    keeps = {"apiGroups": ["", "admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["get", "create", "update"]}
+    keeps = {"apiGroups": [""], "resources": ["*"], "verbs": ["get", "create", "update"]}
+    configures = {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["get", "update"] + ["create"] * creates}
     subject = {"kind": "User", "name": "lister", "apiGroup": "rbac.authorization.k8s.io"}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "lister"}
-    stage.create("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "lister"}, "rules": [lists, keeps]}, "")
+    stage.create("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "lister"}, "rules": [lists, keeps, configures]}, "")
     binding = {"metadata": {"name": "lister"}, "subjects": [subject], "roleRef": reference}
     stage.create("clusterrolebindings.rbac.authorization.k8s.io", binding, "")
 

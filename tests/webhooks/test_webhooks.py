@@ -13,6 +13,7 @@ from pumice.api.kinds import ObjectRef
 from pumice.cli.main import cli
 from pumice.cli.webhooks import hooks_of, rules_of
 from pumice.client.certificates import Authority
+from pumice.client.client import Backoff
 from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
 from pumice.live.lifecycle import WallClock
@@ -154,6 +155,24 @@ def test_an_authority_that_somebody_emptied_is_given_again_and_what_was_deleted_
             assert first and stage.find(VALIDATING, CALLER.configuration(other), "") is None
 
     play(story)
+
+
+def test_who_may_not_create_configurations_waits_for_those_of_a_chart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chart makes the configurations last, and removes them when it is uninstalled; nobody makes them again then."""
+    monkeypatch.setattr(server, "BACKOFF", Backoff(0.05, 0.05))
+
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        allow_listing(stage, creates=False)
+        hook, other = HOOKS["/queues/validate"], HOOKS["/jobs/validate"]
+        async with served(stage, token="lister-token", hooks=(hook, other)) as call:
+            assert stage.all(VALIDATING) == []
+            for each in (hook, other):
+                stage.create(VALIDATING, configuration(each, CALLER, b""), "")
+            await until(lambda: all(made["webhooks"][0]["clientConfig"].get("caBundle") for made in stage.all(VALIDATING)))
+            assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
+
+    play(story, users=LISTER)
 
 
 def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> None:

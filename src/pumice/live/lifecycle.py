@@ -49,18 +49,25 @@ async def first(*work: Awaitable[object]) -> None:
 
 
 async def while_leading(election: Election, work: Callable[[], Awaitable[object]]) -> None:
-    """Wait for the lead, then work for as long as it lasts. Raises LostLead; the lease is released at the end."""
-    running = asyncio.create_task(election.run())
+    """Wait for the lead, then work for as long as it lasts. Raises LostLead.
+
+    The lease is released before anything is tidied up: the end of a cycle may take seconds, and whoever uninstalls us takes our role away.
+    From then on the fence holds back every write.
+    """
+    tasks: list[asyncio.Future[Any]] = [asyncio.create_task(election.run())]
     try:
-        await first(election.won.wait(), running)
+        await first(election.won.wait(), tasks[0])
         if not election.leading():
             raise LostLead
-        await first(work(), running)
+        tasks.append(asyncio.ensure_future(work()))
+        await first(*tasks)
         raise LostLead
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(tasks[0], return_exceptions=True)
         await election.release()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextmanager

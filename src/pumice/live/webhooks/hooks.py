@@ -112,39 +112,55 @@ def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, 
 
 # To make API servers call the webhooks, configurations are created, or get our certificate authority where a chart created them.
 #
-# In an existing configuration only the webhooks that point to our path are changed: they get the authority, and the address if a URL was
-# given. Names, selectors and policies belong to the administrator.
+# The role says whose they are: with the right to create them, as in the plain manifests, missing ones are created at the start. Without it,
+# as in a chart, which removes what it has made when it is uninstalled, missing ones are waited for. In an existing configuration only the
+# webhooks that point to our path are changed: they get the authority, and the address if a URL was given. Names, selectors and policies
+# belong to the administrator.
 
 log = logging.getLogger(__name__)
 TRIES = 5
 
 
-async def register(transport: Transport, hooks: Sequence[Webhook], caller: Caller, authority: bytes, *, create: bool = True) -> None:
-    """Write our authority into the configurations, and with `create` create missing ones. Raises KubeError."""
+async def register(transport: Transport, hooks: Sequence[Webhook], caller: Caller, authority: bytes, *, create: bool = True) -> list[str]:
+    """Write our authority into the configurations, and with `create` create missing ones. Return the names of those that are missing
+    because our role does not let us create them. Raises KubeError."""
+    missing = []
     for hook in hooks:
         for left in reversed(range(TRIES)):
             try:
-                await _register(transport, hook, caller, authority, create)
+                if not await _register(transport, hook, caller, authority, create):
+                    missing.append(caller.configuration(hook))
                 break
             except ApiError as error:
                 if error.code != 409 or not left:  # at 409 another replica writes it too
                     raise
+    return missing
 
 
-async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> None:
+async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> bool:
+    """Whether the configuration trusts us now, or is left missing on purpose."""
     ref = ObjectRef(caller.configuration(hook))
     try:
         found = as_dict(await transport.get(hook.resource, ref))
     except ApiError as error:
         if error.code != 404:
             raise
-        if create:
-            await transport.create(hook.resource, configuration(hook, caller, authority))
-            log.info("%s %s was created", hook.resource.kind, ref)
-        return
+        return not create or await _created(transport, hook, caller, authority)
     if _trusting(found, hook, caller, authority):
         await transport.update(hook.resource, ref, found)
         log.info("%s %s was given our authority", hook.resource.kind, ref)
+    return True
+
+
+async def _created(transport: Transport, hook: Webhook, caller: Caller, authority: bytes) -> bool:
+    try:
+        await transport.create(hook.resource, configuration(hook, caller, authority))
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return False
+    log.info("%s %s was created", hook.resource.kind, caller.configuration(hook))
+    return True
 
 
 def _trusting(found: dict[str, Any], hook: Webhook, caller: Caller, authority: bytes) -> bool:

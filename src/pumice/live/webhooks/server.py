@@ -23,7 +23,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import SECRETS, ObjectRef
 from pumice.client.access import Access
 from pumice.client.certificates import Authority
-from pumice.client.client import Client, ClientLimits
+from pumice.client.client import Backoff, Client, ClientLimits
 from pumice.client.tls import KeyPair, present
 from pumice.client.transport import ApiError, KubeError, Transport, as_dict
 from pumice.controllers import admission
@@ -155,6 +155,7 @@ def _still_valid(bundle: bytes, now: float) -> bytes:
 LARGEST_BODY = 16 * 1024 * 1024  #: an object may have 3 MiB, and a review may contain it twice
 CHECKED_EVERY_S = 60.0  #: how often files, rules and the Secret are checked
 SYNC_TIMEOUT_S = 60.0
+BACKOFF = Backoff(1.0, CHECKED_EVERY_S)  #: between looks for configurations that are missing
 
 
 class WebhookSettings(msgspec.Struct):
@@ -183,6 +184,7 @@ class WebhookReplica:
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._served: ServedCertificates | None = None
         self._registered = b""
+        self._missing: list[str] = []  #: the configurations that somebody else has yet to create
         self.port = 0
         self.listening = asyncio.Event()
 
@@ -223,8 +225,10 @@ class WebhookReplica:
 
     async def _keep(self, client: Client, source: CertificateSource, rules: AdmissionAnswers) -> None:
         """Take over new certificates and new rules as they come. If they cannot be read, the old ones stay in force."""
+        tries = 0
         while True:
-            await self._clock.sleep(CHECKED_EVERY_S)
+            tries = tries + 1 if self._missing else 0
+            await self._clock.sleep(BACKOFF.delay_s(tries, 1.0) if self._missing else CHECKED_EVERY_S)
             try:
                 served = await source.current()
                 if served != self._served:
@@ -243,8 +247,11 @@ class WebhookReplica:
         assert self._served is not None
         settings, authority = self._settings, self._served.authority
         if settings.caller.known:  # again and again: an upgrade of the chart empties the authority that we wrote
-            await register(client, settings.hooks, settings.caller, authority, create=authority != self._registered)
-            self._registered = authority
+            create = authority != self._registered or bool(self._missing)
+            missing = await register(client, settings.hooks, settings.caller, authority, create=create)
+            if missing and missing != self._missing:
+                log.info("who installs us is waited for to create these webhook configurations: %s", ", ".join(missing))
+            self._registered, self._missing = authority, missing
 
     def alive(self) -> str:
         return ""
