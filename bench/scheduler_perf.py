@@ -208,7 +208,7 @@ def seconds_a_pod(shape: Shape, count: int, different: bool = False, unclocked: 
             for number, task in enumerate(loop.queue()):
                 if number == unclocked:
                     started = time.process_time()
-                loop.attempt(task, planned=False)
+                loop.attempt_pod(task, planned=False)
             bound += len(session.decisions.binds)
         spent += time.process_time() - started
         gc.unfreeze()

@@ -39,6 +39,11 @@ class Kind(msgspec.Struct, frozen=True):
         """The name of the collection without its version: "pods", "jobs.batch.volcano.sh"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
+    @property
+    def kept_as(self) -> str:
+        """The name under which scheduling keeps the kind: without its group, unless that would be the name of a kind of Volcano."""
+        return self.name if self.name == "PodGroup.scheduling.k8s.io" else self.kind
+
     def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
         """The URL path of an object, of its subresource, or without a name of the collection. Without a namespace: of all namespaces."""
         parts = ["/apis" if self.group else "/api", self.api_version]
@@ -88,6 +93,8 @@ BATCH_JOBS = Kind("batch", "v1", "Job", "jobs")
 BATCH_CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs")
 DISRUPTION_BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 PRIORITY_CLASSES = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+NATIVE_POD_GROUPS = Kind("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
+COMPOSITE_POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha3", "CompositePodGroup", "compositepodgroups")
 STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 CSI_NODES = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
 CSI_DRIVERS = Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False)
@@ -183,6 +190,8 @@ DEVICE_CLAIM_TEMPLATE = RESOURCE_CLAIM_TEMPLATES.name
 
 QUEUE = QUEUES.name
 POD_GROUP = POD_GROUPS.name
+NATIVE_POD_GROUP = NATIVE_POD_GROUPS.kept_as
+COMPOSITE_POD_GROUP = COMPOSITE_POD_GROUPS.kept_as
 JOB = JOBS.name
 CRON_JOB = CRON_JOBS.name
 COMMAND = COMMANDS.name

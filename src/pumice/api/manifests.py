@@ -19,7 +19,7 @@ from pumice.api.errors import InputError, raise_all
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.problems import describe, explain, subject_of
-from pumice.api.structs import KINDS, WORKLOADS, convert, decoder
+from pumice.api.structs import KEPT_AS, KINDS, WORKLOADS, convert, decoder
 from pumice.api.times import instant
 
 FAULTS_SHOWN = 20
@@ -69,7 +69,7 @@ class Objects(Struct):
         """The kinds of which no object was read, although the cluster that a List came from may have some."""
         if self.whole or not self.listed:
             return frozenset()
-        return frozenset(kind for _, kind in KINDS) - {kind for kind, _ in self.items}
+        return frozenset(KEPT_AS.get(key, key[1]) for key in KINDS) - {kind for kind, _ in self.items}
 
     def add(self, kind: str, item: Wire, place: str, key: tuple[str, str, str]) -> str | None:
         """Add one object. If one of the same kind and name is there already, add nothing and return the place of that one."""
@@ -238,7 +238,9 @@ def _take(kind: str, api_version: str, item: Any, where: str, number: int, objec
         text = meta.creation_timestamp if name == "creationTimestamp" else meta.deletion_timestamp
         if text and not _is_instant(text):
             raise error(f'"{text}" is not a time; write one such as "2026-01-01T12:00:00Z"', ("metadata", name))
-    objects.groups.add(group_of(api_version))
+    group = group_of(api_version)
+    objects.groups.add(group)
+    kind = KEPT_AS.get((group, kind), kind)
     namespace = "" if kind in CLUSTER_WIDE else meta.namespace or "default"
     earlier = objects.add(kind, item, f"{where}, document {number}", (kind, namespace, meta.name))
     if earlier:

@@ -147,6 +147,10 @@ class PodResourceClaim(Wire, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Wire, frozen=True):
+    pod_group_name: str | None = None
+
+
 class PodSpec(Wire, frozen=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -166,6 +170,7 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
     scheduling_gates: list[Named] | None = None
     resource_claims: list[PodResourceClaim] | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class ContainerStatus(Wire, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api import core, devices, kinds, volcano
+from pumice.api import core, devices, groups, kinds, volcano
 from pumice.api.kinds import Kind
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
@@ -45,8 +45,11 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.RESOURCE_SLICES: devices.ResourceSlice,
     kinds.DEVICE_TAINT_RULES: devices.DeviceTaintRule,
     kinds.RESOURCE_CLAIMS: devices.ResourceClaim,
+    kinds.NATIVE_POD_GROUPS: groups.NativePodGroup,
+    kinds.COMPOSITE_POD_GROUPS: groups.CompositePodGroup,
 }
 KINDS = {(kind.group, kind.kind): struct for kind, struct in STRUCTS.items()}  #: the same structs, by API group and kind without a version
+KEPT_AS = {(kind.group, kind.kind): kind.kept_as for kind in STRUCTS}
 KINDS |= {("scheduling.incubator.k8s.io", kind.kind): STRUCTS[kind] for kind in (kinds.QUEUES, kinds.POD_GROUPS)}
 WORKLOADS = frozenset(
     (kind.group, kind.kind)
@@ -62,7 +65,7 @@ WORKLOADS = frozenset(
         kinds.REPLICATION_CONTROLLERS,
     )
 )  #: kinds from which controllers create pods at once
-API_VERSIONS = {kind.kind: kind.api_version for kind in STRUCTS}  #: the API version that each kind is written in
+KEPT = {kind.kept_as: kind for kind in STRUCTS}  #: the same kinds, by the name under which they are kept
 
 
 # Conversion of wire structs from and to JSON, and from plain values, with quantities.
@@ -91,6 +94,12 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 def convert(value: Any, kind: type[T]) -> T:
     """The struct of this kind, made from plain dicts and lists. Raises msgspec.ValidationError."""
     return msgspec.convert(value, kind, dec_hook=_decode)
+
+
+def document(kept_as: str, item: Any) -> dict[str, Any]:
+    """An object as plain values, with its apiVersion and kind."""
+    kind = KEPT[kept_as]
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **msgspec.json.decode(encode(item))}
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_encode)

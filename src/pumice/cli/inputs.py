@@ -23,6 +23,8 @@ from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
+from pumice.scheduler.framework.features import Release, minor_of, read_gates, release
 from pumice.scheduler.framework.past_evictions import take_in_evictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
@@ -51,6 +53,7 @@ class Inputs(Struct, frozen=True):
     from_cluster: bool
     kubeconfig: str
     context: str
+    release: Release = DEFAULT_RELEASE
     recording: Path | None = None
     at: str | None = None
     remote: Remote | None = None  #: used in place of `kubeconfig` and `context`
@@ -97,7 +100,7 @@ class Inputs(Struct, frozen=True):
         return objects
 
     def policy(self, objects: Objects) -> Policy:
-        return load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
+        return load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow, self.release)
 
 
 def _is_url(file: str) -> bool:
@@ -124,6 +127,7 @@ def input_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_inputs(**options: Any) -> Any:
+        options["release"] = release_of(options.pop("kubernetes_version"), options.pop("feature_gates"))
         inputs = Inputs(**{field: options.pop(field) for field in Inputs.__struct_fields__ if field in options})
         return command(inputs, **options)
 
@@ -146,10 +150,23 @@ def input_options(command: Command) -> Command:
             click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins."),
             click.option("--shadow-groups/--no-shadow-groups", "shadow", default=None, help=SHADOW_HELP),
             click.option("--strict", is_flag=True, help="Warnings about the configuration are errors."),
+            click.option("--kubernetes-version", help="The release of kube-scheduler whose rules hold, such as 1.37. Default: 1.36."),
+            click.option("--feature-gates", default="", help="Its feature gates, such as GenericWorkload=true."),
         )
     ):
         with_inputs = option(with_inputs)
     return with_inputs
+
+
+def release_of(version: str | None, gates: str) -> Release:
+    """The release that the options name. Raises InputError."""
+    option = "--kubernetes-version"
+    try:
+        minor = minor_of(version) if version else DEFAULT_RELEASE.minor
+        option = "--feature-gates"
+        return release(minor, read_gates(gates))
+    except ValueError as error:
+        raise InputError(str(error), where=option) from None
 
 
 def is_kube_batch(objects: Objects) -> bool:
@@ -167,7 +184,14 @@ def is_volcano(objects: Objects) -> bool:
     return not pods or any(pod.spec.scheduler_name == VOLCANO for pod in pods)
 
 
-def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None = None) -> Policy:
+def load_policy(
+    objects: Objects,
+    conf: str | None,
+    plugins_dir: str | None,
+    strict: bool,
+    shadow: bool | None = None,
+    release: Release = DEFAULT_RELEASE,
+) -> Policy:
     """The policy of --conf, else of a configuration among the objects, else the built-in one. Warnings go to standard error."""
     kube_batch = is_kube_batch(objects)
     found = [config_text(read_file(conf), conf)] if conf else objects.configurations
@@ -176,7 +200,7 @@ def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, str
         if texts == [DEFAULT] and any(pod.spec.scheduler_name in (None, "", PLAIN) and not pod.spec.node_name for pod in objects.of("Pod")):
             texts.append(KUBE_DEFAULT)  # one scheduler places gangs and plain pods, as in pumice up
         found = [config_text(text, "built-in configuration") for text in texts]
-    policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict, actions=actions(plugins_dir))
+    policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict, actions=actions(plugins_dir), release=release)
     for warning in warnings:
         click.echo(warning, err=True)
     return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)

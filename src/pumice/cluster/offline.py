@@ -11,17 +11,20 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
-from pumice.api.kinds import CLUSTER_WIDE
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Metadata, Wire
+from pumice.api.groups import SCHEDULED, CompositePodGroup, CompositeSpec, NativeGroupSpec, NativePodGroup
+from pumice.api.kinds import CLUSTER_WIDE, NATIVE_POD_GROUP
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Condition, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
+from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupStatus
 from pumice.scheduler.framework.job_status import unserved
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, World
+from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import is_shadow
@@ -43,6 +46,8 @@ def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
         match item:
             case Pod():
                 item = _pod(item, classes, fallback)
+            case NativePodGroup() | CompositePodGroup():
+                item = replace(item, spec=replace(item.spec, priority=_rank(item.spec, classes, fallback)))
             case Queue():
                 item = replace(item, status=replace(item.status, state=item.status.state or "Open"))
             case Namespace():
@@ -73,6 +78,13 @@ def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
         for name, reclaimable in made.items()
         if name not in present
     ]
+
+
+def _rank(spec: NativeGroupSpec | CompositeSpec, classes: dict[str, Any], fallback: Any) -> int | None:
+    """The priority of a group of pods: its own, else that of its class."""
+    named = classes.get(spec.priority_class_name or "") or (fallback if not spec.priority_class_name else None)
+    priority = SYSTEM_CLASSES.get(spec.priority_class_name or "") if named is None else named.value
+    return priority if spec.priority is None else spec.priority
 
 
 def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> Pod:
@@ -127,12 +139,20 @@ def run_cycles(
     decisions = Decisions()
     for number in range(count):
         advance(cluster, decisions, now + (number - 1) * PERIOD_S)
-        decisions = cycle(cluster, policy, now + number * PERIOD_S, world)
+        queue = SchedulingQueue(cluster) if policy.profiles is not None else None
+        decisions = cycle(cluster, policy, now + number * PERIOD_S, world, queue or EVERYBODY)
         decisions.waiting = [*decisions.waiting, *unserved(cluster, policy, decisions)]
-        outcomes.append(outcome(cluster, decisions))
+        outcomes.append(outcome(cluster, decisions) | {"queue": _places(cluster, decisions, queue)})
         if failures is not None:
             failures |= decisions.failures
     return outcomes
+
+
+def _places(cluster: Cluster, decisions: Decisions, queue: SchedulingQueue | None) -> dict[str, str]:
+    """Where each pending pod of kube-scheduler's profiles is in the scheduling queue."""
+    pending = [task for task in cluster.tasks.values() if task.status == status.PENDING] if queue is not None else []
+    placed = ((task.key, decisions.held[task].state if task in decisions.held else queue and queue.place_of(task)) for task in pending)
+    return {key: place for key, place in placed if place}
 
 
 def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
@@ -147,6 +167,16 @@ def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
         cluster.remove("Pod", eviction.task.key)
     for task, node in decisions.nominations.items():
         task.nominated = node
+    for told in decisions.native_groups.values():
+        cluster.put(NATIVE_POD_GROUP, conditioned(told, then))
+
+
+def conditioned(told: NativeGroupStatus, then: float) -> NativePodGroup:
+    """The PodGroup with its new condition."""
+    group = told.group
+    condition = Condition(SCHEDULED, "True" if told.is_scheduled else "False", told.reason, told.message, rfc3339(then))
+    others = [each for each in group.status.conditions or () if each.type != SCHEDULED]
+    return replace(group, status=replace(group.status, conditions=[*others, condition]))
 
 
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
@@ -159,6 +189,8 @@ def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
             groups[group.job.uid]["conditions"] = [
                 {"type": group.condition.type, "status": "True", "reason": group.condition.reason, "message": group.condition.message}
             ]
+    natives = {key: _native(group, decisions) for key, group in cluster.of(NATIVE_POD_GROUP).items()}
+    groups |= {key: native for key, native in natives.items() if "phase" in native}
     return {
         "binds": {bind.task.key: bind.node for bind in decisions.binds},
         "pipelined": {place.task.key: place.node for place in decisions.pipelined},
@@ -167,18 +199,25 @@ def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
         "nominations": {task.key: task.nominated for task in cluster.tasks.values() if task.nominated and task.status == status.PENDING},
         "waitingGroups": {g.job.uid: g.condition.message for g in decisions.groups if g.condition is not None and not g.job.tasks},
         "pending": {waiting.task.key: {"reason": waiting.reason, "message": waiting.message} for waiting in decisions.waiting},
+        "messages": {each.task.key: f"{each.reason}: {each.message}" for each in decisions.waiting if each.reason != GATED},
+        "podGroupMessages": {key: each["message"] for key, group in groups.items() for each in group["conditions"] if each["message"]},
     }
+
+
+def _native(group: NativePodGroup, decisions: Decisions) -> dict[str, Any]:
+    """The outcome of one of Kubernetes' own PodGroups. Its phase is the reason of its condition, without which it has none."""
+    told = decisions.native_groups.get(f"{group.metadata.namespace}/{group.metadata.name}")
+    conditions = (conditioned(told, 0.0) if told is not None else group).status.conditions or ()
+    shown = [{"type": c.type, "status": c.status, "reason": c.reason or "", "message": c.message or ""} for c in conditions]
+    phases = [each["reason"] for each in shown if each["type"] == SCHEDULED]
+    return {"phase": phases[0], "conditions": shown} if phases else {"conditions": shown}
 
 
 def together(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     """The outcome of all cycles together: the binds and evictions of all of them, and everything else as the last cycle left it."""
     return {
+        **outcomes[-1],
         "binds": {pod: node for each in outcomes for pod, node in each["binds"].items()},
-        "pipelined": outcomes[-1]["pipelined"],
         "evicts": [eviction for each in outcomes for eviction in each["evicts"]],
-        "podGroups": outcomes[-1]["podGroups"],
-        "nominations": outcomes[-1]["nominations"],
-        "waitingGroups": outcomes[-1]["waitingGroups"],
-        "pending": outcomes[-1]["pending"],
         "cycles": outcomes,
     }

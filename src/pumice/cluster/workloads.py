@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-import msgspec
-
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, controller_of, namespace_of
@@ -21,7 +19,7 @@ from pumice.api.kinds import group_of, kind_of
 from pumice.api.manifests import Manifest
 from pumice.api.meta import Wire
 from pumice.api.quota import why_refused
-from pumice.api.structs import API_VERSIONS, KINDS, convert, encode
+from pumice.api.structs import KINDS, convert, document
 from pumice.controllers import admission
 from pumice.controllers.controller import Controller, Create
 from pumice.controllers.in_memory import InMemoryLoop, Memory, Unsettled
@@ -50,7 +48,7 @@ def expanded(
     workload that a server has looked after, only the pods that are not present are made."""
     wanted = list(manifests)
     looked_up = (*LOOKED_UP, "Pod") if any(manifest.is_served for manifest in wanted) else LOOKED_UP
-    cluster = Memory((_plain(kind, item) for kind, item in present if kind in looked_up), now)
+    cluster = Memory((document(kind, item) for kind, item in present if kind in looked_up), now)
     known = {kind: {subject["metadata"]["uid"] for subject in cluster.all(kind)} for kind in MADE}
     loop = InMemoryLoop(cluster, _controllers({kind_of(manifest.obj) for manifest in wanted}))
     accepted = 0
@@ -125,7 +123,7 @@ def _controllers(wanted: set[str]) -> list[Controller]:
 
 def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], tell: Callable[[str], None]) -> list[Object]:
     """The objects that no quota of their namespace refuses. They are added one after the other to what is present."""
-    there = [_plain(kind, item) for kind, item in present if kind in CHARGED or kind == kinds.RESOURCE_QUOTA]
+    there = [document(kind, item) for kind, item in present if kind in CHARGED or kind == kinds.RESOURCE_QUOTA]
     quotas = [subject for subject in there if subject["kind"] == kinds.RESOURCE_QUOTA]
     held: dict[tuple[str, str], list[Object]] = {}
     for subject in there:
@@ -150,10 +148,6 @@ def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], 
 
 def _existing(held: Mapping[tuple[str, str], list[Object]], namespace: str, resource: str) -> list[Object]:
     return held.get((namespace, resource), [])
-
-
-def _plain(kind: str, item: Wire) -> Object:
-    return {"apiVersion": API_VERSIONS[kind], "kind": kind, **msgspec.json.decode(encode(item))}
 
 
 def _admitted(manifest: Manifest, cluster: Memory) -> Object:

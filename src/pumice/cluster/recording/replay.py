@@ -28,7 +28,7 @@ from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, Only, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 
-_STRUCTS = {kind.kind: decoder(struct) for kind, struct in STRUCTS.items()}
+_STRUCTS = {kind.kept_as: decoder(struct) for kind, struct in STRUCTS.items()}
 
 
 class Replay:

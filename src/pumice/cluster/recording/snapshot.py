@@ -17,7 +17,7 @@ from pumice.api.core import Event
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Condition, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
-from pumice.api.structs import API_VERSIONS, encode
+from pumice.api.structs import KEPT, encode
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.framework.past_evictions import eviction_events
@@ -140,4 +140,5 @@ def dump(cluster: Cluster, configuration: str, events: Iterable[Event] = ()) -> 
 
 def _body(kind: str, item: Wire) -> bytes:
     """The object as JSON, with its apiVersion and kind."""
-    return b'{"apiVersion":"%b","kind":"%b",%b' % (API_VERSIONS[kind].encode(), kind.encode(), encode(item)[1:])
+    named = KEPT[kind]
+    return b'{"apiVersion":"%b","kind":"%b",%b' % (named.api_version.encode(), named.kind.encode(), encode(item)[1:])

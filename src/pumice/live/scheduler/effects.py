@@ -32,7 +32,7 @@ from pumice.live.scheduler.sent_status import (
 )
 from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.alike import Member
-from pumice.scheduler.framework.decisions import Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Standing, Waiting
+from pumice.scheduler.framework.decisions import GATED, Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Standing, Waiting
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -203,7 +203,7 @@ def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: fl
 
 def _mark(waiting: Waiting, nominated: dict[str, str], sent_status: SentStatus, events: list[EventRecord], now: float) -> MarkPod | None:
     task = waiting.task
-    if task.gated or sent_status.pauses.holds("Pod", task.uid, now):
+    if task.gated or waiting.reason == GATED or sent_status.pauses.holds("Pod", task.uid, now):
         return None
     mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
     if _is_marked(sent_status.pods.get(task.uid), mark):

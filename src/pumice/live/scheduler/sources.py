@@ -115,6 +115,8 @@ OPTIONAL = (
     r.DEVICE_TAINT_RULES,
     r.NUMA_TOPOLOGIES,
     r.HYPER_NODES,
+    r.NATIVE_POD_GROUPS,
+    r.COMPOSITE_POD_GROUPS,
 )
 
 
@@ -126,7 +128,8 @@ EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
 READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
 
 
-SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: the start does not wait for these: few clusters have them, few roles may read them
+#: the start does not wait for these: few clusters have them, few roles may read them
+SELDOM_SERVED = (r.DEVICE_TAINT_RULES, r.NATIVE_POD_GROUPS, r.COMPOSITE_POD_GROUPS)
 
 
 class WatchSource(Struct, frozen=True):
@@ -162,7 +165,7 @@ def reflectors(wanted: Iterable[WatchSource], transport: Transport, take: Take, 
             transport,
             ListScope(source.resource),
             source.decode,
-            partial(take, source.resource.kind),
+            partial(take, source.resource.kept_as),
             pace=pace,
             optional=not source.required,
         )

@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, spec_of, status_of, terminating, uid_of
-from pumice.api.meta import Wire
-from pumice.api.structs import API_VERSIONS, encode
+from pumice.api.structs import document, encode
 from pumice.api.volcano import PodGroup
 from pumice.cluster.apiserver import DeleteOptions, Store
 from pumice.cluster.apiserver.watch import WatchEvent
@@ -50,10 +49,6 @@ def stages(grace_s: float) -> Stages:
             PodStage("stop", "Terminating", "Gone", grace_s),
         ]
     )
-
-
-def document(kind: str, item: Wire) -> Object:
-    return {"apiVersion": API_VERSIONS[kind], "kind": kind, **msgspec.json.decode(encode(item))}
 
 
 def group_document(work: Work) -> Object:

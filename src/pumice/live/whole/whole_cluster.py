@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.api.kinds import Kind, ObjectRef
+from pumice.api.structs import document
 from pumice.client.transport import ApiError, ListScope, NoAnswer, Page, PatchType, Transport
 from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.server import EventExpiry
@@ -32,7 +33,7 @@ from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.whole.jobs import WholeJobs, document, stages
+from pumice.live.whole.jobs import WholeJobs, stages
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy

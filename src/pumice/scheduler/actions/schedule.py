@@ -7,18 +7,22 @@ the same nodes; alone it serves all pods of its profiles. What `SchedulingGates`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.framework.decisions import Bind, Waiting
+from pumice.scheduler.framework.decisions import GATED, Bind, HeldBack, Waiting
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation
+from pumice.scheduler.kube.group_cycle import Acts, GroupCycle
+from pumice.scheduler.kube.groups import GroupEntity, Groups
+from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
 from pumice.scheduler.kube.preemption import Preemption
-from pumice.scheduler.kube.scheduling_queue import Nominator, PipelinedRoom
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
@@ -26,7 +30,7 @@ from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
-FAILED, UNSCHEDULABLE, GATED = "SchedulerError", "Unschedulable", "SchedulingGated"
+FAILED, UNSCHEDULABLE = "SchedulerError", "Unschedulable"
 NO_CLAIMS, STILL = "no new claims to deallocate", "still not schedulable"
 MEMORY = "schedule"  #: the action's key in the cluster's memory
 
@@ -40,15 +44,23 @@ class Schedule(Action):
         assert profiles is not None, "a policy with the action schedule has profiles"
         loop = ScheduleLoop(session, profiles)
         session.observer.begins(Stage.ATTEMPTS, loop)
-        for task in loop.queue():
-            session.observer.attempt(task)
-            loop.attempt(task)
+        for entity in loop.queue():
+            for task in entity.tasks if isinstance(entity, GroupEntity) else (entity,):
+                session.observer.attempt(task)
+            loop.attempt(entity)
         session.observer.ends(Stage.ATTEMPTS, loop)
 
 
-def queue_key(task: Task) -> tuple[int, float, int]:
-    """The sort key of PrioritySort: higher priority first, then earlier creation, then order of arrival."""
-    return (-task.pod_priority, task.created, task.number)
+Entity = Task | GroupEntity  #: what is tried as a whole
+
+
+def queue_key(entity: Entity) -> tuple[int, float, int]:
+    """The sort key of PrioritySort: higher priority first, then earlier creation, then order of arrival. The age of a group is that of
+    its first member."""
+    if isinstance(entity, GroupEntity):
+        created, number = min((task.created, task.number) for task in entity.tasks)
+        return (-entity.root.priority, created, number)
+    return (-entity.pod_priority, entity.created, entity.number)
 
 
 class ScheduleLoop:
@@ -66,24 +78,43 @@ class ScheduleLoop:
         }
         self.waiting = session.scheduling_queue
         self._statement = session.statement()
-        self._rest: list[Task] = []  #: the pods after the one that is being tried, the next one last
+        release = profiles.release
+        self.groups = Groups(session.cluster, release) if release.places_groups else None
+        self._rest: list[Entity] = []  #: what comes after that which is being tried, the next one last
         self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
-    def queue(self) -> Iterator[Task]:
-        """The pods to try, in order: those that are due. Gated pods get the reason SchedulingGated instead."""
+    def queue(self) -> Iterator[Entity]:
+        """The pods and groups to try, in order: those that are due. Gated pods get the reason SchedulingGated instead."""
         ready, claimed = [], self.claimed()
         self.session.went_by_clock |= bool(claimed)  # which pods are due does not follow from the cluster alone
+        members: list[Task] = []
         for task in sorted(claimed, key=queue_key):
             row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+            if self.groups is not None and task.group:
+                members.append(task)
             if task.gated:
-                self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
+                self._hold(task, by_gates(task))
                 continue
             if row >= 0 and not self.lacks_claims(task):
                 self.nominations.add(task, row)
-            ready.append(task)
-        self._rest = self.waiting.due(ready, self.session.now)[::-1]
+            if self.groups is None or not task.group:
+                ready.append(task)
+        rest: list[Entity] = [*self.waiting.due(ready, self.session.now)]
+        if members:
+            rest = sorted([*rest, *self._due_groups(members)], key=queue_key)
+        self._rest = rest[::-1]
         while self._rest:
             yield self._rest.pop()
+
+    def _due_groups(self, members: list[Task]) -> list[GroupEntity]:
+        """The groups of these pending pods that are due. The pods of groups that are held back are told why."""
+        assert self.groups is not None
+        before = PreEnqueue(self.groups, self.profiles.by_name, self.waiting, self.lacks_claims)
+        ready, held, present = before.entities(members)
+        for task, held_back in held.items():
+            if not task.gated:
+                self._hold(task, held_back)
+        return self.waiting.due_groups(ready, present, self.session.now)
 
     def claimed(self) -> list[Task]:
         """The pending pods of the configured profiles that no other action places. Without the action allocate, PodGroups claim none."""
@@ -92,9 +123,27 @@ class ScheduleLoop:
         grouped = (task for job in cluster.waiting.values() if alone or job.group is None for task in job.pending.values())
         return [task for task in (*cluster.without_job.values(), *grouped) if task.template.scheduler_name in self.profiles.by_name]
 
+    def attempt(self, entity: Entity) -> None:
+        """Try a pod or a group. What is left of a group that was placed in part is tried again at once."""
+        if isinstance(entity, Task):
+            self.attempt_pod(entity)
+            return
+        left: GroupEntity | None = entity
+        while left is not None:
+            mark = len(self.session.refused)
+            left = self._group_cycle.attempt(left)
+            if left is not None:
+                del self.session.refused[mark:]
+
+    @cached_property
+    def _group_cycle(self) -> GroupCycle:
+        assert self.groups is not None
+        acts = Acts(self._bind, self._tell)
+        return GroupCycle(self.session, self.profiles, self.searches, self.nominations, self.preemption, self.groups, acts)
+
     # -- one pod
 
-    def attempt(self, task: Task, *, planned: bool = True) -> None:
+    def attempt_pod(self, task: Task, *, planned: bool = True) -> None:
         """Bind the pod, make room for it, or record why neither is possible. `planned`: equal pods that follow may be planned together."""
         if lacking := self.lacks_claims(task):
             self._tell(task, UNSCHEDULABLE, lacking)
@@ -153,7 +202,8 @@ class ScheduleLoop:
     def _begin_plan(self, search: NodeFinder, task: Task) -> int | None:
         if not search.foreseeable or self.nominations or task.nominated or self.session.undecided:
             return None
-        if not self._rest or self._rest[-1].template is not task.template:
+        follower = self._rest[-1] if self._rest else None
+        if not isinstance(follower, Task) or follower.template is not task.template:
             return None
         evaluation = search.evaluation(task)
         feasible = evaluation.admitted if evaluation.rejected is None else None
@@ -170,7 +220,12 @@ class ScheduleLoop:
     def _run_length(self, task: Task) -> int:
         length = 1
         for follower in reversed(self._rest):
-            if follower.template is not task.template or follower.labels is not task.labels or follower.nominated:
+            if (
+                not isinstance(follower, Task)
+                or follower.template is not task.template
+                or follower.labels is not task.labels
+                or follower.nominated
+            ):
                 break
             length += 1
         return length
@@ -180,7 +235,7 @@ class ScheduleLoop:
     def _make_room(self, task: Task, search: NodeFinder, misfit: FitError) -> None:
         """Run the PostFilter plugins, which may make room; the message has the answer of each. An old nomination is taken back if there are
         no such plugins, or if preemption clears it."""
-        steps = search.profile.post_filters
+        steps, is_old = search.profile.post_filters, self.profiles.release.minor < 37
         tail: list[str] = []
         keep = bool(steps)
         for step in steps:
@@ -189,7 +244,7 @@ class ScheduleLoop:
                     tail, keep = ["not found"], True
                     break
                 has_claims = misfit.rejected is None and wants_devices(self.session.cluster, task)
-                tail.append(STILL if has_claims else NO_CLAIMS)
+                tail += [STILL if has_claims else NO_CLAIMS] if is_old else []
             else:
                 try:
                     verdict = self.preemption.consider(task, misfit, search.profile.preemption)
@@ -198,7 +253,7 @@ class ScheduleLoop:
                     break
                 if verdict.candidate is not None:
                     self.preemption.carry_out(task, verdict.candidate)
-                    tail = []
+                    tail = [] if is_old else [f"preemption: {verdict.candidate.words(self.session.nodes)}"]
                     break
                 tail.append(f"preemption: {verdict.text}")
                 keep = not verdict.clear
@@ -207,6 +262,10 @@ class ScheduleLoop:
         fleeting = {PipelinedRoom.name} if self.preemption.spares(task, misfit) else ()
         self.waiting.refused(task, misfit.by.union(fleeting), self.session.now)
         self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
+
+    def _hold(self, task: Task, held: HeldBack) -> None:
+        self.session.decisions.held[task] = held
+        self._tell(task, GATED, held.why)
 
     def _tell(self, task: Task, reason: str, message: str) -> None:
         self.session.refused.append(Waiting(task, reason, message))

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from pumice.api import yaml
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText
 from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
+from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Policy
 from pumice.scheduler.registry import ACTIONS
@@ -38,11 +40,13 @@ def read_configurations(
     *,
     strict: bool = False,
     actions: Mapping[str, type[Action]] = ACTIONS,
+    release: Release = DEFAULT_RELEASE,
 ) -> tuple[Policy, list[str]]:
-    """The policy made from the last configuration of each kind, and notes for the user. Raises InputError."""
+    """The policy made from the last configuration of each kind, and notes for the user. `release` is that of kube-scheduler whose rules
+    profiles follow. Raises InputError."""
     kube = next((text for text in reversed(found) if text.source is not None), None)
     volcano = next((text for text in reversed(found) if text.source is None), None)
-    policy, notes = _read(volcano, kube, known, strict, actions)
+    policy, notes = _read(volcano, kube, known, strict, actions, release)
     return replace(policy, texts=tuple(_text(each) for each in (volcano, kube) if each is not None)), notes
 
 
@@ -56,24 +60,25 @@ def _read(
     known: Mapping[str, type[Plugin]],
     strict: bool,
     actions: Mapping[str, type[Action]],
+    release: Release,
 ) -> tuple[Policy, list[str]]:
     if volcano is None:
         assert kube is not None, "there is a configuration"
-        return _kube(kube, known)
+        return _kube(kube, known, release)
     text, where, first_line = volcano.text, volcano.where, volcano.first_line
     policy, notes = read_policy(text, known, where=where, first_line=first_line, strict=strict, actions=actions)
     if kube is None and not policy.has_action(SCHEDULE):
         return policy, notes
-    profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known)
+    profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known, release)
     order = policy.actions if policy.has_action(SCHEDULE) else (*profiles.actions, *policy.actions)
     return replace(policy, actions=order, profiles=profiles.profiles), notes + more
 
 
-def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+def _kube(text: ConfigText, known: Mapping[str, type[Plugin]], release: Release) -> tuple[Policy, list[str]]:
     from pumice.scheduler.config.kube_conf import read_kube  # loaded only if there are profiles
 
     assert text.source is not None
-    return read_kube(text.source, known)
+    return read_kube(text.source, known, release)
 
 
 def schedulers_of(policy: Policy) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pumice.api.errors import did_you_mean
 from pumice.api.problems import Path, Problems, check_duration, decode
@@ -28,17 +28,18 @@ from pumice.scheduler.config.kube_document import (
     read_extenders,
 )
 from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import FilterMaker, Policy, Profile, Profiles, ScorerMaker
-from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, DEFAULTS, EXTENDS, KNOWN, POINTS
+from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, EXTENDS, GANG, KNOWN, POINTS, TOPOLOGY_PLACEMENTS, defaults
 
 GROUP = "kubescheduler.config.k8s.io"
 DEFAULT_NAME = "default-scheduler"
 RENEWAL_FACTOR = 1.2  #: the renew deadline must be greater than the retry period times this
 
 
-def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+def read_kube(document: Document, own: Mapping[str, type[Plugin]], release: Release) -> tuple[Policy, list[str]]:
     """The policy, and notes on what was converted. Raises InputError with every fault."""
     problems = Problems(document)
     value, notes = converted(document)
@@ -48,13 +49,15 @@ def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Poli
     _check_names(profiles, problems)
     extenders = read_extenders(text, problems)
     ignored = ignored_by_scheduler(text)
-    read = [_profile(profile, ("profiles", index), text, ignored, own, problems) for index, profile in enumerate(profiles)]
+    reading = _Reading(text, ignored, own, release, problems)
+    read = [_profile(profile, ("profiles", index), reading) for index, profile in enumerate(profiles)]
     problems.check()
     found = Profiles(
         {profile.name: profile for profile in read},
         tuple(sorted(extenders, key=lambda extender: extender.ignorable)),
         float(text.pod_initial_backoff_seconds),
         float(text.pod_max_backoff_seconds),
+        release,
     )
     return Policy((Schedule(),), (), profiles=found), notes
 
@@ -126,17 +129,25 @@ def _check_names(profiles: list[ProfileText], problems: Problems) -> None:
 # ---- one profile
 
 
-def _profile(
-    text: ProfileText, path: Path, whole: ConfigurationText, ignored: list[str], own: Mapping[str, type[Plugin]], problems: Problems
-) -> Profile:
-    name = text.scheduler_name or ""
+class _Reading(Struct, frozen=True):
+    """What the reading of each profile needs besides the profile."""
+
+    whole: ConfigurationText
+    ignored: list[str]
+    own: Mapping[str, type[Plugin]]
+    release: Release
+    problems: Problems
+
+
+def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
+    name, own, problems = text.scheduler_name or "", reading.own, reading.problems
     if not 0 <= (text.percentage_of_nodes_to_score or 0) <= 100:
         problems.invalid((*path, "percentageOfNodesToScore"), text.percentage_of_nodes_to_score, "not in valid range [0-100]")
     configured = _configured(text, path, problems)
-    if ignored:
-        configured["NodeResourcesFit"] = structs.replace(args_of(configured, "NodeResourcesFit"), ignored_resources=ignored)
+    if reading.ignored:
+        configured["NodeResourcesFit"] = structs.replace(args_of(configured, "NodeResourcesFit"), ignored_resources=reading.ignored)
     sets = text.plugins or PluginSets()
-    choice = PluginChoice(sets, (*path, "plugins"), problems, own)
+    choice = PluginChoice(sets, (*path, "plugins"), problems, defaults(reading.release), own)
     points = {point: choice.at(point, getattr(sets, _snake(point))) for point in POINTS}
     if len(points["queueSort"]) != 1:
         rule = f'only one queue sort plugin required for profile with scheduler name "{name}", but got {len(points["queueSort"])}'
@@ -153,7 +164,13 @@ def _profile(
         tuple(points["postFilter"]),
         args_of(configured, "DefaultPreemption"),
         frozenset(own.keys() & {*points["filter"], *points["score"]}),
-        (whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
+        (reading.whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
+        tuple(points["podGroupPostFilter"]),
+        GANG in points["permit"],
+        reading.release.has("TopologyAwareWorkloadScheduling"),
+        next(iter(points["placementGenerate"]), "") == TOPOLOGY_PLACEMENTS,
+        points["placementScore"],
+        args_of(configured, "NodeResourcesFit").scoring_strategy.weights,
     )
 
 
@@ -188,10 +205,10 @@ Chosen = dict[str, int]  #: plugin to weight, in order
 
 
 class PluginChoice:
-    """Resolves the plugin lists of one profile. `own`: names of Pumice's own plugins, which may filter and score."""
+    """Resolves the plugin lists of one profile. `given`: the default plugins. `own`: Pumice's own plugins, which may filter and score."""
 
-    def __init__(self, sets: PluginSets, path: Path, problems: Problems, own: Collection[str] = ()) -> None:
-        self.path, self.problems, self.own = path, problems, own
+    def __init__(self, sets: PluginSets, path: Path, problems: Problems, given: Chosen, own: Collection[str] = ()) -> None:
+        self.path, self.problems, self.given, self.own = path, problems, given, own
         self.multi = self._merged_defaults(sets.multi_point)
         self.sets = sets
 
@@ -200,7 +217,7 @@ class PluginChoice:
         here = (*self.path, "multiPoint", "enabled")
         custom = self._listed(multi.enabled, here, "MultiPoint")
         off = {ref.name for ref in multi.disabled or ()}
-        merged = {name: custom.get(name, weight) for name, weight in DEFAULTS if "*" not in off and name not in off}
+        merged = {name: custom.get(name, weight) for name, weight in self.given.items() if "*" not in off and name not in off}
         return merged | custom
 
     def _listed(self, refs: list[PluginRef] | None, path: Path, point: str) -> Chosen:

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import NDArray, Rows
 from pumice.scheduler.model.task import Task
 
@@ -27,6 +28,9 @@ class Candidate(Struct, frozen=True):
     row: int
     victims: list[Task]  #: the most important first
     violations: int = 0  #: the number of victims that violate a PodDisruptionBudget
+
+    def words(self, nodes: Nodes) -> str:
+        return f"found a potential placement for pod on node {nodes.names[self.row]}, preempting {len(self.victims)} victims"
 
 
 def cost(candidate: Candidate, now: float) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from pumice.api.groups import NativePodGroup
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.framework.alike import Member, filled
@@ -23,6 +24,7 @@ from pumice.scheduler.model.resources import EPSILON, Mask
 from pumice.scheduler.model.task import Task
 
 T = TypeVar("T")
+GATED = "SchedulingGated"  #: the reason of pods that are not tried
 
 
 class Bind(Struct, frozen=True):
@@ -68,12 +70,28 @@ class GroupStatus(Struct, frozen=True):
     hypernode: str = ""  #: the HyperNode of its tasks, for the annotation volcano.sh/job-allocated-hypernode; empty for none
 
 
+class NativeGroupStatus(Struct, frozen=True):
+    """The condition PodGroupInitiallyScheduled of Kubernetes' own PodGroup after the cycle."""
+
+    group: NativePodGroup
+    is_scheduled: bool
+    reason: str
+    message: str
+
+
 class Waiting(Struct, frozen=True):
     """Why a pod is still pending."""
 
     task: Task
     reason: str
     message: str
+
+
+class HeldBack(Struct, frozen=True):
+    """Why a pod of kube-scheduler's profiles is not tried. Nothing is written to the pod."""
+
+    state: str  #: in the words of kube-scheduler's queue
+    why: str
 
 
 class GroupEvent(Struct, frozen=True):
@@ -200,6 +218,8 @@ class Decisions(Struct):
     ungated: dict[str, Task] = field(default_factory=dict)  #: by uid: pods whose queue has room, so that its gate is to be removed
     nominations: dict[Task, str] = field(default_factory=dict)  #: nominated nodes, where room is made for the pod; "" for no longer
     groups: Sequence[GroupStatus] = field(default_factory=list)
+    held: dict[Task, HeldBack] = field(default_factory=dict)  #: pods of kube-scheduler's profiles that are held back
+    native_groups: dict[str, NativeGroupStatus] = field(default_factory=dict)  #: by "namespace/name"
     waiting: Sequence[Waiting] = field(default_factory=list)
     conclusion: Conclusion | None = None  #: what `groups` and `waiting` are made of
     events: list[GroupEvent] = field(default_factory=list)

@@ -12,6 +12,8 @@ from msgspec import Struct, field
 
 from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.framework.features import DEFAULT as RELEASE_DEFAULT
+from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.hooks import HOOKS, RULE_HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
@@ -78,6 +80,12 @@ class Profile(Struct, frozen=True):
     preemption: DefaultPreemptionArgs = PREEMPTION_DEFAULTS
     own: frozenset[str] = frozenset()  #: names of its plugins that are not kube-scheduler's
     percentage: int = 0  #: of the nodes: when so many are found feasible the search stops; 0 and 100: all nodes are examined
+    group_post_filters: tuple[str, ...] = ()  #: as post_filters, for groups of pods
+    is_gang_checked: bool = False  #: the minimum of a group counts, before its pods are tried and while they are tried
+    tries_placements: bool = False  #: groups are tried in placements
+    generates_placements: bool = False  #: the topology constraints of groups count
+    placement_weights: Mapping[str, int] = field(default_factory=dict)  #: the plugins that score placements of groups
+    placement_resources: Mapping[str, int] = field(default_factory=dict)  #: resources and weights with which NodeResourcesFit does it
 
 
 class Profiles(Struct, frozen=True):
@@ -87,6 +95,7 @@ class Profiles(Struct, frozen=True):
     extenders: tuple[ExtenderSpec, ...] = ()
     initial_backoff_s: float = 1.0
     max_backoff_s: float = 10.0
+    release: Release = RELEASE_DEFAULT
 
 
 class Action:

@@ -5,7 +5,9 @@ The live loop passes measurements, HTTP extenders and a scheduling queue; files 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -73,6 +75,26 @@ def measured(world: World, nodes: Nodes, now: float) -> tuple[Mask, NDArray[np.f
 # (`scheduler/kube/scheduling_queue.py`). Files and tests run one cycle, in which all pods are tried (`EVERYBODY`).
 
 
+class WaitingGroup(Protocol):
+    """A group of pods that is tried as a whole, with its pending members. `uid`: unique among groups and pods."""
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def tasks(self) -> Sequence[Task]: ...
+
+
+class GroupOutcome(Enum):
+    """The outcome of an attempt to place a group."""
+
+    PLACED = "at least its minimum has nodes"
+    REFUSED = "it does not fit"
+    FAILED = "the attempt ended in an error"
+
+
+G = TypeVar("G", bound=WaitingGroup)
+
+
 class WaitingPods(Protocol):
     def due(self, ready: list[Task], now: float) -> list[Task]:
         """The pods to be tried now, out of the pods without a node in `ready`, in the same order."""
@@ -88,6 +110,15 @@ class WaitingPods(Protocol):
 
     def nomination_ended(self, task: Task) -> None:
         """Called when the room held for the pod becomes free for others, while the pod still has its nominated node."""
+
+    def due_groups(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
+        """The groups to be tried now, out of those in `ready`, in the same order. `present`: the uids of all groups that wait."""
+
+    def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
+        """Called when a group was tried. `left`: its members that still have no node."""
+
+    def attempts(self, task: Task) -> int:
+        """How often a pending member of a group was tried."""
 
 
 class Everybody:
@@ -108,6 +139,15 @@ class Everybody:
     def nomination_ended(self, task: Task) -> None:
         pass
 
+    def due_groups(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
+        return ready
+
+    def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
+        pass
+
+    def attempts(self, task: Task) -> int:
+        return 0
+
 
 EVERYBODY = Everybody()
 
@@ -120,3 +160,6 @@ class Only(Everybody):
 
     def due(self, ready: list[Task], now: float) -> list[Task]:
         return [task for task in ready if task in self._tasks]
+
+    def due_groups(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
+        return [group for group in ready if not self._tasks.isdisjoint(group.tasks)]

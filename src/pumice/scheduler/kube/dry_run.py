@@ -24,7 +24,7 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
-from pumice.scheduler.kube.scheduling_queue import Nominator
+from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index

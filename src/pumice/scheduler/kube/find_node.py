@@ -22,7 +22,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.scheduling_queue import Nominator, pipelined_room
+from pumice.scheduler.kube.nominator import Nominator, pipelined_room
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask, Rows
@@ -94,10 +94,15 @@ def _zone(labels: dict[str, str]) -> tuple[str, str]:
 ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether that is final
 
 
+class NoNodes(AttemptFailed):
+    """There is no node to try."""
+
+
 class FitError(Struct, frozen=True):
-    """Why no node fits. `resolvable`: nodes whose reason evictions might remove."""
+    """Why no node fits, of those that were tried. `resolvable`: nodes whose reason evictions might remove."""
 
     evaluation: Evaluation
+    nodes: int
     counts: Counter[str]
     resolvable: Mask
     by: frozenset[str]  #: the rules that refused any node, and extenders
@@ -105,8 +110,7 @@ class FitError(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        nodes = self.evaluation.table.count
-        return f"0/{nodes} nodes are available: {self.rejected.text}." if self.rejected else sentence(nodes, self.counts)
+        return f"0/{self.nodes} nodes are available: {self.rejected.text}." if self.rejected else sentence(self.nodes, self.counts)
 
 
 class NodeFinder:
@@ -129,6 +133,7 @@ class NodeFinder:
         self._first_will_do = not self._chooses and not any(extender.spec.filter_verb for extender in extenders)
         self._evaluations = Evaluations(session.cluster, self.filters, self.scorers, session.observer.asking)
         self._told: tuple[Hashable, FitError] | None = None
+        self.placement: Mask | None = None  #: the rows among which a node is searched; None: all
 
     def evaluation(self, task: Task) -> Evaluation:
         """The up-to-date answers of the profile's rules for a pod."""
@@ -139,12 +144,22 @@ class NodeFinder:
 
     def find(self, task: Task) -> int | FitError:
         """The row of the node for the pod, or why there is none. Raises AttemptFailed."""
-        if not self.table.count:
-            raise AttemptFailed("no nodes available to schedule pods")
+        if not self._tried:
+            raise NoNodes("no nodes available to schedule pods")
         evaluation = self.evaluation(task)
         if evaluation.rejected is not None:
             return self._rejected(evaluation, evaluation.rejected)
         return self._find(task, evaluation)
+
+    @property
+    def _tried(self) -> int:
+        """How many nodes are tried."""
+        return self.table.count if self.placement is None else int(np.count_nonzero(self.placement))
+
+    @property
+    def _among(self) -> Mask:
+        """The rows that are tried."""
+        return self.table.alive if self.placement is None else self.placement
 
     def _find(self, task: Task, evaluation: Evaluation) -> int | FitError:
         feasible, words = self.feasible(task, evaluation)
@@ -171,6 +186,8 @@ class NodeFinder:
     def _fail(self, evaluation: Evaluation) -> None:
         """Raise AttemptFailed if a filter could not judge a row that the filters before it admit."""
         rows = evaluation.failing
+        if self.placement is not None:
+            rows = rows[self.placement[rows]]
         if not len(rows):
             return
         words = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows])
@@ -179,7 +196,7 @@ class NodeFinder:
 
     def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
         """The rows that no filter refuses, neither with the pods nominated there nor without."""
-        fitting = evaluation.admitted
+        fitting = evaluation.admitted if self.placement is None else evaluation.admitted & self.placement
         if self.nominations:
             rows, words = self._with_nominated(task, evaluation, fitting)
             if len(rows):
@@ -215,7 +232,7 @@ class NodeFinder:
         return self.rotation.pick(fitting, among, wanted)
 
     def _not_narrowed(self, evaluation: Evaluation) -> Mask:
-        among = self.table.alive.copy()
+        among = self._among.copy()
         for refused in evaluation.refusals():
             if refused.reason.from_prefilter:
                 among &= ~refused.where
@@ -259,13 +276,15 @@ class NodeFinder:
     # -- why not
 
     def _rejected(self, evaluation: Evaluation, reason: Reason) -> FitError:
-        table = self.table
-        resolvable = table.alive & (not reason.final)
-        return FitError(evaluation, Counter({reason.text: table.count}), resolvable, frozenset([evaluation.rejected_by]), reason)
+        tried = self._tried
+        resolvable = self._among & (not reason.final)
+        return FitError(evaluation, tried, Counter({reason.text: tried}), resolvable, frozenset([evaluation.rejected_by]), reason)
 
     def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> FitError:
         """Why each node refuses the pod. Equal pods in an unchanged cluster get the same answer."""
-        key = (evaluation, len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
+        among = b"" if self.placement is None else self.placement.tobytes()
+        nominated = task.uid if self.nominations else ""
+        key = (evaluation, self.session.cluster.log.position, int(self.nominations.stamp.sum()), nominated, among)
         if self._told is not None and self._told[0] == key and not extended:
             return self._told[1]
         words = self.words(task, evaluation)
@@ -274,15 +293,15 @@ class NodeFinder:
             counts[text] += 1
             final[row] = is_final
         extenders = frozenset(e.spec.name for e in self.extenders) if extended else frozenset()
-        misfit = FitError(evaluation, counts, ~final, words.by | extenders)
+        misfit = FitError(evaluation, self._tried, counts, ~final & self._among, words.by | extenders)
         if not extended:
             self._told = (key, misfit)
         return misfit
 
     def words(self, task: Task, evaluation: Evaluation) -> NodeStatuses:
         """What filters say about every node: with the pods nominated there if filters refuse it then, else without them."""
-        among = self.table.alive.copy()
-        rows, crowded = self._with_nominated(task, evaluation) if self.nominations else (np.zeros(0, np.intp), None)
+        among = self._among.copy()
+        rows, crowded = self._with_nominated(task, evaluation, among) if self.nominations else (np.zeros(0, np.intp), None)
         if crowded is not None:
             among[rows[crowded.refused]] = False
         plain = run_filters(evaluation.filters, View(self.table), among)
@@ -292,6 +311,8 @@ class NodeFinder:
     def _with_nominated_asked_first(self, task: Task, evaluation: Evaluation, words: NodeStatuses) -> NodeStatuses:
         """The statuses with the nominated node judged before PreFilter drops nodes. The plugin refusing it is named as one of PreFilter."""
         row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        if row >= 0 and not self._among[row]:
+            row = -1
         narrowing = {refused.reason.text for refused in evaluation.refusals() if refused.reason.from_prefilter} if row >= 0 else set()
         if not narrowing:
             return words

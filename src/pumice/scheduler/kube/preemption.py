@@ -22,7 +22,7 @@ from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
 from pumice.scheduler.kube.dry_run import NO_VICTIMS, BudgetsByNamespace, PreemptionDryRun, ResourceDryRun
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, Rotation
-from pumice.scheduler.kube.scheduling_queue import Nominator, PipelinedRoom
+from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
 from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import PODS, Mask, Rows
 from pumice.scheduler.model.task import Task

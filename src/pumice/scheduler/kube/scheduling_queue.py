@@ -6,144 +6,20 @@ Time is an argument: the loop that owns the queue passes it, and gives the queue
 
     loop: for each watch event   queue.happened(...)
           each cycle             queue.due(...): the cycle tries them; queue.placed / refused / failed
-
-The `Nominator` has the pods that are nominated to a node, and the room that they hold there against pods that are not more important. The
-sums are kept for one priority at a time. Pods are tried in order of falling priority, so that this priority only falls and few nominations
-are counted anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, QueueingHint
-from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
+from pumice.scheduler.framework.world import G, GroupOutcome, WaitingGroup
+from pumice.scheduler.kube.group_queue import GroupQueue
+from pumice.scheduler.kube.nominator import PipelinedRoom
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON, Rows
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS
-
-
-class Nominator:
-    """Nominated pods, by node. `stamp[n]` grows when the sums of a row change."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._places: dict[str, tuple[Task, int]] = {}  #: by task uid
-        self._by_row: dict[int, dict[str, Task]] = {}
-        self.stamp = np.zeros(len(cluster.nodes), int)
-        self._begin(float("inf"))
-
-    def __bool__(self) -> bool:
-        return bool(self._places)
-
-    def add(self, task: Task, row: int) -> None:
-        self.drop(task)
-        self._places[task.uid] = (task, row)
-        self._by_row.setdefault(row, {})[task.uid] = task
-        self._enter(task, row)
-
-    def drop(self, task: Task) -> None:
-        _, row = self._places.pop(task.uid, (task, -1))
-        if row < 0:
-            return
-        del self._by_row[row][task.uid]
-        if self._below.pop(task.uid, None) is None:
-            self._count(task, row, -1)
-
-    def row_of(self, task: Task) -> int:
-        """The row to which the pod is nominated; -1 if it is not nominated."""
-        return self._places.get(task.uid, (task, -1))[1]
-
-    def on(self, row: int) -> list[Task]:
-        return list(self._by_row.get(row, {}).values())
-
-    def held_against(self, task: Task, row: int) -> Iterator[Task]:
-        """The pods nominated to a row for which a task must leave room."""
-        return (other for other in self.on(row) if other is not task and other.pod_priority >= task.pod_priority)
-
-    def against(self, task: Task) -> tuple[Rows, Table]:
-        """The rows where nominated pods hold room against a task, and how much they hold: [r, row]."""
-        self._turn_to(task.pod_priority)
-        numbers, own = self._numbers, self._places.get(task.uid)
-        if own is not None:
-            numbers = numbers.copy()
-            numbers[own[1]] -= 1
-        rows = np.flatnonzero(numbers)
-        held = self._held[:, rows]
-        if own is not None:
-            held[np.ix_(task.template.columns, rows == own[1])] -= task.template.amounts[:, None]
-        return rows, held
-
-    # -- sums
-
-    def _begin(self, threshold: float) -> None:
-        table = self._cluster.nodes
-        self._threshold = threshold
-        self._held: Table = np.zeros((table.dimensions.width, len(table)))
-        self._numbers = np.zeros(len(table), int)
-        self._below = dict(self._places)  #: nominations that are less important than the threshold
-
-    def _turn_to(self, threshold: int) -> None:
-        if threshold > self._threshold:
-            self._begin(float("inf"))
-            self.stamp += 1
-        if threshold < self._threshold:
-            self._threshold = threshold
-            below, self._below = self._below, {}
-            for task, row in below.values():
-                self._enter(task, row)
-
-    def _enter(self, task: Task, row: int) -> None:
-        if task.pod_priority < self._threshold:
-            self._below[task.uid] = (task, row)
-        else:
-            self._count(task, row, 1)
-
-    def _count(self, task: Task, row: int, sign: int) -> None:
-        self._held[task.template.columns, row] += task.template.amounts * sign
-        self._numbers[row] += sign
-        self.stamp[row] += 1
-
-
-# Room that Volcano's actions have promised in this session to gangs that wait for leaving pods: plain pods must not take it.
-#
-# A node is refused if the pod fits there now, but would not fit once all releasing pods have left and all pipelined pods have come.
-
-PROMISED = Reason("node(s) had no room but what is promised to a gang")
-
-
-class PipelinedRoom(Filter):
-    """A filter that keeps the room promised to gangs."""
-
-    name = "PromisedRoom"
-    reach = Reach.NODE
-    plannable = True
-
-    def prepare(self, task: Task) -> Any:
-        return task.template
-
-    def refuse(self, template: Any, nodes: View) -> Sequence[Refused]:
-        now, later = np.ones(len(nodes), bool), np.ones(len(nodes), bool)
-        for column, amount in template.needs:
-            idle, limit = nodes.idle[column], amount - EPSILON
-            now &= idle > limit
-            later &= idle + nodes.releasing[column] - nodes.pipelined[column] > limit
-        return [Refused(now & ~later, PROMISED)]
-
-
-def pipelined_room(session: Session) -> list[Filter]:
-    """The filter, if any gang has such room; else no filter."""
-    return [PipelinedRoom()] if any(operation.task.status == status.PIPELINED for operation in session.undecided) else []
-
 
 # Whether an event may help a pod that found no node: the queueing hints of the plugins that refused it decide.
 #
@@ -192,9 +68,13 @@ class SchedulingQueue:
     backoff: dict[str, _Entry] = field(default_factory=dict)  #: something may have helped; its back-off is not over
     failing: dict[str, _Entry] = field(default_factory=dict)  #: backing off after an error
     waiting: dict[str, _Entry] = field(default_factory=dict)  #: waiting for an event
+    groups: GroupQueue = field(init=False)
     _placed: dict[str, _Entry] = field(default_factory=dict)  #: pods that have a node, but whose bind may still fail
     _tried: dict[str, tuple[_Entry, int]] = field(default_factory=dict)  #: with the number of events when the pod was taken
     _meanwhile: list[ClusterEvent] = field(default_factory=list)  #: events while any pod was being tried
+
+    def __post_init__(self) -> None:
+        self.groups = GroupQueue(self.initial_s, self.max_s)
 
     # -- pods
 
@@ -205,6 +85,14 @@ class SchedulingQueue:
 
     def knows(self, task: Task) -> bool:
         return any(task.uid in place for place in self._places) or task.uid in self._tried
+
+    def place_of(self, task: Task) -> str:
+        """Where a pod is, in kube-scheduler's words; empty if it is not here."""
+        if task.uid in self.ready:
+            return "active"
+        if task.uid in self.backoff or task.uid in self.failing or self.groups.attempts(task):
+            return "backoff"
+        return "unschedulable" if task.uid in self.waiting else ""
 
     def forget(self, task: Task) -> None:
         """Drop a pod: it is bound, deleted, or left to another action or scheduler."""
@@ -247,6 +135,7 @@ class SchedulingQueue:
         times = [self.free_at(entry) for place in (self.backoff, self.failing) for entry in place.values()]
         times += [entry.since + FORGOTTEN_S for entry in self.waiting.values()]
         times += [0.0] if self.ready else []
+        times += [] if (group := self.groups.next_due()) is None else [group]
         return min(times, default=None)
 
     def free_at(self, entry: _Entry) -> float:
@@ -270,7 +159,10 @@ class SchedulingQueue:
         self._end_attempts()
 
     def failed(self, task: Task, now: float) -> None:
-        """Put back a pod whose attempt ended in an error, or whose bind failed."""
+        """Put back a pod whose attempt ended in an error, or whose bind failed. The group of a member is tried again at once."""
+        if self.groups.knows(task):
+            self.groups.activate([task])
+            return
         entry, _ = self._tried.pop(task.uid, (self._placed.pop(task.uid, _Entry(task)), 0))
         entry.task, entry.since, entry.errors = task, now, entry.errors + 1
         self.failing[task.uid] = entry
@@ -279,6 +171,17 @@ class SchedulingQueue:
     def _end_attempts(self) -> None:
         if not self._tried:
             self._meanwhile.clear()
+
+    # -- groups
+
+    def due_groups(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
+        return self.groups.due(ready, present, now)
+
+    def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
+        self.groups.tried(group, outcome, left, now)
+
+    def attempts(self, task: Task) -> int:
+        return self.groups.attempts(task)
 
     # -- events
 
@@ -300,6 +203,7 @@ class SchedulingQueue:
     def eviction_failed(self, node: str) -> None:
         """Let pods that are nominated to this node be tried again as soon as possible: no event will announce the room."""
         self.activate([entry.task for entry in self.waiting.values() if entry.task.nominated == node])
+        self.groups.activate(task for members in self.cluster.members.values() for task in members.values() if task.nominated == node)
 
     def activate(self, tasks: Iterable[Task]) -> None:
         """Let these pods be tried as soon as possible, whatever they wait for."""

@@ -48,6 +48,7 @@ class Cluster:
         self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job whose schedulerName is ours
+        self.members: dict[str, dict[str, Task]] = {}  #: by native PodGroup: its tasks, whether or not it exists
         self.changed: dict[str, Job] = {}  #: jobs that have changed, so that the next cycle reports their status
         self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
         self.log = RowLog()
@@ -196,6 +197,8 @@ class Cluster:
             job = self.job(f"{task.namespace}/{group}")
             task.job = job
             job.add(task)
+        if task.group:
+            self.members.setdefault(task.group, {})[task.uid] = task
         task.status = fresh
         task.node_name = node_name
         self._enter_job(task)
@@ -212,10 +215,18 @@ class Cluster:
         elif task.node_name:
             self._on_unknown_nodes.get(task.node_name, {}).pop(task.uid, None)
         self._leave_job(task)
+        if task.group:
+            self._leave_group(task)
         if task.job is not None:
             task.job.remove(task)
             self._drop_if_empty(task.job)
             task.job = None
+
+    def _leave_group(self, task: Task) -> None:
+        members = self.members[task.group]
+        del members[task.uid]
+        if not members:
+            del self.members[task.group]
 
     def put_back(self, task: Task, to: int, node_name: str, group: str) -> None:
         """Add a task again that was removed, with the status, node and PodGroup that it had."""
@@ -474,6 +485,8 @@ class Cluster:
             assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
             assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
+        grouped = {uid: key for key, members in self.members.items() for uid in members}
+        assert grouped == {task.uid: task.group for task in self.tasks.values() if task.group}, "members of native PodGroups"
         for task in self.tasks.values():
             assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"
         for usage in self.past_usage.values():

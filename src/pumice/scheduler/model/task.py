@@ -11,7 +11,7 @@ from msgspec import structs
 
 from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
 from pumice.api.meta import Metadata, OwnerReference
-from pumice.api.pod import Pod, PodStatus
+from pumice.api.pod import Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or, rfc3339
 from pumice.scheduler.model import status
 from pumice.scheduler.model.template import Pairs, Template
@@ -36,6 +36,7 @@ class Task:
         "disrupted",
         "ended",
         "evicted",
+        "group",
         "job",
         "key",
         "labels",
@@ -62,6 +63,7 @@ class Task:
         self.annotations = annotations
         self.number = number  #: order of arrival
         self.job: Job | None = None
+        self.group = group_of(pod)  #: "namespace/name" of its native PodGroup; empty for none
         self.created = meta.created
         self.controller = controller_of(pod)
         self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
@@ -135,6 +137,12 @@ def key_of(pod: Pod) -> str:
     return f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
 
 
+def group_of(pod: Pod) -> str:
+    """The key of the pod's native PodGroup, whether that exists or not; empty if the pod names none."""
+    named = pod.spec.scheduling_group
+    return sys.intern(f"{pod.metadata.namespace or 'default'}/{named.pod_group_name}") if named and named.pod_group_name else ""
+
+
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
     """For each device claim of the pod, its name in the pod and the name of the ResourceClaim, which is "" if that is not made yet.
     Claims that turned out not to be needed are left out."""
@@ -185,7 +193,8 @@ def as_pod(task: Task) -> Pod:
         labels=dict(task.labels) or None,
         annotations=dict(task.annotations) or None,
     )
-    spec = structs.replace(task.template.spec, node_name=task.node_name or None)
+    group = SchedulingGroup(task.group.partition("/")[2]) if task.group else None
+    spec = structs.replace(task.template.spec, node_name=task.node_name or None, scheduling_group=group)
     return Pod(meta, spec, PodStatus(nominated_node_name=task.nominated or None))
 
 

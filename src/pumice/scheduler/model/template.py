@@ -146,7 +146,7 @@ def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
 
 
 class Template:
-    """The part of a pod that equal pods share. `spec` is that of the first of these pods, without its node."""
+    """The part of a pod that equal pods share. `spec` is that of the first of these pods, without its node and its group."""
 
     def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
         self.spec: PodSpec = pod.spec
@@ -290,7 +290,7 @@ class Shared:
         self._bound = FEW  #: with more pairs than this, unused ones are searched for
 
     def template(self, pod: Pod) -> Template:
-        spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
+        spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
         resized, latest = resize_state(pod), self._latest()
         if latest is not None and resized is None and latest.namespace == pod.metadata.namespace and latest.spec == spec:
             return latest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.plugins.kube import (
     KubePlugin,
@@ -21,6 +22,8 @@ from pumice.scheduler.plugins.kube import (
     volume_restrictions,
     volume_zone,
 )
+
+GANG, TOPOLOGY_PLACEMENTS, PODS_COUNT = "GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"
 
 #: the plugins that filter or score
 PLUGINS: tuple[KubePlugin, ...] = (
@@ -47,7 +50,9 @@ _OTHERS = (
     KubePlugin("DefaultPreemption", "preEnqueue postFilter podGroupPostFilter", args=DefaultPreemptionArgs),
     KubePlugin("DefaultBinder", "bind"),
     KubePlugin("NodeDeclaredFeatures", "preFilter filter"),
-    KubePlugin("GangScheduling", "preEnqueue permit"),
+    KubePlugin(GANG, "preEnqueue permit"),
+    KubePlugin(TOPOLOGY_PLACEMENTS, "placementGenerate"),
+    KubePlugin(PODS_COUNT, "placementScore", weight=1),
 )
 ALL = {each.name: each for each in (*PLUGINS, *_OTHERS)}
 ARGS = {each.name: each.args for each in ALL.values() if each.args is not None}
@@ -55,7 +60,19 @@ _ORDER = (
     *("SchedulingGates", "PrioritySort", *(each.name for each in PLUGINS[:-2])),
     *("DefaultPreemption", *(each.name for each in PLUGINS[-2:]), "DefaultBinder", "NodeDeclaredFeatures"),
 )
-DEFAULTS: tuple[tuple[str, int], ...] = tuple((name, ALL[name].weight) for name in _ORDER)
+
+
+def defaults(release: Release) -> dict[str, int]:
+    """The plugins that a release runs by default, in order, with their weights."""
+    names = list(_ORDER)
+    if release.minor >= 37:
+        names.remove(node_name.PLUGIN.name)
+        names.insert(names.index(node_unschedulable.PLUGIN.name), node_name.PLUGIN.name)
+    if release.places_groups:
+        names.append(GANG)
+        names += [TOPOLOGY_PLACEMENTS, PODS_COUNT] if release.has("TopologyAwareWorkloadScheduling") else []
+    return {name: ALL[name].weight for name in names}
+
 
 POINTS = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind"),

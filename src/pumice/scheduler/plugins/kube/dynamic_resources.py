@@ -224,7 +224,7 @@ class DynamicResourcesArgs(Args, frozen=True):
 #: Devices that were assumed and not yet written are free again when their pod's node is gone.
 PLUGIN = KubePlugin(
     "DynamicResources",
-    "preEnqueue preFilter filter postFilter score reserve preBind",
+    "preEnqueue preFilter filter postFilter score reserve preBind podGroupPostFilter",
     weight=2,
     args=DynamicResourcesArgs,
     filters=lambda args, cluster: dynamic_resources(cluster),

@@ -1,0 +1,86 @@
+"""Groups that wait over time: a group that was tried in vain backs off, and is tried again after that, whatever happens meanwhile.
+
+The back-off doubles with every failure. Its limit grows with the square root of the number of pending members. It ends in whole seconds:
+when the second in which it ends is over. A group that was placed in part, with members left, is due at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import floor, inf, sqrt
+
+from pumice.scheduler.framework.world import G, GroupOutcome, WaitingGroup
+from pumice.scheduler.model.task import Task
+
+
+@dataclass
+class _Tried:
+    """A group that was tried."""
+
+    size: int  #: how many of its members are pending
+    refusals: int = 0
+    errors: int = 0  #: attempts in a row that ended in an error
+    since: float = 0.0
+    members: dict[str, int] = field(default_factory=dict)  #: by the uid of each pending member: how often it was tried
+
+
+@dataclass
+class GroupQueue:
+    """The groups of the scheduling queue, by uid. A group that was not tried yet is due, and is not kept here."""
+
+    initial_s: float
+    max_s: float
+    _tried: dict[str, _Tried] = field(default_factory=dict)
+    _of_leaf: dict[str, str] = field(default_factory=dict)  #: from PodGroup to the group in which it was tried
+
+    def due(self, ready: list[G], present: Collection[str], now: float) -> list[G]:
+        """The groups of `ready` to try now. Groups that are not `present` are forgotten."""
+        for uid in self._tried.keys() - present:
+            del self._tried[uid]
+        return [group for group in ready if self._is_due(group.uid, now)]
+
+    def _is_due(self, uid: str, now: float) -> bool:
+        tried = self._tried.get(uid)
+        return tried is None or now >= self._due_at(tried)
+
+    def _due_at(self, tried: _Tried) -> float:
+        failures = tried.errors or tried.refusals
+        if not failures or tried.since == -inf:
+            return tried.since
+        longest = self.max_s * sqrt(tried.size) if tried.size > 1 else self.max_s
+        return floor(tried.since + min(self.initial_s * 2.0 ** min(failures - 1, 62), longest)) + 1.0
+
+    def tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
+        tried = self._tried.pop(group.uid, None) or _Tried(0)
+        self._of_leaf |= {task.group: group.uid for task in group.tasks}
+        if not left:
+            return
+        tried.size, tried.since = len(left), now
+        tried.members = {task.uid: tried.members.get(task.uid, 0) + 1 for task in left}
+        if outcome is GroupOutcome.PLACED:
+            tried.refusals = tried.errors = 0
+        elif outcome is GroupOutcome.REFUSED:
+            tried.refusals, tried.errors = tried.refusals + 1, 0
+        else:
+            tried.errors += 1
+        self._tried[group.uid] = tried
+
+    def attempts(self, task: Task) -> int:
+        """How often a pending member was tried."""
+        tried = self._tried.get(self._of_leaf.get(task.group, ""))
+        return tried.members.get(task.uid, 0) if tried is not None else 0
+
+    def knows(self, task: Task) -> bool:
+        """Whether the pod is a member of a group that was tried."""
+        return task.group in self._of_leaf
+
+    def activate(self, tasks: Iterable[Task]) -> None:
+        """Let the groups of these pods be tried as soon as possible."""
+        for task in tasks:
+            tried = self._tried.get(self._of_leaf.get(task.group, ""))
+            if tried is not None:
+                tried.since = -inf
+
+    def next_due(self) -> float | None:
+        return min(map(self._due_at, self._tried.values()), default=None)
