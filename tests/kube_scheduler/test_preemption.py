@@ -220,7 +220,7 @@ def test_a_crowd_that_grows_is_walked_in_full() -> None:
 
 
 def test_nominations_are_counted_for_whoever_asks() -> None:
-    from pumice.scheduler.kube.scheduling_queue import Nominator
+    from pumice.scheduler.kube.nominator import Nominator
 
     made = cluster(policy(), machine("a", 9), waiting("low", 1, 1), waiting("mid", 2, 5), waiting("high", 3, 9))
     low, mid, high = (made.tasks[f"default/{name}"] for name in ("low", "mid", "high"))

@@ -5,7 +5,7 @@ the objects. Between two cycles bound pods start to run, and evicted pods are re
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -24,11 +24,13 @@ from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupSt
 from pumice.scheduler.framework.job_status import unserved
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, World
-from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import is_shadow
 from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
+
+if TYPE_CHECKING:
+    from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 
 PERIOD_S = 1.0  #: seconds from one cycle to the next
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -139,13 +141,22 @@ def run_cycles(
     decisions = Decisions()
     for number in range(count):
         advance(cluster, decisions, now + (number - 1) * PERIOD_S)
-        queue = SchedulingQueue(cluster) if policy.profiles is not None else None
+        queue = _queue(cluster, policy)
         decisions = cycle(cluster, policy, now + number * PERIOD_S, world, queue or EVERYBODY)
         decisions.waiting = [*decisions.waiting, *unserved(cluster, policy, decisions)]
         outcomes.append(outcome(cluster, decisions) | {"queue": _places(cluster, decisions, queue)})
         if failures is not None:
             failures |= decisions.failures
     return outcomes
+
+
+def _queue(cluster: Cluster, policy: Policy) -> SchedulingQueue | None:
+    """A new scheduling queue, if the policy has profiles."""
+    if policy.profiles is None:
+        return None
+    from pumice.scheduler.kube.scheduling_queue import SchedulingQueue  # kube-scheduler's loop is loaded only where there are profiles
+
+    return SchedulingQueue(cluster)
 
 
 def _places(cluster: Cluster, decisions: Decisions, queue: SchedulingQueue | None) -> dict[str, str]:

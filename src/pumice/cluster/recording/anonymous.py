@@ -33,7 +33,7 @@ KEPT = frozenset(["", "default", "root", "kube-system", "ReplicaSet", "StatefulS
 _MEANT = re.compile(r"(^|\.)(kubernetes\.io|k8s\.io|volcano\.sh|pumice\.io|nvidia\.com|amd\.com|alibabacloud\.com)/")
 _SHAPE = re.compile(r"true|false|\*|[-+]?[0-9.]+([a-zµ%]{1,2}[0-9.]*)*|[0-9]+[KMGTPE]i?")
 _NUMBERED = re.compile(r"(.+?)((?:-[0-9]{1,6})?)")
-_STRUCTS = {kind.kind: struct for kind, struct in STRUCTS.items()}
+_STRUCTS = {kind.kept_as: struct for kind, struct in STRUCTS.items()}
 
 
 class Anonymous:

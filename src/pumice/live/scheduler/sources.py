@@ -120,6 +120,7 @@ OPTIONAL = (
 )
 
 
+NATIVE = (r.NATIVE_POD_GROUPS, r.COMPOSITE_POD_GROUPS)
 VOLCANO = (r.QUEUES, r.POD_GROUPS, r.NUMA_TOPOLOGIES, r.HYPER_NODES)
 EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
 
@@ -142,6 +143,7 @@ def sources(options: Options, policy: Policy) -> Iterator[WatchSource]:
     """The resources that these options and this policy call for."""
     unused = {
         **dict.fromkeys(VOLCANO, not policy.reads_volcano),
+        **dict.fromkeys(NATIVE, not policy.reads_native_groups),
         r.PRIORITY_CLASSES: not options.priority_classes,
         r.NODE_SHARDS: not policy.reads_volcano or options.sharding.mode == "none",
         r.CSI_DRIVERS: not options.storage_capacity,

@@ -28,7 +28,7 @@ from pumice.scheduler.config.kube_document import (
     read_extenders,
 )
 from pumice.scheduler.engine.rules import Scorer
-from pumice.scheduler.framework.features import Release
+from pumice.scheduler.framework.features import DEFAULT, Release
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import FilterMaker, Policy, Profile, Profiles, ScorerMaker
@@ -39,7 +39,7 @@ DEFAULT_NAME = "default-scheduler"
 RENEWAL_FACTOR = 1.2  #: the renew deadline must be greater than the retry period times this
 
 
-def read_kube(document: Document, own: Mapping[str, type[Plugin]], release: Release) -> tuple[Policy, list[str]]:
+def read_kube(document: Document, own: Mapping[str, type[Plugin]], release: Release = DEFAULT) -> tuple[Policy, list[str]]:
     """The policy, and notes on what was converted. Raises InputError with every fault."""
     problems = Problems(document)
     value, notes = converted(document)

@@ -181,6 +181,11 @@ class Policy(Struct, frozen=True, dict=True):
         return self.places_gangs or (profiles is not None and any(profile.own for profile in profiles.by_name.values()))
 
     @property
+    def reads_native_groups(self) -> bool:
+        """Whether it places the pods of Kubernetes' own PodGroups together."""
+        return self.profiles is not None and self.profiles.release.places_groups
+
+    @property
     def places_gangs(self) -> bool:
         """Whether it places the pods of PodGroups as gangs: it has no profiles, or it has the action allocate."""
         return self.profiles is None or self.has_action("allocate")
