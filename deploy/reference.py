@@ -18,6 +18,7 @@ from pumice.cli.main import cli
 from pumice.live.controllers.process import ControllerMetrics
 from pumice.live.lifecycle import Family
 from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.shadow import ShadowMetrics
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy/chart"
@@ -60,6 +61,12 @@ def metrics(families: Iterable[Family]) -> Iterator[tuple[str, str, str, str]]:
         yield f"`{family.name}`", family.kind, ", ".join(f"`{label}`" for label in family.labels), family.text
 
 
+def measured() -> dict[str, list[Family]]:
+    """What each program serves."""
+    found = {"scheduler": LiveMetrics().families(), "controllers": ControllerMetrics().families()}
+    return found | {"scheduler --shadow": ShadowMetrics().families()}
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |\n" for line in lines)
@@ -80,8 +87,7 @@ def page() -> str:
     parts = ["# Reference\n\n## Values of the chart\n\n", values_table()]
     for program in PROGRAMS:
         parts += [f"\n## Flags of `pumice {program}`\n\n", table(("flag", "default", "what it does"), flags(program))]
-    measured = (("scheduler", LiveMetrics().families()), ("controllers", ControllerMetrics().families()))
-    for program, families in measured:
+    for program, families in measured().items():
         parts += [f"\n## Metrics of `pumice {program}`\n\n", table(("metric", "type", "labels", "what it is"), metrics(families))]
     return "".join(parts)
 

@@ -207,8 +207,9 @@ def test_monitors_find_the_pods_and_services(helm: Helm) -> None:
         assert all("metrics" in {port["name"] for port in services[app]["spec"]["ports"]} for app in scraped)
         dashboard = next(item for item in items if item["metadata"]["name"].endswith("-dashboard"))
         assert json.loads(dashboard["data"]["dashboard.json"])["uid"] == "pumice"
+        # beside a shadow Volcano leads
         alerts = yaml.safe_load((CHART / "files/alerts.yaml").read_text())
-        assert by_kind["PrometheusRule"]["spec"] == alerts
+        assert by_kind.get("PrometheusRule", {}).get("spec") == (alerts if rendering == "monitored" else None)
 
 
 # ---- on a real API server, as `helm` is used

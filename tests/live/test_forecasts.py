@@ -54,6 +54,8 @@ def test_what_becomes_of_jobs_that_wait_is_seen_and_shown(tmp_path: Path) -> Non
             assert (first.job, first.started, second.job) == ("default/waits", None, "default/leaves")
             assert 1100 < first.latest_s < 1300
             assert second.latest_s > 2900
+            expected, of_waits = scheduler.metrics.expected, ("waits", "default", "default")
+            assert expected.value(*of_waits, "slowest") == first.at + first.latest_s >= expected.value(*of_waits, "median") > first.at
             leave(api, "leaves")
             await asyncio.sleep(2 * 3600)
             job(api, "later")

@@ -37,13 +37,15 @@ def test_each_job_that_waits_is_told_why_and_counted() -> None:
             assert notes(api, "Waits") == {"later": "queue default holds 2 of the 2 cpu it deserves; 2 more is asked for (2 short)"}
             assert notes(api, "NeverFits")["huge"].startswith("podgroup/huge can never run here: it must start with 3 cpu")
             because = scheduler.metrics.waiting_because
-            assert because.value("quota") == 2
+            of_default = ("default", "default")
+            assert because.value("quota", *of_default) == 2 and scheduler.metrics.never_fit.value(*of_default) == 1
             await asyncio.sleep(300)
             told = [event for event in api.all(EVENTS) if event["reason"] in ("Waits", "NeverFits")]
             assert [event["count"] for event in told] == [1, 1], "they are left alone for ten minutes"
             api.node("b", cpu=6)
             await until(lambda: len(api.placed()) == 3)
-            await until(lambda: not because.value("quota"))
+            await until(lambda: not because.value("quota", *of_default))
+            assert not scheduler.metrics.never_fit.value(*of_default)
             telling.cancel()
         assert not api.breaches
 

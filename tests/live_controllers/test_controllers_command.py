@@ -76,7 +76,10 @@ def test_a_replica_leads_works_is_measured_and_hands_over(tmp_path: Path) -> Non
             assert lease()["spec"]["holderIdentity"]
             assert page(health, "/healthz") == "ok" and wait_for(lambda: page(health, "/readyz") == "ok")
             measured = page(metrics, "/metrics")
-            assert "pumice_leading 1\n" in measured and 'volcano_queue_pod_group_pending_count{queue_name="default"} 0' in measured
+            assert (
+                'pumice_leading{program="controllers"} 1\n' in measured
+                and 'volcano_queue_pod_group_pending_count{queue_name="default"} 0' in measured
+            )
             assert 'pumice_controllers_objects{kind="Queue.scheduling.volcano.sh"} 1\n' in measured
             assert {"pumice_controllers_waiting 0", "pumice_events_dropped 0"} <= set(measured.splitlines())
             process.send_signal(signal.SIGTERM)

@@ -18,7 +18,7 @@ from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.http.messages import Request
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.shadow import Comparison, Shadow, page
+from pumice.live.scheduler.shadow import Comparison, Shadow, ShadowMetrics, page
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import PREEMPTING, policy, server
@@ -58,6 +58,9 @@ def test_what_is_placed_later_or_elsewhere_is_told_with_what_that_costs() -> Non
     told = shadowed(api, story)
     assert (told.placed, told.same_node, told.other_node, told.sooner) == (2, 0, 2, 2)
     assert 1190 < told.sooner_s < 1210
+    measured = ShadowMetrics().page(told)
+    assert 'pumice_shadow_placed_total{where="other node"} 2\n' in measured and "pumice_shadow_placed_sooner_total 2\n" in measured
+    assert f"pumice_shadow_spared_seconds_total {told.sooner_s!r}\n" in measured or f"seconds_total {told.sooner_s:.0f}\n" in measured
     assert page(told) in (Path(__file__).parents[2] / "docs/recordings.md").read_text()
 
 
@@ -111,6 +114,11 @@ def test_victims_stay_and_are_named() -> None:
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "x"}], "schedulerName": "another"}}
 
 
+def answered(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return bytes(answer.read())
+
+
 def served(port: int) -> dict[str, Any]:
     """What is told of so far; nothing before it serves."""
     try:
@@ -123,12 +131,14 @@ def served(port: int) -> dict[str, Any]:
 def test_beside_an_embedded_cluster_the_command_sends_no_write(tmp_path: Path) -> None:
     """The cluster's clock stands still, so that nobody else writes: the version of the last write stays."""
     (tmp_path / "conf").write_text(f"{KUBE}profiles: [{{schedulerName: another}}]\n")
-    kubeconfig, port = tmp_path / "kubeconfig", free_port()
+    kubeconfig, port, probed = tmp_path / "kubeconfig", free_port(), free_port()
     flags = [
         f"--kubeconfig={kubeconfig}",
         f"--scheduler-conf={tmp_path / 'conf'}",
         "--enable-metrics",
         f"--listen-address=127.0.0.1:{port}",
+        "--enable-healthz",
+        f"--healthz-address=127.0.0.1:{probed}",
     ]
     told: list[dict[str, Any]] = []
 
@@ -151,6 +161,10 @@ def test_beside_an_embedded_cluster_the_command_sends_no_write(tmp_path: Path) -
                         await asyncio.sleep(0.2)
                 await asyncio.sleep(1)
                 assert embedded.plane.store.ledger.version == version > 0
+                for path in ("healthz", "readyz"):
+                    assert await asyncio.to_thread(answered, f"http://127.0.0.1:{probed}/{path}") == b"ok"
+                measured = await asyncio.to_thread(answered, f"http://127.0.0.1:{port}/metrics")
+                assert b"\npumice_shadow_would_place 1\n" in measured
             finally:
                 process.terminate()
             return (await process.communicate())[0]

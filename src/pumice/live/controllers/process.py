@@ -112,12 +112,14 @@ class Prober:
 
 # What the controllers measure: the PodGroups of each queue, under Volcano's names, and metrics of our own.
 
+CONTROLLERS = "controllers"  #: the label of the program
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
 
 class ControllerMetrics:
     def __init__(self) -> None:
-        self.leading = Gauge("pumice_leading", "1 while this replica leads, or needs no lead.")
+        self.leading = Gauge("pumice_leading", "1 while this replica leads, or needs no lead.", ("program",))
+        self.clock = Gauge("pumice_clock_seconds", "The time of this program's clock, in seconds since 1970.", ("program",))
         self._objects = Gauge("pumice_controllers_objects", "Objects known, by kind.", ("kind",))
         self._waiting = Gauge("pumice_controllers_waiting", "Keys that wait, also those behind another key of their object.")
         self._dropped = Gauge("pumice_events_dropped", "Events that were not sent.")
@@ -125,6 +127,7 @@ class ControllerMetrics:
             phase: Gauge(f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.", ("queue_name",))
             for phase in PHASES
         }
+        self.leading.set(0, CONTROLLERS)
 
     def page(self, controllers: Controllers | None) -> str:
         """The text that a scrape gets."""
@@ -133,7 +136,7 @@ class ControllerMetrics:
         return render(self.families())
 
     def families(self) -> list[Family]:
-        return [self.leading, self._objects, self._waiting, self._dropped, *self._groups.values()]
+        return [self.leading, self.clock, self._objects, self._waiting, self._dropped, *self._groups.values()]
 
     def _measure(self, controllers: Controllers) -> None:
         cache = controllers.cache
@@ -211,7 +214,7 @@ class ControllerReplica:
     async def _control(self, client: Client, identity: str = "") -> None:
         async with Prober(self._clock) as reach:
             controllers = self._controllers = Controllers(client, chosen_controllers(self._settings, reach), self._clock)
-            self._metrics.leading.set(1)
+            self._metrics.leading.set(1, CONTROLLERS)
             if identity:
                 lock = self._settings.lock
                 regarding = InvolvedObject(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
@@ -219,7 +222,7 @@ class ControllerReplica:
             try:
                 await controllers.run()
             finally:
-                self._metrics.leading.set(0)
+                self._metrics.leading.set(0, CONTROLLERS)
 
     # ---- HTTP endpoints
 
@@ -236,4 +239,5 @@ class ControllerReplica:
         return self.alive() or ("the cluster is being read" if reading else "")
 
     def metrics(self) -> str:
+        self._metrics.clock.set(self._clock.now(), CONTROLLERS)
         return self._metrics.page(self._controllers)

@@ -37,6 +37,7 @@ from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import FaultLog
 from pumice.live.scheduler.effects import about_group
 from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.metrics import of_job
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job, is_shadow
 
@@ -120,6 +121,7 @@ class Headlines:
         self._scheduler = scheduler
         self._faults = FaultLog(log)
         self._because: dict[str, tuple[float, str]] = {}  #: by uid of a waiting job: when it was asked about, and the answer
+        self._never_fit: set[str] = set()  #: uids of those that can never run
 
     async def run(self) -> None:
         clock, pause_s = self._scheduler.clock, HEADLINES_PERIOD_S
@@ -135,8 +137,12 @@ class Headlines:
         self._because = {uid: told for uid, told in self._because.items() if uid in cluster.waiting}
         job = min((job for job in cluster.waiting.values() if self._is_due(job, now)), key=self._asked_at, default=None)
         found = [] if job is None else self._contained(cluster, job, now)
-        counts = Counter(because for _, because in self._because.values() if because)
-        self._scheduler.metrics.waiting_because.replace({(because,): count for because, count in counts.items()})
+        self._never_fit &= self._because.keys()
+        metrics, jobs = self._scheduler.metrics, cluster.jobs
+        counts = Counter((because, *of_job(jobs[uid])) for uid, (_, because) in self._because.items() if because)
+        metrics.waiting_because.replace({labels: float(count) for labels, count in counts.items()})
+        unfit = Counter(of_job(jobs[uid]) for uid in self._never_fit)
+        metrics.never_fit.replace({labels: float(count) for labels, count in unfit.items()})
         return found
 
     def _contained(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
@@ -157,6 +163,7 @@ class Headlines:
         if headline is None:
             return []
         fit = fits(cluster, policy, now, subject)
+        (self._never_fit.discard if fit.bound is None else self._never_fit.add)(job.uid)
         if fit.bound is not None:
             return [EventRecord(about_group(job), "Warning", "NeverFits", fit.line)]
         return [EventRecord(about_group(job), "Normal", "Waits", headline.text)]
@@ -205,7 +212,15 @@ class Forecasts:
             at = clock.now()
             rollouts.append(await look(partial(rollout, number)))
             await clock.sleep(max(BREATH_S, (clock.now() - at) / FORECASTS_PART))
-        await look(partial(_keep, began, {job: sorted(each.get(job, inf) - began for each in rollouts) for job in wanted}))
+        await look(partial(self._keep, began, {job: sorted(each.get(job, inf) - began for each in rollouts) for job in wanted}))
+
+    def _keep(self, began: float, starts: dict[str, list[float]], cluster: Cluster) -> None:
+        from pumice.answers.past_forecasts import past_forecasts
+
+        known = {uid: found for uid, found in starts.items() if uid in cluster.jobs}
+        past_forecasts(cluster).made(began, known)
+        for uid, found in known.items():
+            self._scheduler.metrics.expect(cluster.jobs[uid], began + found[len(found) // 2], began + found[-1])
 
 
 def _who_is_asked_about(cluster: Cluster) -> Sequence[str]:
@@ -230,9 +245,3 @@ def _started(job: Job) -> float | None:
     """When the first pod of a job got a node. None if none has one."""
     found = (task.started if task.placed_at is None else task.placed_at for task in job.tasks.values())
     return min((at for at in found if at is not None), default=None)
-
-
-def _keep(began: float, starts: dict[str, list[float]], cluster: Cluster) -> None:
-    from pumice.answers.past_forecasts import past_forecasts
-
-    past_forecasts(cluster).made(began, {uid: found for uid, found in starts.items() if uid in cluster.jobs})

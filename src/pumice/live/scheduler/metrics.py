@@ -97,6 +97,7 @@ def _words(what: str, unit: str) -> str:
 
 
 F = TypeVar("F", bound=Family)
+SCHEDULER = "scheduler"  #: the label of the program
 MILLIS = exponential(5, 2, 10)
 JOB_MILLIS = exponential(32, 2, 10)
 
@@ -108,7 +109,8 @@ class LiveMetrics:
         self._families: list[Family] = []
         self.cycles = self._histogram("volcano_e2e_scheduling_latency_milliseconds", "Duration of a cycle.", MILLIS)
         self.jobs = self._histogram("volcano_e2e_job_scheduling_latency_milliseconds", "From a job's creation to its start.", JOB_MILLIS)
-        per_job = ("job_name", "queue", "job_namespace")
+        whose = ("queue", "job_namespace")
+        per_job = ("job_name", *whose)
         self.job_duration = self._gauge("volcano_e2e_job_scheduling_duration", "From a job's creation to its last bind, ms.", *per_job)
         self.job_start = self._gauge("volcano_e2e_job_scheduling_start_time", "When a job was first looked at.", *per_job)
         self.job_last = self._gauge("volcano_e2e_job_scheduling_last_time", "When a pod of a job was last bound.", *per_job)
@@ -130,25 +132,37 @@ class LiveMetrics:
         self.retries = self._counter("volcano_job_retry_counts", "Cycles in which a job could not start.", "job_id")
         self.queues = QueueMetrics()
         self._started: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs whose gang got its nodes
+        self._expected: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs with a forecast
         self._began: float | None = None  #: when the cycle began, until its session is open
         self.config_ok = self._gauge("pumice_config_last_reload_successful", "1 if the configuration in the file is the one in force.")
         self.config_at = self._gauge("pumice_config_last_reload_success_timestamp_seconds", "When the configuration was taken over.")
         self.waiting_pods = self._gauge("pumice_waiting_pods", "Pods without a node.")
         self.binds = self._counter("pumice_binds_total", "Binds by how they ended.", "result")
         self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
-        self.waiting_because = self._gauge("pumice_jobs_waiting", "Jobs that wait, by why, as far as they were asked about.", "because")
+        self.waiting_because = self._gauge(
+            "pumice_jobs_waiting", "Jobs that wait, by why, as far as they were asked about.", "because", *whose
+        )
+        self.never_fit = self._gauge("pumice_jobs_never_fit", "Jobs that can never run here, of those that wait.", *whose)
+        self.expected = self._gauge(
+            "pumice_expected_start_timestamp_seconds",
+            "When a waiting job is expected to start, by rollouts of its forecast.",
+            *per_job,
+            "rollout",
+        )
         self.loops = self._counter("pumice_eviction_loops_total", "Jobs that were evicted again for one that had not started by it.")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
         self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
         self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
         self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
-        self.leading = self._gauge("pumice_leading", "1 while this replica leads.")
+        self.leading = self._gauge("pumice_leading", "1 while this replica leads.", "program")
+        self.clock = self._gauge("pumice_clock_seconds", "The time of this program's clock, in seconds since 1970.", "program")
         self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
         self.silent_extenders = self._gauge("pumice_extender_silent", "1 while an extender does not answer and is left alone.", "extender")
         self.expired = self._counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
         self.events_dropped = self._gauge("pumice_events_dropped", "Events that were not sent.")
         self.config_ok.set(1)
+        self.leading.set(0, SCHEDULER)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return self._kept(Counter(name, text, labels))
@@ -209,7 +223,7 @@ class LiveMetrics:
 
     def _observe_start(self, job: Job, now: float) -> None:
         """Measure how long after its creation a job's gang, or a further pod of it, got nodes."""
-        labels = job.name, job.queue.name if job.queue is not None else "", job.namespace
+        labels = _labels(job)
         waited_ms = max(0.0, now - job.created) * 1000
         if job.uid not in self._started:
             self.jobs.observe(waited_ms)
@@ -218,8 +232,19 @@ class LiveMetrics:
         self.job_duration.set(waited_ms, *labels)
         self.job_last.set(now, *labels)
 
+    def expect(self, job: Job, median: float, slowest: float) -> None:
+        """Take in a forecast of a job's start, in seconds since 1970. What is beyond the forecast is infinite, and not told."""
+        self._expected[job.uid] = labels = _labels(job)
+        for rollout, at in (("median", median), ("slowest", slowest)):
+            if at < np.inf:
+                self.expected.set(at, *labels, rollout)
+
     def _forget_jobs(self, cluster: Cluster) -> None:
-        """Drop the metrics of jobs that are gone."""
+        """Drop the metrics of jobs that are gone, and the forecasts of those that have started."""
+        for uid in [uid for uid in self._expected if uid not in cluster.jobs or cluster.jobs[uid].ready_count]:
+            labels = self._expected.pop(uid)
+            for rollout in ("median", "slowest"):
+                self.expected.drop(*labels, rollout)
         for uid in [uid for uid in self._started if uid not in cluster.jobs]:
             labels = self._started.pop(uid)
             for gauge in (self.job_duration, self.job_start, self.job_last):
@@ -244,6 +269,15 @@ class LiveMetrics:
     def page(self) -> str:
         """The text that a scrape gets."""
         return render(self.families())
+
+
+def _labels(job: Job) -> tuple[str, str, str]:
+    return job.name, *of_job(job)
+
+
+def of_job(job: Job) -> tuple[str, str]:
+    """The metric labels of a job's queue and namespace."""
+    return job.queue.name if job.queue is not None else "", job.namespace
 
 
 # Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics.

@@ -33,7 +33,7 @@ from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, 
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
-from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
 from pumice.live.scheduler.options import UNSHARDED, Options
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import LiveWorld
@@ -248,7 +248,7 @@ class Replica:
         )
         self._questions = FitQuestions(scheduler)
         self._shadow = shadow = self._shadow_beside(client, scheduler)
-        self._metrics.leading.set(1)
+        self._metrics.leading.set(1, SCHEDULER)
         if identity:
             scheduler.tell(EventRecord(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
         work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change)]
@@ -262,7 +262,7 @@ class Replica:
             async with settings.beside(scheduler, client):
                 await first(*work)
         finally:
-            self._metrics.leading.set(0)
+            self._metrics.leading.set(0, SCHEDULER)
 
     def _shadow_beside(self, client: Client, scheduler: Scheduler) -> Shadow | None:
         """The shadow that a canary runs for the pods outside of its share. None without a canary."""
@@ -347,11 +347,12 @@ class Replica:
 
     async def metrics(self) -> str:
         self._metrics.deciding.set(self._deciding_s())
+        self._metrics.clock.set(self._clock.now(), SCHEDULER)
         if self._scheduler is None:
             self._metrics.measure(Cluster())
         else:
             await asyncio.wait([asyncio.ensure_future(self._scheduler.look(self._metrics.measure))], timeout=SCRAPES_WAIT_S)
-        return self._metrics.page()
+        return self._metrics.page() + (self._shadow.compared() if self._shadow is not None else "")
 
     async def state(self) -> bytes:
         configuration = self._settings.configuration()

@@ -16,9 +16,8 @@ import msgspec
 from pumice.api.times import span
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
-from pumice.live.lifecycle import WallClock, first, told_to_end
+from pumice.live.lifecycle import Counter, Family, Gauge, Routes, WallClock, first, listeners, measures, probes, render, told_to_end
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.options import CanaryShare
@@ -105,6 +104,31 @@ def page(told: Comparison) -> str:
     return "\n".join([*lines, *(["", table] if rows else [])])
 
 
+class ShadowMetrics:
+    """The comparison in numbers, for a scrape."""
+
+    def __init__(self) -> None:
+        self._placed = Counter("pumice_shadow_placed_total", "Pods that the other scheduler placed, by where Pumice would.", ("where",))
+        self._sooner = Counter("pumice_shadow_placed_sooner_total", "Of these, pods that Pumice would have placed sooner.")
+        self._sooner_s = Counter("pumice_shadow_spared_seconds_total", "Seconds of waiting that these would have been spared.")
+        self._gpu_hours = Counter("pumice_shadow_spared_gpu_hours_total", "The same in hours of the GPUs that they request.")
+        self._would_place = Gauge("pumice_shadow_would_place", "Pods that still wait, though Pumice would place them.")
+        self._would_evict = Gauge("pumice_shadow_would_evict", "Pods that Pumice would evict for others.")
+
+    def families(self) -> list[Family]:
+        return [self._placed, self._sooner, self._sooner_s, self._gpu_hours, self._would_place, self._would_evict]
+
+    def page(self, told: Comparison) -> str:
+        """The text that a scrape gets."""
+        for where, count in (("same node", told.same_node), ("other node", told.other_node), ("nowhere", told.left_waiting)):
+            self._placed.add(where, by=count - self._placed.value(where))
+        for counter, number in ((self._sooner, told.sooner), (self._sooner_s, told.sooner_s), (self._gpu_hours, told.gpu_hours)):
+            counter.add(by=number - counter.value())
+        self._would_place.set(len(told.would_place))
+        self._would_evict.set(len(told.would_evict))
+        return render(self.families())
+
+
 class Shadow(Scheduler):
     """A scheduler that watches another one. What it decides is compared, and never sent."""
 
@@ -112,6 +136,7 @@ class Shadow(Scheduler):
         """`canary` is the share that another Pumice scheduler decides, and which is therefore not compared."""
         super().__init__(*given, **more)
         self._canary = canary
+        self.shadow_metrics = ShadowMetrics()
         self.comparison = Comparison(self.clock.now(), self.clock.now(), canary=str(canary or ""))
         self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
 
@@ -120,6 +145,10 @@ class Shadow(Scheduler):
         if not request.local:
             return Response.text("the comparison is told over loopback only: kubectl port-forward leads there", 403)
         return Response(msgspec.json.encode(self.comparison))
+
+    def compared(self) -> str:
+        """The metrics of the comparison so far."""
+        return self.shadow_metrics.page(self.comparison)
 
     async def turn(self) -> Decisions:
         """Rehearse a cycle, and compare its decisions with the other scheduler's."""
@@ -196,6 +225,7 @@ class ShadowReplica:
     def __init__(self, access: Access, settings: SchedulerSettings) -> None:
         self._access = access
         self._settings = settings
+        self._shadow: Shadow | None = None
 
     async def serve(self) -> Comparison:
         """Run until SIGTERM or SIGINT, and return what was seen."""
@@ -204,8 +234,19 @@ class ShadowReplica:
             client = await stack.enter_async_context(Client(self._access))
             readonly = client.fenced(lambda: False)  # any write would be held back; none is expected
             shadow = Shadow(readonly, settings.load(), settings.options, clock, world=HttpWorld(), where=on_a_thread)
-            if settings.metrics_address:
-                await stack.enter_async_context(Listener(settings.metrics_address, {"/debug/shadow": shadow.told}))
+            self._shadow = shadow
+            served: Routes = {**measures(self), "/debug/shadow": shadow.told}
+            for server in listeners(settings.metrics_address, served, settings.healthz_address, probes(self), settings.tls):
+                await stack.enter_async_context(server)
             ended = stack.enter_context(told_to_end())
             await first(shadow.run(), ended.wait())
         return shadow.comparison
+
+    def alive(self) -> str:
+        return ""
+
+    def ready(self) -> str:
+        return "" if self._shadow is not None and self._shadow.synced.is_set() else "the cluster is being read"
+
+    def metrics(self) -> str:
+        return self._shadow.compared() if self._shadow is not None else ""
