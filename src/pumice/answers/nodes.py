@@ -14,7 +14,7 @@ from msgspec import Struct
 from pumice.scheduler.engine.evaluation import FIT, Evaluation
 from pumice.scheduler.engine.rules import Filter, Reach
 from pumice.scheduler.engine.view import View
-from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.nodes import Table, copies
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector
 
 ROOM = frozenset([FIT, "PodLimit", "PromisedRoom"])  #: rules that are about room
@@ -121,10 +121,7 @@ class NodesFor:
     def copies(self, among: Mask, *, empty: bool = False) -> int:
         """How many pods of this kind find room together on the nodes `among`; `empty`: if nothing else ran."""
         room = self.table.allocatable if empty else self._free
-        most = np.full(len(self.table), np.inf)
-        for column, amount in self.template.needs:
-            most = np.minimum(most, np.floor((room[column] + EPSILON) / amount))
-        return int(np.maximum(most, 0)[among].sum()) if among.any() else 0
+        return int(copies(self.template.needs, room)[among].sum()) if among.any() else 0
 
     def lacks(self, row: int) -> tuple[str, ...]:
         """All that one node lacks for the pod, in words."""

@@ -135,6 +135,11 @@ def _decimal(nano: int, with_exponent: bool) -> str:
 _kept_canonical = lru_cache(maxsize=65536)(_canonical)
 
 
+def is_gpu(resource: str) -> bool:
+    """Whether a resource is whole GPUs, of whichever vendor."""
+    return resource.endswith("/gpu")
+
+
 def shortened(text: str) -> str:
     """A text as messages show it: a long one only by its beginning and its length."""
     return text if len(text) <= LONGEST_KEPT else f"{text[:20]}... ({len(text)} characters)"

@@ -21,7 +21,7 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, name_of, namespace_of, uid_of
 from pumice.api.kinds import Kind, ObjectRef, kind_of
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import required_queues
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
 from pumice.client.transport import ApiError, ListScope, Page, PatchType
 from pumice.cluster.apiserver import (
@@ -355,7 +355,7 @@ def _validation(lister: StoreLister, settings: admission.Settings, word: str) ->
 
 def default_queues(store: Store) -> None:
     """Create the queues that Volcano creates when it starts, if they are missing."""
-    for name, spec in ((ROOT_QUEUE, {"weight": 1, "reclaimable": False}), (DEFAULT_QUEUE, {"weight": 1, "reclaimable": True})):
+    for name, reclaimable in required_queues().items():
         if store.find("queues.scheduling.volcano.sh", "", name) is None:
-            queue: Object = {"metadata": {"name": name}, "spec": spec}
+            queue: Object = {"metadata": {"name": name}, "spec": {"weight": 1, "reclaimable": reclaimable}}
             store.create("queues.scheduling.volcano.sh", queue)

@@ -13,7 +13,7 @@ from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
 from pumice.api.groups import SCHEDULED, CompositePodGroup, CompositeSpec, NativeGroupSpec, NativePodGroup
 from pumice.api.kinds import CLUSTER_WIDE, NATIVE_POD_GROUP
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Condition, Metadata, Wire
+from pumice.api.meta import SYSTEM_CLASSES, Condition, Metadata, Wire, required_queues
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.times import rfc3339
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 
 PERIOD_S = 1.0  #: seconds from one cycle to the next
-SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
@@ -74,10 +73,9 @@ def _namespaces(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
 
 def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
     present = {item.metadata.name for kind, item in items if isinstance(item, Queue)}
-    made = {DEFAULT_QUEUE: True, ROOT_QUEUE: False}
     return [
         ("Queue", Queue(Metadata(name=name), QueueSpec(weight=1, reclaimable=reclaimable), QueueStatus(state="Open")))
-        for name, reclaimable in made.items()
+        for name, reclaimable in required_queues().items()
         if name not in present
     ]
 

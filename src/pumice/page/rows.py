@@ -9,6 +9,7 @@ import msgspec
 
 from pumice.api.annotations import KUBELET
 from pumice.api.core import Node
+from pumice.api.quantity import is_gpu
 from pumice.controllers.kubernetes.node_lifecycle import NOT_READY, UNREACHABLE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -77,7 +78,7 @@ class Amounting:
     """Converts vectors to amounts. Cards of all vendors count as GPUs. Plain numbers are several times faster here than arrays."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cards = [column for column, name in enumerate(cluster.dimensions.names) if name.endswith("/gpu")]
+        self._cards = [column for column, name in enumerate(cluster.dimensions.names) if is_gpu(name)]
         self._shares: dict[Template, tuple[float, float]] = {}
 
     def of(self, vector: Vector) -> Amounts:

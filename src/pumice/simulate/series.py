@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pumice.api.quantity import is_gpu
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MEMORY, Vector
 from pumice.scheduler.plugins.packing import GPU_MILLI_NAME, WHOLE, Ask, Cards, Column, Lefts, PodShape, TypicalPods
@@ -203,7 +204,7 @@ def left_on_cards(cluster: Cluster) -> Lefts:
     """Thousandths that are free on each card, [n, card]: of shared cards if the cluster has any, else of whole cards."""
     if GPU_MILLI_NAME in cluster.dimensions.columns:
         return cluster.index(Cards).left
-    whole = [cluster.nodes.idle[column] / 1000 for name, column in cluster.dimensions.columns.items() if name.endswith("/gpu")]
+    whole = [cluster.nodes.idle[column] / 1000 for name, column in cluster.dimensions.columns.items() if is_gpu(name)]
     idle: Column = np.sum(whole, axis=0) if whole else np.zeros(len(cluster.nodes))
     return np.where(np.arange(int(idle.max(initial=0))) < idle[:, None], WHOLE, 0.0)
 
@@ -211,7 +212,7 @@ def left_on_cards(cluster: Cluster) -> Lefts:
 def counted(cluster: Cluster, amounts: Vector) -> Amounts:
     """The amounts of a vector as whole CPUs, bytes and whole GPUs."""
     columns = cluster.dimensions.columns
-    gpus = sum(float(amounts[column]) for name, column in columns.items() if name.endswith("/gpu"))
+    gpus = sum(float(amounts[column]) for name, column in columns.items() if is_gpu(name))
     gpus += float(amounts[columns[GPU_MILLI_NAME]]) / 1000 if GPU_MILLI_NAME in columns else 0.0
     return Amounts(float(amounts[CPU]) / 1000, float(amounts[MEMORY]), gpus / 1000)
 

@@ -20,7 +20,7 @@ from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, HOSTNAME, U
 from pumice.api.core import Node, NodeSpec, NodeStatus, PriorityClass
 from pumice.api.meta import DEFAULT_QUEUE, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from pumice.api.quantity import Quantity, format_milli, quantity
+from pumice.api.quantity import Quantity, format_milli, is_gpu, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 from pumice.scheduler.model.template import requested_by_containers
 from pumice.simulate.faults import NO_FAULTS, Faults
@@ -204,7 +204,7 @@ def total_of(roles: tuple[Role, ...]) -> Amounts:
 def amounts_of(role: Role) -> Amounts:
     """The amounts that one pod of a role requests."""
     asked = requested_by_containers(role.spec)
-    gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu")) + asked.get(GPU_MILLI, 0) / 1000
+    gpus = sum(milli for name, milli in asked.items() if is_gpu(name)) + asked.get(GPU_MILLI, 0) / 1000
     return Amounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000, gpus / 1000)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from pumice.api.meta import SYSTEM_CLASSES
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 
@@ -109,10 +110,10 @@ def _role(name: str, rules: list[Object], *wholes: str) -> Object:
 
 
 _RBAC = "rbac.authorization.k8s.io"
-_PRIORITIES = (
-    ("system-cluster-critical", 2_000_000_000, "For system pods that must run in the cluster, on whichever node."),
-    ("system-node-critical", 2_000_001_000, "For system pods that must not be moved from their node."),
-)
+_PRIORITY_TEXTS = {
+    "system-cluster-critical": "For system pods that must run in the cluster, on whichever node.",
+    "system-node-critical": "For system pods that must not be moved from their node.",
+}
 
 
 _OWN_SERVICE = {
@@ -126,8 +127,9 @@ def bootstrap(store: Store) -> None:
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
         _ensure(store, "namespaces", {"metadata": {"name": name}})
     _ensure(store, "services", _OWN_SERVICE, "default")
-    for name, value, text in _PRIORITIES:
-        _ensure(store, "priorityclasses.scheduling.k8s.io", {"metadata": {"name": name}, "value": value, "description": text})
+    for name, value in SYSTEM_CLASSES.items():
+        priority = {"metadata": {"name": name}, "value": value, "description": _PRIORITY_TEXTS[name]}
+        _ensure(store, "priorityclasses.scheduling.k8s.io", priority)
     for role in cluster_roles():
         _ensure_role(store, role)
     subject = {"kind": "Group", "name": "system:masters", "apiGroup": _RBAC}

@@ -9,6 +9,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from pumice.api.meta import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.pod_spec import spec_causes
@@ -219,7 +220,7 @@ def priority_class_causes(priority_class: Object, old: Object | None) -> Causes:
     if old is not None:
         fields = ("value", "preemptionPolicy")
         return [(field, "Forbidden: may not be changed in an update.") for field in fields if priority_class.get(field) != old.get(field)]
-    if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
+    if name.startswith("system-") and name not in SYSTEM_CLASSES:
         return [("metadata.name", f'Forbidden: priority class names with "system-" prefix are reserved for system use only: {name}')]
     if value > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
         return [("value", f"Forbidden: maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")]

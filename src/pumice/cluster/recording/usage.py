@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pumice.api.annotations import GROUP_NAME, USER
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.pod import Pod
+from pumice.api.quantity import is_gpu
 from pumice.api.structs import decoder
 from pumice.api.volcano import PodGroup, Queue
 from pumice.cluster.recording.entries import Begin, Cycle, Entry, Put, Removed, Restored, Whole
@@ -184,7 +185,7 @@ class Ledger:
         for queue, named in cycle.deserved.items():
             if queue in self._branches:
                 continue
-            gpus = sum(amount for name, amount in named.items() if name.endswith("/gpu"))
+            gpus = sum(amount for name, amount in named.items() if is_gpu(name))
             self._deserved[queue] = UsageAmounts(named.get("cpu", 0.0), named.get("memory", 0.0) / GIB, gpus)
 
     # -- queues
@@ -240,5 +241,5 @@ def _share(part: UsageAmounts, whole: UsageAmounts, of: UsageAmounts) -> UsageAm
 
 def _asked(pod: Pod) -> UsageAmounts:
     asked = requested_by_containers(pod.spec)
-    gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu"))
+    gpus = sum(milli for name, milli in asked.items() if is_gpu(name))
     return UsageAmounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000 / GIB, gpus / 1000)

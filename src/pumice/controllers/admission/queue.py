@@ -12,7 +12,7 @@ from typing import Any
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Object, annotations_of, copied, name_of, spec_of, status_of
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import ROOT_QUEUE, required_queues
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import CLOSED, OPEN
@@ -51,7 +51,7 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 
 def _deletion(queue: Object, lister: Lister, settings: Settings) -> Iterator[Problem]:
     name = name_of(queue)
-    if name in (DEFAULT_QUEUE, ROOT_QUEUE):
+    if name in required_queues():
         yield Problem("", f"`{name}` queue can not be deleted: the scheduler needs it")
     children = [name_of(child) for child in _children(name, lister)]
     if children:

@@ -20,7 +20,7 @@ import msgspec
 from pumice import __version__, interpreter
 from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
-from pumice.api.meta import ROOT_QUEUE
+from pumice.api.meta import required_queues
 from pumice.client.access import Access
 from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, InvolvedObject
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 async def make_queues(transport: Transport, default_queue: str, clock: Clock) -> None:
     """Create the two queues if they do not exist. A server without the kind Queue is logged, and the scheduler goes on without queues."""
-    for name, reclaimable in ((ROOT_QUEUE, False), (default_queue, True)):
+    for name, reclaimable in required_queues(default_queue).items():
         for left in reversed(range(TRIES)):
             try:
                 await _make(transport, name, reclaimable)

@@ -25,6 +25,7 @@ from pumice.live.scheduler.process import SchedulerSettings
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.past_evictions import gpus
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.text_table import columns
@@ -179,7 +180,7 @@ class Shadow(Scheduler):
                 verdict.theirs, verdict.theirs_at = known.node_name, now
                 told.close(verdict)
         for task in filter(self._is_compared, _pending(self.cluster)):
-            seen.setdefault(task.uid, (Verdict(task.key, _gpus(task, self.cluster)), task))
+            seen.setdefault(task.uid, (Verdict(task.key, gpus(task, self.cluster.dimensions)), task))
         for waiting in decisions.waiting:
             if waiting.task.uid in seen and not seen[waiting.task.uid][0].ours:
                 seen[waiting.task.uid][0].why = waiting.message
@@ -212,11 +213,6 @@ def _pending(cluster: Cluster) -> Iterator[Task]:
     yield from cluster.without_job.values()
     for job in cluster.waiting.values():
         yield from job.pending.values()
-
-
-def _gpus(task: Task, cluster: Cluster) -> float:
-    names = cluster.dimensions.names
-    return sum(float(amount) for column, amount in task.template.needs if names[column].endswith("/gpu")) / 1000
 
 
 class ShadowReplica:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.eviction.make_room import Demand, Rooms, copies, most_by_place, running
+from pumice.scheduler.eviction.make_room import Demand, Rooms, most_by_place, running
 from pumice.scheduler.eviction.offer import Numbers, Offer, importance
 from pumice.scheduler.eviction.pick_node import start, weight
 from pumice.scheduler.eviction.victims import needed
-from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.nodes import Table, copies
 from pumice.scheduler.model.resources import EPSILON, Vector
 from pumice.scheduler.model.task import Task
 

@@ -13,7 +13,7 @@ from pumice.scheduler.eviction.victims import held_by, needed
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table, cells
+from pumice.scheduler.model.nodes import Table, cells, copies
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
 
@@ -183,15 +183,6 @@ class Demand(NamedTuple):
     number: int
     needs: list[tuple[int, float]]  #: column and amount
     rows: Mask  #: nodes whose filters might admit them, now or after evictions
-
-
-def copies(needs: Iterable[tuple[int, float]], room: Table) -> Vector:
-    """Per node, how many tasks with these needs fit into the room."""
-    found: Vector = np.full(room.shape[1], np.inf)
-    for column, amount in needs:
-        found = np.minimum(found, np.floor((room[column] + EPSILON) / amount))
-    most: Vector = np.maximum(found, 0)
-    return most
 
 
 def most_by_place(offer: Offer, demands: Iterable[Demand], room: Table) -> Vector:

@@ -23,6 +23,7 @@ from pumice.api.annotations import CHECKPOINT
 from pumice.api.core import Event, ObjectReference
 from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Pod
+from pumice.api.quantity import is_gpu
 from pumice.api.times import duration, instant_or, rfc3339
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.model.cluster import Cluster
@@ -97,7 +98,7 @@ def at_risk_s(task: Task, now: float) -> float:
 
 
 def gpus(task: Task, dimensions: Dimensions) -> float:
-    return sum(float(amount) for column, amount in task.template.needs if dimensions.names[column].endswith("/gpu")) / 1000
+    return sum(float(amount) for column, amount in task.template.needs if is_gpu(dimensions.names[column])) / 1000
 
 
 def seconds(text: str) -> float:

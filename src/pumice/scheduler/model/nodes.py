@@ -6,7 +6,7 @@ change. Labels are interned to integer codes per key: a selector becomes a mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import numpy as np
@@ -16,7 +16,7 @@ from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.api.structs import encode
 from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, NDArray, Rows, Vector, bounded
+from pumice.scheduler.model.resources import CPU, EPSILON, MEMORY, MOST_OF_ONE, Dimensions, Mask, NDArray, Rows, Vector, bounded
 from pumice.scheduler.model.tally import EXACT, Sums, Tally
 from pumice.scheduler.model.task import Task
 
@@ -365,6 +365,15 @@ class Nodes:
             assert (self.pipelined[:, row] == sums.pipelined).all(), f"pipelined of {self.names[row]}"
             assert (self.used_for_filters[:, row] == sums.used_for_filters).all(), f"used_for_filters of {self.names[row]}"
             assert (self.nonzero_used[:, row] == sums.nonzero_used).all(), f"nonzero_used of {self.names[row]}"
+
+
+def copies(needs: Iterable[tuple[int, float]], room: Table) -> Vector:
+    """Per node, how many tasks with these needs fit into the room."""
+    found: Vector = np.full(room.shape[1], np.inf)
+    for column, amount in needs:
+        found = np.minimum(found, np.floor((room[column] + EPSILON) / amount))
+    most: Vector = np.maximum(found, 0)
+    return most
 
 
 def cells(table: Table) -> Cells:

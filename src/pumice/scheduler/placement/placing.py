@@ -20,12 +20,11 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.nodes import copies
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, Mask, Vector
+from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 MIN_RUN = 4  #: shorter runs of equal tasks are placed one by one
@@ -169,20 +168,11 @@ class RoomBound:
 
     def __init__(self, session: Session, tasks: Iterable[Task]) -> None:
         future = session.nodes.future_idle
-        self._kinds = [(count, _copies(template, future)) for template, count in Counter(task.template for task in tasks).items()]
+        self._kinds = [(count, copies(template.needs, future)) for template, count in Counter(task.template for task in tasks).items()]
 
     def most(self, domain: HyperNode) -> int:
         """The greatest number of the tasks that could find room in the HyperNode."""
-        return sum(min(count, int(copies[domain.rows].sum())) for count, copies in self._kinds)
-
-
-def _copies(template: Template, future: Table) -> Vector:
-    """Per node, how many pods of the template fit into its future idle room."""
-    copies: Vector = np.full(future.shape[1], np.inf)
-    for column, amount in template.needs:
-        copies = np.minimum(copies, np.floor((future[column] + EPSILON) / amount))
-    most: Vector = np.maximum(copies, 0)
-    return most
+        return sum(min(count, int(fitting[domain.rows].sum())) for count, fitting in self._kinds)
 
 
 def missing(session: Session, job: Job, part: SubJob | None = None) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.meta import SYSTEM_CLASSES
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
-
-CRITICAL = ("system-cluster-critical", "system-node-critical")
 
 
 class Conformance(Plugin):
@@ -27,4 +26,4 @@ class Conformance(Plugin):
 
 
 def _is_critical(template: Template) -> bool:
-    return template.spec.priority_class_name in CRITICAL or template.namespace == "kube-system"
+    return template.spec.priority_class_name in SYSTEM_CLASSES or template.namespace == "kube-system"
