@@ -86,3 +86,14 @@ def test_fields_of_one_form_are_written_once_and_read_as_they_were_written() -> 
     third = shared.write(paths[2])  # there was no room
     assert [shared.read(each) for each in (first, second, third)] == paths
     assert shared.write(paths[0]) is not first
+
+
+@pytest.mark.parametrize("without", ["fieldsV1", "fieldsType", "time", "manager"])
+def test_a_client_that_sends_back_less_of_the_owners_is_no_fault_of_the_server(wire: Wire, without: str) -> None:
+    _, made = wire.ask("POST", PODS, POD)
+    for entry in made["metadata"]["managedFields"]:
+        del entry[without]
+    made["metadata"]["labels"] = {"a": "c"}
+    status, updated = wire.ask("PUT", f"{PODS}/p?fieldManager=second", made)
+    assert status == 200
+    assert "f:a" in json.dumps([entry for entry in updated["metadata"]["managedFields"] if entry["manager"] == "second"])

@@ -7,6 +7,8 @@ packages. Whoever needs a program first builds it. Programs that are asked for t
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -27,6 +29,9 @@ STAMP = {
 }
 LINK = " ".join(["-s -w", *(f"-X {name}={value}" for name, value in STAMP.items())])
 NEEDED = ("etcd", "kube-apiserver")
+HERE = Path(__file__).parent
+#: a controller written with client-go; its name has a digest of its source, so that a change builds it anew
+CONTROLLER = f"clientgo-{hashlib.sha256((HERE / 'server' / 'clientgo' / 'main.go').read_bytes()).hexdigest()[:12]}"
 
 
 class Program(NamedTuple):
@@ -50,6 +55,7 @@ PROGRAMS = {
     "kube-scheduler": _kubernetes("kube-scheduler"),
     "kubectl": _kubernetes("kubectl"),
     "kubelet": _kubernetes("kubelet"),
+    CONTROLLER: Program("./clientgo", built_as="clientgo"),
     "coredns": Program("./coredns", "addons"),
     "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
 }
@@ -89,11 +95,18 @@ def programs(*names: str) -> dict[str, Path]:
     return paths
 
 
+def module_folder(module: str) -> Path:
+    """Where the source of a Go module is, at the version that the programs are built of."""
+    command = ["go", "mod", "download", "-json", module]
+    found = subprocess.run(command, cwd=HERE / "server", check=True, capture_output=True, text=True)
+    return Path(json.loads(found.stdout)["Dir"])
+
+
 def _build(module: str, names: list[str]) -> None:
     """All of one module together."""
     with tempfile.TemporaryDirectory(prefix="built-", dir=cache_folder()) as folder:
         command = ["nice", "-n", "19", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK, "-o", f"{folder}/"]
         packages = [PROGRAMS[name].package for name in names]
-        subprocess.run([*command, *packages], cwd=Path(__file__).parent / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+        subprocess.run([*command, *packages], cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
         for name in names:
             PROGRAMS[name].build(Path(folder), name).rename(cache_folder() / name)

@@ -206,10 +206,10 @@ class Ownership:
         self._times: dict[Manager, str] = {}
         self._versions: dict[Manager, str] = {}
         for entry in entries:
-            if not isinstance(entry, dict) or not entry.get("operation"):
+            if not isinstance(entry, dict) or not entry.get("operation") or not isinstance(entry.get("fieldsV1"), dict):
                 continue
             manager = Manager(str(entry.get("manager", "")), str(entry["operation"]), str(entry.get("subresource", "")))
-            self.paths[manager] = _SHARED.read(entry.get("fieldsV1"))
+            self.paths[manager] = _SHARED.read(entry["fieldsV1"])
             self._written[manager] = entry["fieldsV1"]
             self._times[manager] = entry.get("time", "")
             self._versions[manager] = entry.get("apiVersion", "")

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.schema import Shape, shape_of
 from pumice.cluster.apiserver.status import bad_request, unsupported_media
@@ -31,8 +33,8 @@ def decode(body: bytes) -> dict[str, Any]:
         head = dict(_fields(_bytes(envelope.get(1, b""))))
         api_version, kind = _bytes(head.get(1, b"")).decode(), _bytes(head.get(2, b"")).decode()
         shape = _shape(api_version, kind)
-        return {"apiVersion": api_version, "kind": kind} | _message(shape, _bytes(envelope.get(2, b"")), 0)
-    except (ValueError, IndexError, struct.error) as error:
+        return {"apiVersion": api_version, "kind": kind} | message(shape, _bytes(envelope.get(2, b"")), 0)
+    except (ValueError, IndexError, struct.error, msgspec.DecodeError, RecursionError) as error:
         raise bad_request(f"the body of the request is not protobuf: {error}") from None
 
 
@@ -56,26 +58,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError("a number is too long")
-
-
-#: fields that protobuf has even if they are 0 or false, where JSON leaves them out
-_ABSENT_IF_ZERO = frozenset(
-    {
-        "generation",
-        "observedGeneration",
-        "hostNetwork",
-        "hostPID",
-        "hostIPC",
-        "stdin",
-        "stdinOnce",
-        "tty",
-        "hostPort",
-        "nodePort",
-        "readOnly",
-    }
-    | {"minReadySeconds", "paused", "globalDefault", "publishNotReadyAddresses", "unschedulable"}
-    | {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}
-)
 
 
 def _fields(data: bytes) -> Iterator[Field]:
@@ -106,7 +88,7 @@ def _bytes(value: int | bytes) -> bytes:
     return value
 
 
-def _message(shape: Shape, data: bytes, depth: int) -> dict[str, Any]:
+def message(shape: Shape, data: bytes, depth: int = 0) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise ValueError("nested too deep")
     result: dict[str, Any] = {}
@@ -115,7 +97,7 @@ def _message(shape: Shape, data: bytes, depth: int) -> dict[str, Any]:
         if name is None:
             continue
         if name.startswith("+"):
-            result |= _message(shape_of(name[1:]), _bytes(raw), depth + 1)
+            result |= message(shape_of(name[1:]), _bytes(raw), depth + 1)
             continue
         field = shape.fields[name]
         if field.kind == "list":
@@ -125,7 +107,7 @@ def _message(shape: Shape, data: bytes, depth: int) -> dict[str, Any]:
             assert field.element is not None
             entry = dict(_fields(_bytes(raw)))
             result.setdefault(name, {})[_bytes(entry.get(1, b"")).decode()] = _value(field.element, entry.get(2, b""), depth)
-        elif (value := _value(field, raw, depth)) not in (None, "") and (value or name not in _ABSENT_IF_ZERO):
+        elif (value := _value(field, raw, depth)) is not None and (value not in ("", 0) or name not in shape.omitted):
             result[name] = value
     return result
 
@@ -144,11 +126,33 @@ def _value(shape: Shape, raw: int | bytes, depth: int) -> Any:
         case "number":
             return struct.unpack("<d", _bytes(raw))[0]
         case "struct":
-            return _message(shape, _bytes(raw), depth + 1)
+            return message(shape, _bytes(raw), depth + 1)
         case "list":
             assert shape.element is not None
             return [_value(shape.element, item, depth) for _, item in _fields(_bytes(raw))]
+        case "any":
+            return _either(shape.name, _bytes(raw), depth) if shape.name else _any(_bytes(raw))
     return _special(shape, dict(_fields(_bytes(raw))))
+
+
+def _any(data: bytes) -> Any:
+    """A value of any type (`RawExtension`, `FieldsV1`, `JSON`): a message with its JSON text. None if it has none."""
+    text = _bytes(dict(_fields(data)).get(1, b""))
+    return msgspec.json.decode(text) if text else None
+
+
+def _either(name: str, data: bytes, depth: int) -> Any:
+    """A schema, or what stands in its place: a list of schemas, a bool, or a list of names."""
+
+    def schema(raw: int | bytes) -> Any:
+        return message(shape_of("apiextensions.v1.JSONSchemaProps"), _bytes(raw), depth + 1)
+
+    parts = list(_fields(data))
+    if name == "JSONSchemaPropsOrBool":
+        return schema(parts[-1][1]) if parts and parts[-1][0] == 2 else any(raw for _, raw in parts)
+    if parts and parts[0][0] == 1:
+        return schema(parts[0][1])
+    return [schema(raw) if name == "JSONSchemaPropsOrArray" else _bytes(raw).decode() for _, raw in parts]
 
 
 def _special(shape: Shape, parts: dict[int, int | bytes]) -> Any:

@@ -32,7 +32,9 @@ def read(body: bytes, content_type: str) -> Any:
     if media.endswith("yaml"):
         return _read_yaml(body)
     if media == protobuf.CONTENT_TYPE:
-        return protobuf.decode(body)
+        value = protobuf.decode(body)
+        _refuse_depth(value)
+        return value
     raise unsupported_media(media)
 
 

@@ -16,6 +16,8 @@ from typing import Any
 Object = dict[str, Any]  #: a Kubernetes object, or a part of one, as JSON has it
 
 SCALARS = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "Quantity", "IntOrString", "Time", "MicroTime", "any"})
+#: types of JSON schemas that are a schema or something else, and messages of two fields in protobuf: they are "any" with this name
+EITHER = frozenset({"JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray"})
 
 
 class Shape:
@@ -32,6 +34,7 @@ class Shape:
         "merge_key",
         "name",
         "numbers",
+        "omitted",
         "preserve",
         "required",
         "retain_keys",
@@ -47,6 +50,7 @@ class Shape:
         self.required: tuple[str, ...] = ()  #: of a struct: what OpenAPI calls required
         self.retained: tuple[str, ...] = ()  #: of a struct: fields that are structs, for which a patch may list the keys to keep
         self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
+        self.omitted: set[str] = set()  #: of a struct: fields whose zero value JSON leaves out, and protobuf does not
         self.preserve = False  #: of a struct: unknown fields are kept
         self.merge = False  #: of a list: strategic merge merges it, and does not replace it
         self.merge_key = ""  #: of a list that merges strategically: the key of its items
@@ -117,12 +121,13 @@ def _load(module: str) -> None:
 def _fill(name: str, module: str) -> None:
     struct = _structs[name]
     for field, type_name, number, *options in _unread.pop(name, ()):
-        shape = _resolve(type_name, module)
+        shape = _resolve(type_name.removeprefix("*"), module)
         if "inline" in options:
             _fill(shape.name, module)
             struct.numbers[int(number)] = f"+{shape.name}"
             struct.fields.update(shape.fields)
             struct.required = (*struct.required, *shape.required)
+            struct.omitted |= shape.omitted
             continue
         if options and shape.kind in ("list", "map"):
             shape.with_options(options)
@@ -132,6 +137,8 @@ def _fill(name: str, module: str) -> None:
         struct.numbers[int(number)] = field
         if "required" in options:
             struct.required = (*struct.required, field)
+        elif shape.kind in SCALARS and type_name[0] != "*" and "zero" not in options:
+            struct.omitted.add(field)
 
 
 def _resolve(type_name: str, module: str) -> Shape:
@@ -141,6 +148,8 @@ def _resolve(type_name: str, module: str) -> Shape:
         return Shape("map", element=_resolve(type_name[4:], module))
     if type_name in SCALARS:
         return Shape(type_name)
+    if type_name in EITHER:
+        return Shape("any", name=type_name)
     return shape_of(type_name if "." in type_name else f"{module}.{type_name}")
 
 
