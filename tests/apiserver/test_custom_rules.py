@@ -229,3 +229,11 @@ def test_any_text_is_an_expression_or_refused(words: list[str], text: str) -> No
     for expression in (" ".join(words), text, f"self.{text}"):
         with contextlib.suppress(CelError):
             Program(expression, UNKNOWN).value({"self": {"a": [1, {"b": "x"}], "b": None}, "oldSelf": Optional(False)})
+
+
+@pytest.mark.parametrize("field", ["self.namespace", "self.__namespace__"])
+def test_a_field_named_as_a_reserved_word_may_be_written_with_its_escape_and_without(field: str) -> None:
+    made = ruled({"rule": f"!has({field}) || {field} == 'right'"}, namespace=TEXT)
+    box(made, namespace="right")
+    with pytest.raises(StatusError, match="failed rule"):
+        change(made, namespace="wrong")

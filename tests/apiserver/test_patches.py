@@ -197,6 +197,36 @@ def test_apply_creates_shares_conflicts_and_forces() -> None:
     assert apply("two", {"c": "1"})["data"] == {"b": "1", "c": "1"}
 
 
+def test_a_struct_goes_with_the_last_field_that_anyone_owned_in_it() -> None:
+    made = store()
+    inner = {"type": "object", "properties": {"sets": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}}}
+    inner["properties"] |= {"flavor": {"type": "object", "properties": {"name": {"type": "string", "default": "any"}}}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"admission": inner, "other": {"type": "string"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Work", "plural": "works"}, "versions": [version]}
+    made.create("customresourcedefinitions.apiextensions.k8s.io", {"metadata": {"name": "works.example.com"}, "spec": spec})
+
+    def apply(manager: str, spec: dict[str, Any]) -> Any:
+        body = {"apiVersion": "example.com/v1", "kind": "Work", "spec": spec}
+        options = WriteOptions(manager=manager)
+        return made.patch("works.example.com", "w", PatchRequest("apply", body), "default", options=options)["spec"]
+
+    apply("one", {"other": "x"})
+    assert apply("two", {"admission": {"sets": ["a"], "flavor": {}}})["admission"] == {"sets": ["a"], "flavor": {"name": "any"}}
+    assert apply("two", {}) == {"other": "x"}
+    apply("two", {"admission": {"sets": ["a"]}})
+    apply("one", {"other": "x", "admission": {"sets": ["b"]}})
+    assert apply("two", {}) == {"other": "x", "admission": {"sets": ["b"]}}
+
+
+def test_the_labels_of_an_object_go_with_the_last_of_them() -> None:
+    made = store()
+    for metadata in ({"labels": {"a": "1"}}, {}):
+        patch, options = applied("one", {"a": "1"}, metadata=metadata)
+        found = made.patch("configmaps", "c", patch, "default", options=options)
+    assert "labels" not in found["metadata"]
+
+
 def test_applying_the_same_again_writes_nothing() -> None:
     made = store()
     patch, options = applied("one", {"a": "1"})

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pumice.cli.main import cli
-from pumice.live.webhooks.hooks import HOOKS, SERVICE, Caller
+from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/from-volcano.md").read_text()

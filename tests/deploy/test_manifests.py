@@ -13,6 +13,7 @@ import yaml
 from pumice.api.json_objects import key_of
 from pumice.api.quantity import quantity
 from pumice.cli.main import cli
+from pumice.controllers.admission.webhooks import HOOKS
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hypernode import CONFIG_MAP, FILE, topologies_in
 from pumice.controllers.volcano.job.plugins import SshKeyPair
@@ -21,7 +22,6 @@ from pumice.live.controllers.loop import kinds_for
 from pumice.live.object_cache import ADMISSION, RESOURCES
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sources import sources
-from pumice.live.webhooks.hooks import HOOKS
 from pumice.page.readers import PATH
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.deploy.roles import CONTROLLERS, CONTROLLERS_MODULES, SCHEDULER, SOURCES, VOLCANOS_SCHEDULER, WEBHOOKS, Right, calls, rights

@@ -16,9 +16,9 @@ from pumice.client.certificates import Authority
 from pumice.client.client import Backoff
 from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
+from pumice.controllers.admission.webhooks import HOOKS, Caller, configuration
 from pumice.live.lifecycle import WallClock
 from pumice.live.webhooks import server
-from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
 from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served
@@ -181,7 +181,8 @@ def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> 
         hook = HOOKS["/queues/validate"]
         mine = configuration(hook, Caller("volcano-system", "volcano-admission-service"), b"")
         mine["webhooks"][0] |= {"failurePolicy": "Ignore", "timeoutSeconds": 3}
-        mine["webhooks"].append({"name": "another.example.org", "clientConfig": {"url": "https://example.org/x", "caBundle": "b3RoZXI="}})
+        client = {"url": "https://example.org/x", "caBundle": "b3RoZXI="}
+        mine["webhooks"].append({**mine["webhooks"][0], "name": "another.example.org", "clientConfig": client, "rules": []})
         stage.create(VALIDATING, mine, "")
         async with served(stage, hooks=(hook,)) as call:
             assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]

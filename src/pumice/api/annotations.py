@@ -41,6 +41,9 @@ NODE_GROUP = "volcano.sh/nodegroup-name"  #: label of a node: its group, which q
 NODE_GROUP_LIMITS = "volcano.sh/nodegroup-resource-limits"  #: queue: how much of each group of nodes it may use
 OVERSUBSCRIPTION = "volcano.sh/oversubscription-"  #: node, with a resource name after it: the amount beyond allocatable
 
+# Programs
+PROGRAM_ADDRESS = "pumice.io/program-address"  #: service: HOST:PORT where its program listens, as the containers of its pods are simulated
+
 # Devices
 DEVICE_LOCK = "volcano.sh/mutex.lock"  #: node: since when its device plugin has been handing out cards
 GPU_INDEX = "volcano.sh/gpu-index"  #: pod: the numbers of its cards; the scheduler writes it

@@ -124,6 +124,25 @@ MUTATING_WEBHOOKS = Kind(
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
 )
+VALIDATING_POLICIES = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+VALIDATING_POLICY_BINDINGS = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
+MUTATING_POLICIES = Kind("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False)
+MUTATING_POLICY_BINDINGS = Kind(
+    "admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", namespaced=False
+)
+API_SERVICES = Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
+CERTIFICATE_REQUESTS = Kind("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False)
+FLOW_SCHEMAS = Kind("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", namespaced=False)
+PRIORITY_LEVELS = Kind("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", namespaced=False)
+RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False)
+SERVICE_CIDRS = Kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)
+IP_ADDRESSES = Kind("networking.k8s.io", "v1", "IPAddress", "ipaddresses", namespaced=False)
+VOLUME_ATTRIBUTES_CLASSES = Kind("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses", namespaced=False)
+STORAGE_VERSIONS = Kind("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion", "storageversions", namespaced=False)
 NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", namespaced=False)
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 SELF_SUBJECT_ACCESS_REVIEWS = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
@@ -199,6 +218,11 @@ JOB_TEMPLATE = JOB_TEMPLATES.name
 JOB_FLOW = JOB_FLOWS.name
 HYPER_NODE = HYPER_NODES.name
 NODE_SHARD = NODE_SHARDS.name
+
+
+def named(name: str) -> Kind:
+    """The kind in the table with this name. Raises KeyError."""
+    return _BY_NAME[name]
 
 
 def group_of(api_version: str) -> str:

@@ -21,8 +21,8 @@ from pumice.client.client import Client
 from pumice.client.resolve_access import find
 from pumice.client.transport import KubeError
 from pumice.controllers import admission
+from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, Webhook
 from pumice.live.lifecycle import WallClock, set_up
-from pumice.live.webhooks.hooks import HOOKS, SERVICE, Caller, Webhook
 from pumice.live.webhooks.server import UNRENEWED_DAYS, ClusterSecret, WebhookReplica, WebhookSettings
 
 log = logging.getLogger(__name__)

@@ -1,5 +1,5 @@
 """Bridges from the embedded store to code that is written for any cluster: the `Transport` of our clients, the `Lister` that controllers
-read, their writes, and Volcano's admission rules.
+read, their writes, and Volcano's admission.
 
 Objects are not copied. A `KeyIndex` that follows every write answers the look-ups for which the store has no index. Changes are kept until
 the controllers fetch them with `take`; `wake` is called when the first of them arrives.
@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, name_of, namespace_of, uid_of
 from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.api.meta import required_queues
@@ -26,29 +26,30 @@ from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
 from pumice.client.transport import ApiError, ListScope, Page, PatchType
 from pumice.cluster.apiserver import (
     AdmissionAttributes,
-    AdmissionLister,
-    AdmissionRefusal,
-    AdmissionRule,
     DeleteOptions,
     PatchRequest,
     StatusError,
     Store,
     WriteOptions,
 )
-from pumice.cluster.apiserver.admission import Mutate, Validate
 from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.patch import CONTENT_TYPES
 from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.store import seen
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
+from pumice.cluster.apiserver.webhooks import Verdict
 from pumice.controllers import admission
+from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, configuration
 from pumice.controllers.controller import Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write
 
 BATCH = 1000  #: the most events that a watch hands out at a time
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
 
 _encode = msgspec.json.encode
+
+Done = TypeVar("Done")
 
 
 class InProcess:
@@ -95,14 +96,14 @@ class InProcess:
                 self._store.bind(*where, options=self._options)
                 return b"{}"
             if subresource == "eviction":
-                self._store.evict(namespace, name, options=self._options)
+                await self._done(lambda: self._store.evict(namespace, name, options=self._options))
                 return b"{}"
-            return _encode(self._store.create(self._kind(resource), body, namespace, self._options))
+            return _encode(await self._done(lambda: self._store.create(self._kind(resource), body, namespace, self._options)))
 
     async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         await self._turn()
         with _answering():
-            return _encode(self._store.update(self._kind(resource), body, subresource, self._options))
+            return _encode(await self._done(lambda: self._store.update(self._kind(resource), body, subresource, self._options)))
 
     async def patch(
         self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
@@ -110,13 +111,21 @@ class InProcess:
         await self._turn()
         with _answering():
             patch = PatchRequest(CONTENT_TYPES[patch_type.value], _plain(body))
-            return _encode(self._store.patch(self._kind(resource), ref.name, patch, ref.namespace, subresource, self._options))
+            where = self._kind(resource), ref.name, patch, ref.namespace, subresource
+            return _encode(await self._done(lambda: self._store.patch(*where, self._options)))
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
         wish = DeleteOptions(uid=ref.uid, grace_s=grace_s, propagation=propagation)
         with _answering():
-            self._store.delete(self._kind(resource), ref.name, ref.namespace, wish, self._options)
+            await self._done(lambda: self._store.delete(self._kind(resource), ref.name, ref.namespace, wish, self._options))
+
+    async def _done(self, work: Callable[[], Done]) -> Done:
+        """What a write returns, which waits for webhooks outside of this process if it concerns any."""
+        try:
+            return work()
+        except Pending as pending:
+            return await until_done(self._store, work, pending)
 
     async def _turn(self) -> None:
         """Let other coroutines have their turn now and then, as a write itself never waits for anything."""
@@ -310,47 +319,31 @@ class StoreWrites:
         return self._lister.storage_of(kind) or kind
 
 
-# Volcano's webhooks without HTTP: its admission rules as rules of the embedded API server. A refusal has the text of a webhook's refusal,
-# and its code: 400, without a reason. The rules look objects up in the store.
-
-RESOURCES = {
-    kinds.POD: ("pods", "pod"),
-    kinds.QUEUE: ("queues.scheduling.volcano.sh", "queue"),
-    kinds.POD_GROUP: ("podgroups.scheduling.volcano.sh", "podgroup"),
-    kinds.JOB: ("jobs.batch.volcano.sh", "job"),
-    kinds.HYPER_NODE: ("hypernodes.topology.volcano.sh", "hypernode"),
-    kinds.JOB_FLOW: ("jobflows.flow.volcano.sh", "jobflow"),
-    kinds.CRON_JOB: ("cronjobs.batch.volcano.sh", "cronjob"),
-}  #: by kind: the resource, and the word for it in the name of its webhook
+# Volcano's webhooks without HTTP: its admission rules behind the name of its service, which its configurations call. A refusal has the text
+# of a webhook's refusal, and its code: 400, without a reason. The rules look objects up in the store.
 
 
-def volcano_rules(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> Iterable[AdmissionRule]:
-    """Volcano's admission rules, for `Store.admission.add`. The server runs all mutations before all validations."""
-    for kind, rules in admission.RULES.items():
-        resource, word = RESOURCES[kind]
-        if rules.mutate is not None:
-            yield AdmissionRule((resource,), (admission.CREATE,), mutate=_mutation(lister, settings))
-        if rules.validate is not None:
-            yield AdmissionRule((resource,), tuple(sorted(rules.operations)), validate=_validation(lister, settings, word))
+def serve_volcano_admission(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> None:
+    """Answer the calls of Volcano's webhooks in this process, and create the configurations that make them, if they are missing."""
+    store, caller = lister.store, Caller("volcano-system", SERVICE)
+    store.webhooks.services[(caller.namespace, caller.service)] = partial(_volcano_admission, lister, settings)
+    for hook in HOOKS.values():
+        made = configuration(hook, caller, b"")
+        if store.find(hook.resource.resource, "", made["metadata"]["name"]) is None:
+            store.create(hook.resource.resource, made)
 
 
-def _mutation(lister: StoreLister, settings: admission.Settings) -> Mutate:
-    def mutate(review: AdmissionAttributes, _: AdmissionLister) -> Object:
+def _volcano_admission(lister: StoreLister, settings: admission.Settings, path: str, review: AdmissionAttributes) -> Verdict:
+    hook = HOOKS.get(path)
+    if hook is None:
+        return StatusError(500, "InternalError", f"Volcano's admission has no webhook at {path}")
+    if hook.mutating:
         return admission.mutate(review.operation, review.obj, lister, settings)
-
-    return mutate
-
-
-def _validation(lister: StoreLister, settings: admission.Settings, word: str) -> Validate:
-    def validate(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
-        new = None if review.operation == admission.DELETE else review.obj
-        problems = admission.validate(review.operation, new, review.old, lister, settings)
-        if not problems:
-            return None
-        found = "; ".join(map(str, problems))
-        return AdmissionRefusal(f'admission webhook "validate{word}.volcano.sh" denied the request: {found}', 400, "")
-
-    return validate
+    new = None if review.operation == admission.DELETE else review.obj
+    problems = admission.validate(review.operation, new, review.old, lister, settings)
+    if not problems:
+        return None
+    return StatusError(400, "", f'admission webhook "{hook.name}" denied the request: {"; ".join(map(str, problems))}')
 
 
 def default_queues(store: Store) -> None:

@@ -15,6 +15,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -25,13 +26,14 @@ from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites, default_queues, volcano_rules
+from pumice.cluster.apiserver.outside import Pending, until_done
+from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites, default_queues, serve_volcano_admission
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import Settings
-from pumice.controllers.controller import Controller
+from pumice.controllers.controller import Controller, Write
 from pumice.controllers.kubernetes.service_account import RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
@@ -60,6 +62,7 @@ class ControllerLoop:
         self._writes = {controller.name: StoreWrites(lister, f"{controller.name}-controller") for controller in controllers}
         self._failures = Retries(self._queue)
         self._alarm: Alarm | None = None
+        self._waiting: dict[QueuedKey, asyncio.Task[None]] = {}  #: keys with a write that waits for webhooks
         lister.wake = self._wake
 
     def _wake(self) -> None:
@@ -79,14 +82,17 @@ class ControllerLoop:
         return True
 
     def _do(self, work: QueuedKey) -> None:
+        if work in self._waiting:
+            return
         now = self._clock.now()
         try:
             outcome = work.controller.reconcile(work.key, self._lister, now)
             for write in outcome.writes:
-                self._writes[work.controller.name].apply(write)
+                self._apply(work, write)
+        except Pending:
+            return  # the key comes back once its write has been answered
         except StatusError as error:
-            log.info("%s %s: %s", work.controller.name, work.key, error)
-            self._failures.failed(work, now)
+            self._failed(work, error)
             return
         except Exception:
             log.exception("%s %s failed", work.controller.name, work.key)
@@ -95,6 +101,29 @@ class ControllerLoop:
         self._failures.succeeded(work)
         for when, key in outcome.later:
             self._queue.add_later(when, work.controller, key)
+
+    def _apply(self, work: QueuedKey, write: Write) -> None:
+        """Carry out a write. Raises StatusError; Pending if webhooks outside of this process must be asked, which is done meanwhile."""
+        apply = partial(self._writes[work.controller.name].apply, write)
+        try:
+            apply()
+        except Pending as pending:
+            self._waiting[work] = asyncio.get_running_loop().create_task(self._go_on(work, apply, pending))
+            raise
+
+    async def _go_on(self, work: QueuedKey, apply: Callable[[], None], pending: Pending) -> None:
+        try:
+            await until_done(self._lister.store, apply, pending)
+        except StatusError as error:
+            self._failed(work, error)
+        else:
+            self._queue.add(*work)
+        del self._waiting[work]
+        self._wake()
+
+    def _failed(self, work: QueuedKey, error: StatusError) -> None:
+        log.info("%s %s: %s", work.controller.name, work.key, error)
+        self._failures.failed(work, self._clock.now())
 
     def _set_alarm(self) -> None:
         when = self._queue.next_time()
@@ -197,7 +226,7 @@ class ControlPlane:
         self.server = server
         self.store = server.store
         lister = StoreLister(self.store)
-        self.store.admission.add(volcano_rules(lister, Settings(scheduler_names=tuple(schedulers))))
+        serve_volcano_admission(lister, Settings(scheduler_names=tuple(schedulers)))
         controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers(), RootCertificates(server.certificate)]
         self._workers: list[Worker] = [Kubelets(lister, clock, stages, slice_s), ControllerLoop(lister, controllers, clock, slice_s)]
         self._turns = WorkerTurns(self._workers)

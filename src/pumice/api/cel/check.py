@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.cel.functions import FUNCTIONS, METHODS, ORDERED, Function
+from pumice.api.cel.syntax import RESERVED
 from pumice.api.cel.tree import (
     BindMacro,
     Call,
@@ -177,9 +178,10 @@ class _Checker:
             found = held.of[1]
         elif held.name in self.environment.fields:
             fields = self.environment.fields[held.name]
-            if name not in fields:
+            declared = f"__{name}__" if name in RESERVED else name  # such a field may be written with its escape and without
+            if declared not in fields:
                 raise CompileError(f"undefined field '{name}'")
-            found = fields[name]
+            found = fields[declared]
         else:
             raise CompileError(f"type '{held}' does not support field selection")
         return optional_of(found) if optional or is_optional else found

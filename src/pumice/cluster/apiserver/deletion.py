@@ -75,7 +75,10 @@ def delete(store: Store, kind: ServedKind, name: str, namespace: str, wish: Dele
     if old is None:
         raise kind.not_found(name)
     _check_preconditions(kind, name, wish, old)
-    store.admission.check(AdmissionAttributes("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
+    review = AdmissionAttributes("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run, options.warnings)
+    store.admission.check(review, store)
+    store.webhooks.mutated(review)
+    store.webhooks.check(review)
     metadata = dict(old["metadata"])
     grace_s = _grace_s(kind, old, wish)
     _set_finalizers(kind, metadata, wish)

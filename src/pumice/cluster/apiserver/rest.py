@@ -18,6 +18,7 @@ from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.journal import export_cluster
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
+from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
 from pumice.cluster.apiserver.schema import Object
@@ -48,12 +49,27 @@ class RestHandler:
 
     def respond(self, request: Request) -> Answer:
         """The answer to a request. Never raises: an error becomes a Status."""
-        answer = self._attempted(request, lambda: self._respond(request))
+        try:
+            answer = self._attempted(request, lambda: self._respond(request))
+        except Pending as pending:
+            return asyncio.get_running_loop().create_task(self._answered(request, pending))
         return answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)
 
+    async def _answered(self, request: Request, pending: Pending) -> Response | Stream:
+        """The answer to a request that waits for programs outside. Other requests are answered meanwhile."""
+        answer: Answer
+        try:
+            answer = await until_done(self.store, lambda: self._respond(request), pending)
+        except StatusError as error:
+            answer = status.refusal(error)
+        return await answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)
+
     def _attempted(self, request: Request, work: Callable[[], Kept]) -> Kept | Response:
+        """What the work returns, or its refusal. Raises Pending."""
         try:
             return work()
+        except Pending:
+            raise
         except StatusError as error:
             return status.refusal(error)
         except Exception:
@@ -187,7 +203,10 @@ class RestHandler:
         answer: Response | Stream | None = None
         while answer is None:
             await asyncio.sleep(0)
-            answer = self._attempted(request, some)
+            try:
+                answer = self._attempted(request, some)
+            except Pending as pending:
+                answer = status.refusal(pending)
         return self._finished(request, answer)
 
     def _wish(self, request: Request) -> tuple[deletion.DeleteOptions, WriteOptions]:

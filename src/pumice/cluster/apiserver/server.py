@@ -203,6 +203,7 @@ class Server:
     async def stop(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
+        self.store.caller.close()
         if self._server is not None:
             self._server.close()
             self._door.close()

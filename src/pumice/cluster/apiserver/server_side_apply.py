@@ -7,7 +7,7 @@ removed, unless another manager owns it too.
 from __future__ import annotations
 
 import json
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 from pumice.api.annotations import LAST_APPLIED
@@ -48,7 +48,7 @@ def apply(
         changed: set[Path] = set()
         merged = _merge(kind.shape, live, stated, (), changed)
         _refuse_conflicts(kind, live, changed & wanted.keys(), ownership, manager, force)
-        merged = _without(kind.shape, merged, _tree(_given_up(wanted.keys(), ownership, manager)))
+        merged = _without(kind.shape, merged, _tree(_given_up(kind.shape, wanted.keys(), ownership, manager)))
     ownership.give(manager, set(wanted), kind.api_version, now)
     return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
 
@@ -71,15 +71,29 @@ def _ownership(kind: ServedKind, live: Object, now: float) -> Ownership:
     return ownership
 
 
-def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> Set[Path]:
-    """The paths that the manager applied before and leaves out now, except those that another manager owns, or that have a path below them
-    which is still owned or applied."""
+def _given_up(shape: Shape, wanted: Set[Path], ownership: Ownership, manager: Manager) -> Set[Path]:
+    """The paths that the manager applied before and leaves out now, and the fields of structs that these are in, with all that they hold;
+    except those that another manager owns, or that have a path below them which is still owned or applied."""
     gone = ownership.paths.get(manager, set()) - wanted
     if not gone:
         return gone
+    gone = gone | {parent for path in gone for parent in _parents(shape, path)}
     lengths = {len(path) for path in gone}
     kept = wanted | ownership.owned_by_others(manager)
     return gone - {path[:length] for path in kept for length in lengths}
+
+
+def _parents(shape: Shape | None, path: Path) -> Iterator[Path]:
+    """The paths above a path that are fields of structs: the keys of maps and the items of lists are owned by themselves."""
+    for length, step in enumerate(path[:-1], 1):
+        if shape is None:
+            return
+        if step[:2] != "f:":
+            shape = shape.element
+            continue
+        if step[2:] in shape.fields and path[:length] != ("f:metadata",):  # which has the name, at least
+            yield path[:length]
+        shape = shape.child(step[2:])
 
 
 def _refuse_conflicts(kind: ServedKind, live: Object, changed: set[Path], ownership: Ownership, manager: Manager, force: bool) -> None:

@@ -23,11 +23,13 @@ from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind, builtin_kinds
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
+from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
-from pumice.cluster.apiserver.watch import Key, Watch, WatchFilter
+from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
+from pumice.cluster.apiserver.webhooks import MUTATING, VALIDATING, Webhooks
 
 _NOTHING: Object = {}
 _DEFAULT = WriteOptions()
@@ -62,7 +64,20 @@ class Store:
         self.admission.add(rules)
         self.custom_kinds = CustomKinds(self)
         self.collector = GarbageCollector(self)
-        self.ledger.listeners += [self.custom_kinds.heard, self.collector.heard]
+        self.caller = Caller(self)
+        self.attempt: Attempt | None = None  #: the write that is under way, if it can wait for programs outside
+        self.webhooks = Webhooks(self)
+        self.ledger.listeners += [self.custom_kinds.heard, self.collector.heard, self._heard]
+
+    def _heard(self, storage: str, event: WatchEvent) -> None:
+        if storage in (MUTATING, VALIDATING):
+            self.webhooks.changed()
+
+    def answer(self, call: Call) -> Any:
+        """The answer to a call that the present write needs. Raises Pending if it is not there yet."""
+        if self.attempt is None:
+            raise Pending(call)
+        return self.attempt.answer(call)
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back an object of a journal. Call this only before the first write and watch."""
@@ -161,7 +176,8 @@ class Store:
         obj = self._taken(kind, obj, namespace, options)
         namespace = (namespace or obj["metadata"].get("namespace") or "default") if kind.namespaced else ""
         now = self.now()
-        name = set_identity(kind, obj, namespace, self.new_uid(), now)
+        uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
+        name = set_identity(kind, obj, namespace, uid, now)
         behaviour = strategy_of(kind)
         behaviour.begin(obj)
         behaviour.default(obj)
@@ -284,6 +300,10 @@ class Store:
     def _admitted(self, review: AdmissionAttributes, options: WriteOptions) -> Object:
         obj = self.admission.mutated(review, self)
         kind = review.kind
+        asked = review if obj is review.obj else review.about(obj)
+        changed = self.webhooks.mutated(asked)
+        if changed is not asked:
+            obj = self._changed(kind, changed.obj, obj, options)
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"]) + strategies.causes_of(kind, obj, review.old, review.subresource)
@@ -293,6 +313,17 @@ class Store:
         if obj is not review.obj:
             review = review.about(obj)
         self.admission.check(review, self)
+        self.webhooks.check(review)
+        return obj
+
+    def _changed(self, kind: ServedKind, obj: Object, before: Object, options: WriteOptions) -> Object:
+        """The object as webhooks have changed it: well-formed, with defaults, and still the same object."""
+        check_head(kind, obj, before["metadata"].get("namespace", ""))
+        obj = shaped(kind, obj, options) if kind.to_stored is None else obj
+        for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "managedFields"):
+            if field in before["metadata"]:
+                obj["metadata"][field] = before["metadata"][field]
+        strategy_of(kind).default(obj)
         return obj
 
     def _put(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:

@@ -1,4 +1,11 @@
-"""The webhooks by path, and the configurations by which an API server calls them: Volcano's names, rules and policies."""
+"""The registration of our webhooks with an API server.
+
+To make API servers call the webhooks, configurations are created, or get our certificate authority where a chart created them. The role says
+whose they are: with the right to create them, as in the plain manifests, missing ones are created at the start. Without it, as in a chart,
+which removes what it has made when it is uninstalled, missing ones are waited for. In an existing configuration only the webhooks that
+point to our path are changed: they get the authority, and the address if a URL was given. Names, selectors and policies belong to the
+administrator.
+"""
 
 from __future__ import annotations
 
@@ -7,115 +14,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from pumice.api import kinds
-from pumice.api.annotations import NAMESPACE_NAME
-from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind, ObjectRef
+from pumice.api.kinds import ObjectRef
 from pumice.client.transport import ApiError, Transport, as_dict
-from pumice.controllers import admission
-from pumice.live.object_cache import RESOURCES
-
-TIMEOUT_S = 10
-SERVICE = "volcano-admission-service"  #: as Volcano's charts call it
-
-
-class Webhook(msgspec.Struct, frozen=True):
-    """A webhook, which is served at one path."""
-
-    path: str  #: such as "/queues/validate"
-    name: str  #: such as "validatequeue.volcano.sh"; refusals show it
-    kind: str
-    mutating: bool
-    operations: tuple[str, ...]
-
-    @property
-    def resource(self) -> Kind:
-        """The kind of the configuration that registers the webhook."""
-        return MUTATING_WEBHOOKS if self.mutating else VALIDATING_WEBHOOKS
-
-
-_WORDS = {kinds.HYPER_NODE: "hypernodes"}  #: the word for a kind in names of webhooks, where it is not the kind in lower case
-
-
-def _hooks() -> list[Webhook]:
-    found = []
-    for kind, rules in admission.RULES.items():
-        word = _WORDS.get(kind, kind.partition(".")[0].lower())
-        plural = RESOURCES[kind].plural
-        if rules.mutate is not None:
-            found.append(Webhook(f"/{plural}/mutate", f"mutate{word}.volcano.sh", kind, True, (admission.CREATE,)))
-        if rules.validate is not None:
-            found.append(Webhook(f"/{plural}/validate", f"validate{word}.volcano.sh", kind, False, tuple(sorted(rules.operations))))
-    return found
-
-
-HOOKS = {hook.path: hook for hook in _hooks()}
-
-
-class Caller(msgspec.Struct, frozen=True):
-    """How an API server reaches us: a service, or a URL for servers that run outside of the cluster."""
-
-    namespace: str = ""
-    service: str = ""
-    url: str = ""
-
-    @property
-    def known(self) -> bool:
-        return bool(self.url or (self.namespace and self.service))
-
-    @property
-    def service_hosts(self) -> tuple[str, ...]:
-        """The DNS names of the service. The first of them is the one that API servers use."""
-        name = f"{self.service}.{self.namespace}"
-        return (f"{name}.svc", name, self.service, f"{name}.svc.cluster.local")
-
-    def configuration(self, hook: Webhook) -> str:
-        """The name of the webhook configuration. It begins with the name of our service, which in charts does not depend on the release."""
-        return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"
-
-    def client(self, hook: Webhook, authority: bytes) -> dict[str, Any]:
-        bundle = {"caBundle": base64.b64encode(authority).decode()}
-        if self.url:
-            return {"url": self.url.rstrip("/") + hook.path, **bundle}
-        return {"service": {"name": self.service, "namespace": self.namespace, "path": hook.path, "port": 443}, **bundle}
-
-
-def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, Any]:
-    """The whole webhook configuration, for a cluster that has none yet."""
-    resource = RESOURCES[hook.kind]
-    spared = [name for name in (caller.namespace, "kube-system") if name]
-    webhook: dict[str, Any] = {
-        "name": hook.name,
-        "admissionReviewVersions": ["v1"],
-        "clientConfig": caller.client(hook, authority),
-        "failurePolicy": "Fail",
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": spared}]},
-        "rules": [
-            {
-                "apiGroups": [resource.group],
-                "apiVersions": [resource.version],
-                "resources": [resource.plural],
-                "operations": list(hook.operations),
-                "scope": "*",
-            }
-        ],
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_S,
-    }
-    if hook.mutating:
-        webhook["reinvocationPolicy"] = "Never"
-    head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": caller.configuration(hook)}}
-    return {**head, "webhooks": [webhook]}
-
-
-# To make API servers call the webhooks, configurations are created, or get our certificate authority where a chart created them.
-#
-# The role says whose they are: with the right to create them, as in the plain manifests, missing ones are created at the start. Without it,
-# as in a chart, which removes what it has made when it is uninstalled, missing ones are waited for. In an existing configuration only the
-# webhooks that point to our path are changed: they get the authority, and the address if a URL was given. Names, selectors and policies
-# belong to the administrator.
+from pumice.controllers.admission.webhooks import Caller, Webhook, configuration
 
 log = logging.getLogger(__name__)
 TRIES = 5

@@ -19,12 +19,12 @@ from pumice.api.json_objects import Object, controller_of, key_of, uid_of
 from pumice.api.kinds import kind_of
 from pumice.client.transport import ApiError, KubeError, ListScope, Transport, as_dict, decode
 from pumice.controllers import admission
+from pumice.controllers.admission.webhooks import Webhook
 from pumice.controllers.controller import Lister
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
 from pumice.http.pool import fetch
 from pumice.live.object_cache import ADMISSION, ObjectCache, followed, scopes, whole
-from pumice.live.webhooks.hooks import Webhook
 
 # The JSON patch (RFC 6902) that turns one JSON value into another: the answer of a mutating webhook.
 

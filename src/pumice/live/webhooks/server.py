@@ -27,9 +27,10 @@ from pumice.client.client import Backoff, Client, ClientLimits
 from pumice.client.tls import KeyPair, present
 from pumice.client.transport import ApiError, KubeError, Transport, as_dict
 from pumice.controllers import admission
+from pumice.controllers.admission.webhooks import Caller, Webhook
 from pumice.http.listener import Listener
 from pumice.live.lifecycle import Clock, WallClock, first, probes, synced, told_to_end
-from pumice.live.webhooks.hooks import Caller, Webhook, register
+from pumice.live.webhooks.hooks import register
 from pumice.live.webhooks.review import AdmissionAnswers
 
 log = logging.getLogger(__name__)

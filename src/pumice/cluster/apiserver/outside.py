@@ -1,0 +1,174 @@
+"""What a request needs from programs outside of this process: answers of webhooks, objects converted by the webhook of their definition.
+
+The store works synchronously. A write that needs an answer which is not there yet stops with `Pending`. `until_done` gets the answer and
+begins the write again: it then finds the answer in its `Attempt`, in the place in which it asked for it. Before the last answer is there, a
+write changes nothing, so it may be begun any number of times. Whoever writes without `until_done` sees a refusal with the code 503.
+
+A `Caller` makes the calls. A service is called where its annotation says that its program listens, or at its endpoints.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from pumice.api.annotations import PROGRAM_ADDRESS
+from pumice.api.errors import InputError
+from pumice.client.tls import Trust, context
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import StatusError
+from pumice.http.messages import head_of
+from pumice.http.pool import ConnectionPool, NotConnected
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+MOST_CALLS = 100  #: of one request
+LARGEST_ANSWER = 8 * 1024 * 1024
+MOST_POOLS = 100
+SLICE_OF = "kubernetes.io/service-name"  #: the label of an EndpointSlice: its service
+_HEAD = head_of([("Content-Type", "application/json"), ("Accept", "application/json"), ("User-Agent", "kube-apiserver-admission")])
+
+Done = TypeVar("Done")
+
+
+class Unanswered(Exception):
+    """A call has no usable answer. Its text says why."""
+
+
+class Call(NamedTuple):
+    """A call that a write waits for. `about` says what it asks, so that an answer is used only for the same question."""
+
+    about: tuple[Any, ...]
+    make: Callable[[], Awaitable[Any]]
+    uid: str = ""  #: of the object that the write creates, which has been told to the program
+
+
+class Pending(StatusError):
+    """A write cannot go on before a call is answered."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(503, "ServiceUnavailable", f"the answer of {call.about[0]} is not there yet")
+        self.call = call
+
+
+class Attempt:
+    """One write, as often as it is begun: the answers so far, in the order in which it asks for them."""
+
+    def __init__(self) -> None:
+        self.uid = ""
+        self._answers: list[tuple[tuple[Any, ...], Any]] = []
+        self._at = 0
+
+    def begin(self) -> None:
+        self._at = 0
+
+    def answer(self, call: Call) -> Any:
+        """The answer to a call. Raises Pending."""
+        if self._at < len(self._answers) and self._answers[self._at][0] == call.about:
+            self._at += 1
+            return self._answers[self._at - 1][1]
+        del self._answers[self._at :]
+        raise Pending(call)
+
+    async def wait_for(self, call: Call) -> None:
+        self._answers.append((call.about, await call.make()))
+        self.uid = self.uid or call.uid
+
+
+@contextmanager
+def _begun(store: Store, attempt: Attempt) -> Iterator[None]:
+    before, store.attempt = store.attempt, attempt
+    attempt.begin()
+    try:
+        yield
+    finally:
+        store.attempt = before
+
+
+async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -> Done:
+    """The result of work on the store that has stopped with `pending`. Raises what the work raises."""
+    attempt = Attempt()
+    for _ in range(MOST_CALLS):
+        await attempt.wait_for(pending.call)
+        try:
+            with _begun(store, attempt):
+                return work()
+        except Pending as another:
+            pending = another
+    raise StatusError(500, "InternalError", f"a request may need {MOST_CALLS} answers of webhooks at most")
+
+
+class Caller:
+    """Makes calls to programs outside, over connections that are kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pools: dict[tuple[str, str, bytes], tuple[ConnectionPool, ssl.SSLContext | None]] = {}
+
+    async def post(self, client: Object, query: str, body: Object, timeout_s: float) -> Object:
+        """The answer to a body at a `clientConfig`. Raises Unanswered."""
+        service, authority = client.get("service"), base64.b64decode(client.get("caBundle") or "")
+        if service:
+            host, name = self._address(service), f"{service['name']}.{service['namespace']}.svc"
+            server, target, shown = f"https://{host}", service.get("path") or "/", f"https://{name}:{service.get('port', 443)}"
+        else:
+            scheme, _, rest = str(client.get("url") or "").partition("://")
+            host, slash, path = rest.partition("/")
+            server, target, name = f"{scheme}://{host}", slash + path or "/", ""
+            shown = server
+        where = f'Post "{shown}{target}?{query}"'
+        try:
+            pool, tls = self._pool(server, name, authority)
+            answer = await pool.ask("POST", f"{target}?{query}", _HEAD, msgspec.json.encode(body), tls, timeout_s, LARGEST_ANSWER)
+            if answer.status != 200:
+                raise Unanswered(f"{where}: the server answered {answer.status}: {bytes(answer.body)[:200].decode(errors='replace')}")
+            found = msgspec.json.decode(answer.body)
+        except (NotConnected, OSError, InputError, ValueError) as error:  # a timeout is an OSError, too
+            raise Unanswered(f"{where}: {str(error) or 'no answer in time'}") from None
+        if not isinstance(found, dict):
+            raise Unanswered(f"{where}: the answer is not an object")
+        return found
+
+    def _pool(self, server: str, name: str, authority: bytes) -> tuple[ConnectionPool, ssl.SSLContext | None]:
+        key = (server, name, authority)
+        if key not in self._pools:
+            if len(self._pools) > MOST_POOLS:
+                self.close()
+            tls = context(Trust(authority), None) if server.startswith("https:") else None
+            self._pools[key] = ConnectionPool(server, name), tls
+        return self._pools[key]
+
+    def close(self) -> None:
+        for pool, _ in self._pools.values():
+            pool.close()
+        self._pools.clear()
+
+    def _address(self, service: Object) -> str:
+        """Host and port of the program behind a service. Raises Unanswered."""
+        namespace, name, port = service["namespace"], service["name"], service.get("port", 443)
+        found = self._store.find("services", namespace, name)
+        if found is None:
+            raise Unanswered(f'service "{name}" not found')
+        stated = (found["metadata"].get("annotations") or {}).get(PROGRAM_ADDRESS)
+        if stated:
+            return str(stated)
+        for one in self._store.all("endpointslices.discovery.k8s.io", namespace):
+            if (one["metadata"].get("labels") or {}).get(SLICE_OF) == name:
+                for endpoint in one.get("endpoints") or ():
+                    if "targetRef" not in endpoint:  # that of a pod is simulated, too
+                        return f"{endpoint['addresses'][0]}:{_port_of(found, one, port)}"
+        remedy = f"annotate the service with {PROGRAM_ADDRESS}=HOST:PORT, where its program listens"
+        raise Unanswered(f'no endpoints available for service "{name}": its containers are simulated; {remedy}')
+
+
+def _port_of(service: Object, found: Object, port: int) -> int:
+    """The port of an EndpointSlice that stands for a port of its service."""
+    name = next((one.get("name", "") for one in service["spec"].get("ports") or () if one.get("port") == port), None)
+    ports = found.get("ports") or ()
+    return next((one["port"] for one in ports if one.get("name", "") == name), ports[0]["port"] if ports else port)

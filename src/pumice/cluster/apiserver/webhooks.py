@@ -1,0 +1,367 @@
+"""Admission by webhooks: which of them a write concerns, what they are asked, and what their answers do.
+
+MutatingWebhookConfigurations and ValidatingWebhookConfigurations say which writes are shown to which program. A program that runs in this
+process (Volcano's admission in `pumice up`) stands behind a service name, and is called directly; all others are called by `Caller`. So
+whoever changes or deletes a configuration changes admission, whichever program it is.
+
+Mutating webhooks are called one after the other, by the names of their configurations; one that asks for it is called again if a later one
+has changed the object. Validating webhooks all see the final object.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pumice.api.cel import Program
+from pumice.api.cel.check import Environment
+from pumice.api.cel.functions import Purse
+from pumice.api.cel.tree import CompileError, EvaluationError
+from pumice.api.cel.values import BOOL, DYN
+from pumice.api.selectors import Selector, label_selector, matches
+from pumice.cluster.apiserver.admission import AdmissionAttributes
+from pumice.cluster.apiserver.outside import Call, Unanswered
+from pumice.cluster.apiserver.patch import PatchError, json_patch
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import StatusError
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+GROUP = "admissionregistration.k8s.io"
+MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}"
+#: the names that conditions may use
+CONDITIONS = Environment(dict.fromkeys(("object", "oldObject", "request"), DYN), {})
+
+Verdict = Object | StatusError | None
+Service = Callable[[str, AdmissionAttributes], Verdict]
+"""A program in this process. It gets a path and a write, and returns the changed object, a refusal, or None."""
+
+
+# Which writes a rule or a selector of a configuration means: this is the same for webhooks and for policies.
+
+
+def rule_matches(rule: Object, review: AdmissionAttributes) -> bool:
+    kind = review.kind
+    scope = rule.get("scope", "*")
+    return (
+        _names(rule.get("operations"), review.operation)
+        and _names(rule.get("apiGroups"), kind.group)
+        and (_names(rule.get("apiVersions"), kind.version) or (bool(rule.get("apiVersions")) and kind.custom))
+        and any(_is_resource(pattern, kind.plural, review.subresource) for pattern in rule.get("resources") or ())
+        and (scope == "*" or (scope == "Namespaced") == kind.namespaced)
+        and (not rule.get("resourceNames") or review.name in rule["resourceNames"])
+    )
+
+
+def _names(stated: Iterable[str] | None, value: str) -> bool:
+    return stated is not None and ("*" in stated or value in stated)
+
+
+def _is_resource(pattern: str, plural: str, subresource: str) -> bool:
+    resource, slash, part = pattern.partition("/")
+    return resource in ("*", plural) and (part in ("*", subresource) if slash else not subresource)
+
+
+class Selectors(NamedTuple):
+    """Selectors of the labels of a write's namespace and of its object, new or old."""
+
+    namespaces: Selector
+    objects: Selector
+
+    @classmethod
+    def of(cls, spec: Object) -> Selectors:
+        return cls(*(label_selector(spec.get(field) or {}) or () for field in ("namespaceSelector", "objectSelector")))
+
+    def match(self, review: AdmissionAttributes, store: Store) -> bool:
+        if self.namespaces and (review.namespace or review.kind.resource == "namespaces"):
+            subject = store.find("namespaces", "", review.namespace) if review.namespace else review.obj
+            if subject is not None and not matches(self.namespaces, subject["metadata"].get("labels") or {}):
+                return False
+        if not self.objects:
+            return True
+        return any(matches(self.objects, (one.get("metadata") or {}).get("labels") or {}) for one in (review.obj, review.old) if one)
+
+
+def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[str, Any]) -> bool:
+    """Whether all conditions hold. Raises EvaluationError if none is false and one has no value."""
+    failed: list[str] = []
+    purse = Purse()
+    for name, program in conditions:
+        try:
+            if not program.holds(names, purse):
+                return False
+        except EvaluationError as error:
+            failed.append(f'expression "{program.text}" of condition "{name}" resulted in error: {error}')
+    if failed:
+        raise EvaluationError("; ".join(failed))
+    return True
+
+
+def names_of(review: AdmissionAttributes, request: Object) -> dict[str, Any]:
+    return {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+
+
+def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
+    """The `request` of an AdmissionReview."""
+    kind, user = review.kind, review.user
+    what = {"group": kind.group, "version": kind.version}
+    kinds, resources = what | {"kind": kind.kind}, what | {"resource": kind.plural}
+    is_delete = review.operation == "DELETE"
+    info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+    options = {"kind": f"{review.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+    parts = {
+        "subResource": review.subresource,
+        "requestSubResource": review.subresource,
+        "namespace": review.namespace,
+        "name": review.name,
+    }
+    return {
+        "uid": uid,
+        "kind": kinds,
+        "resource": resources,
+        "requestKind": kinds,
+        "requestResource": resources,
+        **{key: value for key, value in parts.items() if value},
+        "operation": review.operation,
+        "userInfo": info | ({"extra": {key: list(values) for key, values in user.extra}} if user.extra else {}),
+        "object": None if is_delete else review.obj,
+        "oldObject": review.obj if is_delete else review.old,
+        "dryRun": review.dry_run,
+        "options": options,
+    }
+
+
+class Webhook(NamedTuple):
+    """One webhook of a configuration."""
+
+    configuration: str
+    spec: Object
+    selectors: Selectors
+    conditions: tuple[tuple[str, Program], ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether a write goes on if the webhook cannot be asked."""
+        return bool(self.spec.get("failurePolicy") == "Ignore")
+
+
+def _webhooks(configurations: Iterable[Object]) -> list[Webhook]:
+    return [
+        Webhook(one["metadata"]["name"], spec, Selectors.of(spec), tuple(compiled(spec.get("matchConditions") or ())))
+        for one in configurations
+        for spec in one.get("webhooks") or ()
+    ]
+
+
+def compiled(conditions: Iterable[Object]) -> list[tuple[str, Program]]:
+    """The conditions, compiled. Raises CompileError."""
+    return [(one["name"], Program(one["expression"], CONDITIONS)) for one in conditions]
+
+
+class Webhooks:
+    """All webhooks of a store. Configurations are read again when one has changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.services: dict[tuple[str, str], Service] = {}  #: programs in this process, by namespace and name of their service
+        self._found: dict[tuple[Any, ...], list[Webhook]] = {}
+        self._all: dict[str, list[Webhook]] = {}
+
+    def changed(self) -> None:
+        self._found.clear()
+        self._all.clear()
+
+    def _for(self, resource: str, review: AdmissionAttributes) -> list[Webhook]:
+        """The webhooks of a sort whose rules mean a write."""
+        kind = review.kind
+        key = (resource, kind.group, kind.version, kind.plural, review.subresource, review.operation)
+        found = self._found.get(key)
+        if found is None:
+            if resource not in self._all:
+                self._all[resource] = _webhooks(self._store.all(resource))
+            found = [] if kind.group == GROUP else self._all[resource]
+            found = self._found[key] = [one for one in found if any(rule_matches(rule, review) for rule in one.spec.get("rules") or ())]
+        return found
+
+    def mutated(self, review: AdmissionAttributes) -> AdmissionAttributes:
+        """The write as the mutating webhooks have changed it. Raises StatusError."""
+        left: dict[tuple[str, str], Object] = {}  #: the object that each webhook left behind
+        for is_again in (False, True):
+            for hook in self._for(MUTATING, review):
+                key = (hook.configuration, hook.name)
+                if is_again and (hook.spec.get("reinvocationPolicy") != "IfNeeded" or left.get(key, review.obj) == review.obj):
+                    continue
+                if self._concerns(hook, review):
+                    changed = self._asked(hook, review, is_again)
+                    review = review.about(changed) if isinstance(changed, dict) else review
+                left[key] = review.obj
+        return review
+
+    def check(self, review: AdmissionAttributes) -> None:
+        """Show the write to the validating webhooks. Raises StatusError."""
+        for hook in self._for(VALIDATING, review):
+            if self._concerns(hook, review):
+                self._asked(hook, review, False)
+
+    def _concerns(self, hook: Webhook, review: AdmissionAttributes) -> bool:
+        if not hook.selectors.match(review, self._store):
+            return False
+        if not hook.conditions:
+            return True
+        try:
+            return conditions_hold(hook.conditions, names_of(review, request_of(review)))
+        except EvaluationError as error:
+            if hook.is_ignored:
+                return False
+            raise review.kind.forbidden(review.name, f'webhook "{hook.name}": {error}') from None
+
+    def _asked(self, hook: Webhook, review: AdmissionAttributes, is_again: bool) -> Object | None:
+        """The object as the webhook has changed it, or None. Raises StatusError."""
+        if review.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            raise StatusError(400, "BadRequest", f'admission webhook "{hook.name}" does not support dry run', {})
+        service = hook.spec["clientConfig"].get("service") or {}
+        program = self.services.get((service.get("namespace", ""), service.get("name", "")))
+        if program is not None:
+            verdict = program(service.get("path") or "/", review)
+        else:
+            verdict = self._answer(hook, review, is_again)
+        if isinstance(verdict, StatusError):
+            raise verdict
+        return verdict
+
+    def _answer(self, hook: Webhook, review: AdmissionAttributes, is_again: bool) -> Verdict:
+        """What the program of a webhook outside of this process answers. Raises Pending."""
+        before = review.old["metadata"].get("resourceVersion") if review.old else ""
+        what = hook.configuration, review.operation, review.kind.resource, review.subresource, review.namespace, review.name
+        about = (f'webhook "{hook.name}"', *what, before, is_again)
+        uid = str(review.obj["metadata"].get("uid", "")) if review.operation == "CREATE" else ""
+        answer = self._store.answer(Call(about, partial(self._call, hook, replace(review)), uid))
+        if isinstance(answer, Unanswered):
+            if hook.is_ignored:
+                return None
+            text = f'Internal error occurred: failed calling webhook "{hook.name}": failed to call webhook: {answer}'
+            return StatusError(500, "InternalError", text, {"causes": [{"message": text.partition(": ")[2]}]})
+        review.warnings.extend(str(text) for text in answer.get("warnings") or ())
+        if not answer.get("allowed"):
+            return _refusal(hook.name, answer.get("status") or {})
+        if not answer.get("patch"):
+            return None
+        try:
+            return _patched(review.obj, answer)
+        except (PatchError, ValueError, StatusError) as error:
+            return None if hook.is_ignored else StatusError(500, "InternalError", f'webhook "{hook.name}": its patch: {error}')
+
+    async def _call(self, hook: Webhook, review: AdmissionAttributes) -> Object | Unanswered:
+        uid, timeout_s = self._store.new_uid(), int(hook.spec.get("timeoutSeconds") or 10)
+        body = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request_of(review, uid)}
+        if "v1" not in hook.spec["admissionReviewVersions"]:
+            return Unanswered("it does not understand AdmissionReview v1, the only version here")
+        try:
+            answer = await self._store.caller.post(hook.spec["clientConfig"], f"timeout={timeout_s}s", body, timeout_s)
+        except Unanswered as error:
+            return error
+        response = answer.get("response")
+        if not isinstance(response, dict) or response.get("uid") != uid:
+            return Unanswered("the answer is not an AdmissionReview with the uid of the request")
+        return response
+
+
+def _refusal(name: str, status: Object) -> StatusError:
+    code, reason, why = int(status.get("code") or 0), str(status.get("reason") or ""), status.get("message")
+    text = f'admission webhook "{name}" denied the request'
+    text += f": {why or reason}" if why or reason else " without explanation"
+    return StatusError(code if code >= 400 else 400, reason, text, status.get("details"))
+
+
+def _patched(obj: Object, answer: Object) -> Object:
+    patch = msgspec.json.decode(base64.b64decode(answer["patch"]))
+    found = json_patch(obj, patch)
+    if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
+        raise ValueError("it leaves no object")
+    return found
+
+
+def webhook_defaults(configuration: Object) -> None:
+    for hook in configuration.get("webhooks") or ():
+        default_match(hook)
+        hook.setdefault("timeoutSeconds", 10)
+        service = (hook.get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+        for rule in hook.get("rules") or ():
+            rule.setdefault("scope", "*")
+
+
+def mutating_defaults(configuration: Object) -> None:
+    webhook_defaults(configuration)
+    for hook in configuration.get("webhooks") or ():
+        hook.setdefault("reinvocationPolicy", "Never")
+
+
+def default_match(spec: Object) -> None:
+    spec.setdefault("failurePolicy", "Fail")
+    spec.setdefault("matchPolicy", "Equivalent")
+    spec.setdefault("namespaceSelector", {})
+    spec.setdefault("objectSelector", {})
+
+
+def webhook_causes(configuration: Object, old: Object | None) -> list[tuple[str, str]]:
+    """What is wrong with a configuration: pairs of a field's path and a sentence."""
+    causes: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for index, hook in enumerate(configuration.get("webhooks") or ()):
+        path, name, client = f"webhooks[{index}]", str(hook.get("name") or ""), hook.get("clientConfig") or {}
+        if name.count(".") < 2:
+            causes.append((f"{path}.name", f'Invalid value: "{name}": should be a domain with at least three segments separated by dots'))
+        if name in seen:
+            causes.append((f"{path}.name", f'Duplicate value: "{name}"'))
+        seen.add(name)
+        if bool(client.get("url")) == bool(client.get("service")):
+            causes.append((f"{path}.clientConfig", "Required value: exactly one of url or service is required"))
+        elif client.get("url") and not client["url"].startswith("https://"):
+            causes.append((f"{path}.clientConfig.url", f'Invalid value: "{client["url"]}": must begin with https://'))
+        causes += choice_causes(path, hook, {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")})
+        causes += choice_causes(path, hook, {"sideEffects": ("None", "NoneOnDryRun"), "reinvocationPolicy": ("IfNeeded", "Never")})
+        if not hook.get("admissionReviewVersions"):
+            text = "Required value: must specify one of v1, v1beta1"
+            causes.append((f"{path}.admissionReviewVersions", text))
+        if not 1 <= hook["timeoutSeconds"] <= 30:
+            text = f"Invalid value: {hook['timeoutSeconds']}: the timeout value must be between 1 and 30 seconds"
+            causes.append((f"{path}.timeoutSeconds", text))
+        causes += condition_causes(f"{path}.matchConditions", hook.get("matchConditions") or ())
+    return causes
+
+
+def choice_causes(path: str, spec: Object, choices: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    """The causes for fields that have none of their possible values."""
+    return [
+        (f"{path}.{field}", 'Unsupported value: "{}": supported values: "{}"'.format(spec[field], '", "'.join(allowed)))
+        for field, allowed in choices.items()
+        if field in spec and spec[field] not in allowed
+    ]
+
+
+def condition_causes(path: str, conditions: Iterable[Object], environment: Environment = CONDITIONS) -> list[tuple[str, str]]:
+    """The causes for conditions that cannot be compiled, or are no conditions."""
+    return [cause for index, one in enumerate(conditions) for cause in expression_causes(f"{path}[{index}].expression", one, environment)]
+
+
+def expression_causes(path: str, stated: Object, environment: Environment, wanted: tuple[Any, ...] = (BOOL, DYN)) -> list[tuple[str, str]]:
+    text = str(stated.get("expression") or "")
+    if not text.strip():
+        return [(path, "Required value")]
+    try:
+        found = Program(text, environment).kind
+    except CompileError as error:
+        return [(path, f'Invalid value: "{text}": compilation failed: {error}')]
+    return [] if found in wanted else [(path, f'Invalid value: "{text}": must evaluate to {wanted[0]}')]
