@@ -25,7 +25,6 @@ from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.live_controllers.test_controllers_command import page, pumice, wait_for
 from tests.ports import free_port
-from tests.webhooks.calling import configuration_kinds
 
 NAMES = "volcano-admission-service.volcano-system.svc"
 COMMANDS = {"scheduler": scheduler, "controllers": controllers, "webhooks": webhooks}
@@ -46,8 +45,6 @@ def test_the_programs_start_with_the_arguments_of_the_chart(release: str, tmp_pa
     files = files_of_a_pod(tmp_path)
     with in_thread() as server, ExitStack() as stack:
         server.call(lambda store: store.create("namespaces", {"metadata": {"name": "volcano-system"}}))
-        for kind in configuration_kinds():
-            server.call(lambda store, kind=kind: store.create("customresourcedefinitions.apiextensions.k8s.io", kind))
         kubeconfig, started = kubeconfig_of(server, tmp_path), {}
         for program, arguments in RELEASES[release]["chart"].items():
             healthz, port = free_port(), free_port()
