@@ -157,7 +157,7 @@ def test_which_policies_read_volcanos_kinds() -> None:
 
 
 def test_what_waits_since_others_gather_is_told_nothing_and_looked_at_again_when_that_ends() -> None:
-    made = cluster(node("a").cpu(9), podgroup("g", 1).phase("Pending"), *pod("p").cpu(1).gang("g").times(3))
+    made = cluster(node("a").cpu(5), podgroup("g", 1).phase("Pending"), *pod("p").cpu(1).gang("g").times(3))
     gathers = replace(policy("enqueue, allocate", ["gang"]), gathering_s=1.0)
     decided = cycle(made, gathers, NOW)
     assert len(decided.binds) == 1 and not decided.waiting

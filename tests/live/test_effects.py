@@ -282,3 +282,36 @@ def test_of_a_gang_whose_pods_are_only_just_coming_nothing_is_said_until_none_ha
     assert said(2.9) == ["Inqueue: NotEnoughResources", *["Unschedulable"] * 2, "FailedScheduling", "FailedScheduling", "Unschedulable"]
     cluster.put(*members[2])
     assert len(of(cluster, cycle(cluster, policy, NOW + 3.0), sent_status, NOW + 3.0).binds) == 3
+
+
+def claim(name: str, count: int, memory: str = "") -> testing.ObjectBuilder:
+    exactly = {"deviceClassName": "gpu.example.com", "count": count, **({"capacity": {"requests": {"memory": memory}}} if memory else {})}
+    return testing.manifest("ResourceClaim", name, spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}}, status={})
+
+
+def claiming(name: str, group: str, *claims: str) -> testing.PodBuilder:
+    refs = [{"name": f"c{number}", "resourceClaimName": each} for number, each in enumerate(claims)]
+    return pod(name).gang(group).cpu(1).on("n").having("spec", "resourceClaims", value=refs)
+
+
+def test_what_a_queue_holds_includes_devices_by_class_and_a_shared_claim_once() -> None:
+    made = testing.cluster(
+        node("n").cpu(9).pods(10),
+        queue("root"),
+        queue("team").parent("root"),
+        podgroup("a").queue("team"),
+        claim("one", 1),
+        claim("two", 2, memory="4Gi"),
+        claiming("p0", "a", "one", "two"),
+        claiming("p1", "a", "two"),
+        claiming("p2", "a", "lost"),
+    )
+    devices = {"deviceclass/gpu.example.com": "3", "memory.deviceclass/gpu.example.com": "8589934592"}
+    sent = SentStatus()
+    written = {write.ref.name: write.status["allocated"] for write in queues(of(made, Decisions(), sent))}
+    assert {name: value for name, value in written["team"].items() if "deviceclass" in name} == devices
+    assert written["root"] == written["team"]
+    assert not queues(of(made, Decisions(), sent, NOW + 60)), "nothing has changed"
+    made.remove("Pod", "default/p0")
+    (again, *_) = [write for write in queues(of(made, Decisions(), sent, NOW + 120)) if write.ref.name == "team"]
+    assert again.status["allocated"]["deviceclass/gpu.example.com"] == "2"

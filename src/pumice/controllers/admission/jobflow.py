@@ -40,4 +40,5 @@ def _flows(flows: list[Object]) -> Iterator[Problem]:
         for number, target in enumerate((flow.get("dependsOn") or {}).get("targets") or ()):
             if target not in names:
                 field = f"spec.flows[{index}].dependsOn.targets[{number}]"
-                yield Problem(field, f'{NOT_A_DAG}: "{target}" is not a step of this flow{did_you_mean(target, names)}')
+                told = f'vertex is not defined: {target}: "{target}" is not a step of this flow{did_you_mean(target, names)}'
+                yield Problem(field, f"{NOT_A_DAG}: {told}")

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
+from pumice.api.quantity import quantity
 from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, QueueStatus
 from pumice.client.client import Backoff
@@ -361,14 +362,37 @@ def queue_request(
 def queue_totals(cluster: Cluster) -> dict[str, Vector]:
     """What each existing queue and all below it hold, by name. Between cycles nothing is pipelined, so all that is held is allocated."""
     totals: dict[str, Vector] = {name: cluster.dimensions.zeros() for name, queue in cluster.queues.items() if queue.exists}
+    claims: dict[str, dict[str, None]] = {}  #: what pods of a queue and of those below it claim: a claim that they share counts once
     for queue in cluster.queues.values():
         if not queue.held.any():
             continue
+        mine = _claims_in(queue) if cluster.of("ResourceClaim") else {}
         met: set[str] = set()
         above: Queue | None = queue
         while above is not None and above.name not in met:
             met.add(above.name)
             if above.name in totals:
                 totals[above.name] += queue.held
+                claims.setdefault(above.name, {}).update(mine)
             above = cluster.queues.get(above.parent) if above.parent else None
+    for name, keys in claims.items():
+        if keys:
+            totals[name] = cluster.dimensions.fitted(totals[name]) + _devices(cluster, keys)
     return totals
+
+
+def _claims_in(queue: Queue) -> dict[str, None]:
+    """The keys of the ResourceClaims of the pods that hold a place."""
+    tasks = (task for job in queue.jobs.values() for task in job.tasks.values() if task.claims and task.status & status.HELD)
+    return {f"{task.namespace}/{name}": None for task in tasks for _, name in task.claims}
+
+
+def _devices(cluster: Cluster, keys: Iterable[str]) -> Vector:
+    """What these claims take, by device class, as quotas name it."""
+    from pumice.scheduler.plugins.kube.devices.by_class import claimed  # loaded only where there are claims
+
+    known, amounts = cluster.of("ResourceClaim"), dict[str, float]()
+    for key in keys:
+        for name, milli in claimed(known[key]).items() if key in known else ():
+            amounts[name] = amounts.get(name, 0.0) + milli
+    return cluster.dimensions.vector({name: quantity(f"{milli:.0f}m") for name, milli in amounts.items()})

@@ -2,7 +2,8 @@
 
 When a job is let in, pods beyond the minimum of any job wait for one period, and also while a job that was let in since lacks pods of its
 minimum; but only for a few periods in all, since some jobs never get their pods, and others arrive without end. Pods within the minimum
-are placed at once. Without a period (files) no pod waits.
+are placed at once, and so is a whole job that leaves room for all who are known to come and for one more that is as large. Without a period
+(files) no pod waits.
 """
 
 from __future__ import annotations
@@ -44,6 +45,19 @@ class Gathering:
         kept.began, kept.last = min(kept.began, self._now), self._now
         if job.lacks_pods:
             kept.incomplete.append(job.uid)
+
+    def is_wanted_by_others(self, job: Job) -> bool:
+        """Whether what the rest of a job would take may be wanted by jobs that are just arriving, of whom not all are known yet."""
+        free = self._cluster.nodes.idle.sum(axis=1) + job.held
+        for uid in self._kept.incomplete:
+            other = self._cluster.jobs[uid]
+            if other is job:
+                continue
+            if not other.has_min_resources:
+                return True
+            free -= other.outstanding(other.held)
+        whole = job.held + job.asked
+        return bool((2 * whole > free)[whole > 0].any())
 
     @property
     def until(self) -> float:

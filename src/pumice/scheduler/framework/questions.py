@@ -161,8 +161,9 @@ class Questions:
         return self._folded["job_starving"](job) and not self.holds_back(job)
 
     def holds_back(self, job: Job) -> bool:
-        """Whether the rest of the job is held back: the job has its minimum and others are just arriving; or it was in an eviction loop."""
-        return (self.gathering.goes_on and job.is_ready and self.job_ready(job)) or bool(self.ledger.why_held(job))
+        """Whether the rest of the job is held back: others who are just arriving may want the room, or it was in an eviction loop."""
+        waits = self.gathering.goes_on and job.is_ready and self.job_ready(job) and self.gathering.is_wanted_by_others(job)
+        return waits or bool(self.ledger.why_held(job))
 
     def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
         return bool(self._folded["sub_job_ready"](subjob)) if job.subjobs.has_policies else self.job_ready(job)

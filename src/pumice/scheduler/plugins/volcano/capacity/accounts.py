@@ -13,7 +13,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from pumice.api.devices import DeviceRequest, ExactRequest, ResourceClaim, SubRequest
+from pumice.api.devices import ResourceClaim
 from pumice.api.meta import ROOT_QUEUE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -21,6 +21,7 @@ from pumice.scheduler.model.job import COMPLETED
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, dominant_share
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.devices.by_class import CLASS, claimed
 
 
 class QueueAccount:
@@ -185,9 +186,6 @@ def _has_jobs(queue: Queue) -> bool:
 # A queue's capability names these quotas as `deviceclass/CLASS` and `AMOUNT.deviceclass/CLASS`. The ResourceClaims of placed pods count;
 # a claim that several pods of a queue share counts once. If no queue has such a capability, nothing is counted.
 
-CLASS = "deviceclass/"
-MILLI = 1000.0
-
 
 class Devices:
     """The devices that accounts hold, in a session. `columns` marks the dimensions that count devices."""
@@ -255,36 +253,9 @@ class Devices:
         return {key: self._amounts(known[key]) for key in keys if key in known}
 
     def _amounts(self, claim: ResourceClaim) -> Vector:
-        columns = self._cluster.dimensions.columns
         amounts = np.zeros(len(self.columns))
-        for request in claim.spec.devices.requests or ():
-            wanted = _wanted(request)
-            if wanted is None:
-                continue
-            count = _count(claim, request, wanted)
-            per_device = {CLASS + (wanted.device_class_name or ""): MILLI}
-            capacity = getattr(wanted, "capacity", None)
-            for name, quantity in ((capacity.requests if capacity else None) or {}).items():
-                per_device[f"{name}.{CLASS}{wanted.device_class_name}"] = quantity.milli
-            for name, amount in per_device.items():
-                column = columns.get(name)
-                if column is not None and self.columns[column]:
-                    amounts[column] += amount * count
+        for name, amount in claimed(claim).items():
+            column = self._cluster.dimensions.columns.get(name)
+            if column is not None and self.columns[column]:
+                amounts[column] = amount
         return amounts
-
-
-def _wanted(request: DeviceRequest) -> ExactRequest | SubRequest | DeviceRequest | None:
-    """The part of the request that says what is requested: the first one of alternatives; None if nothing is requested."""
-    if request.exactly is not None:
-        return request.exactly
-    if request.first_available:
-        return request.first_available[0]
-    return request if request.device_class_name else None
-
-
-def _count(claim: ResourceClaim, request: DeviceRequest, wanted: ExactRequest | SubRequest | DeviceRequest) -> int:
-    """The number of devices that are allocated for the request, or that it requests if the claim is not allocated yet."""
-    allocation = claim.status.allocation
-    if allocation is not None:
-        return sum(result.request.partition("/")[0] == request.name for result in allocation.devices.results or ())
-    return wanted.count or 1
