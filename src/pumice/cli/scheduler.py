@@ -112,14 +112,15 @@ def scheduler(**flags: Any) -> None:
     if flags["shadow"]:
         if flags["canary"]:
             raise InputError("writes for its share, and --shadow nothing: leave one of them out", where="--canary")
-        from pumice.live.scheduler.shadow import ShadowReplica, page
+        from pumice.live.scheduler.comparison import page
+        from pumice.live.scheduler.shadow import ShadowReplica
 
         click.echo(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
     else:
         replica = Replica(access_of(flags), settings)
         until_told(replica.serve(), CoalescingLoop)
         if (told := replica.comparison) is not None:
-            from pumice.live.scheduler.shadow import page
+            from pumice.live.scheduler.comparison import page
 
             click.echo(page(told))
 

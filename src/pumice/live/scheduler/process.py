@@ -42,7 +42,8 @@ from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
     from pumice.live.scheduler.black_box import BlackBox
-    from pumice.live.scheduler.shadow import Comparison, Shadow
+    from pumice.live.scheduler.comparison import Comparison
+    from pumice.live.scheduler.shadow import Shadow
 
 # The two queues that must exist before anything else: `root`, and the queue of PodGroups that name none. Every replica creates them.
 
@@ -153,6 +154,10 @@ Beside = Callable[[Scheduler, Client], AbstractAsyncContextManager[object]]
 
 def nothing_beside(scheduler: Scheduler, client: Client) -> AbstractAsyncContextManager[object]:
     return nullcontext()
+
+
+def sizes_in_words(cluster: Cluster) -> str:
+    return f"{len(cluster.nodes)} nodes, {len(cluster.tasks)} pods, {len(cluster.jobs)} jobs, {len(cluster.queues)} queues"
 
 
 class SchedulerSettings(msgspec.Struct):
@@ -285,9 +290,7 @@ class Replica:
         """Log the size of the cluster, which has been read by now. From here on garbage is collected seldom."""
         interpreter.collect_seldom()
         assert self._scheduler is not None
-        cluster = self._scheduler.cluster
-        sizes = (len(cluster.nodes), len(cluster.tasks), len(cluster.jobs), len(cluster.queues))
-        log.info("the cluster was read: %d nodes, %d pods, %d jobs, %d queues; scheduling begins", *sizes)
+        log.info("the cluster was read: %s; scheduling begins", sizes_in_words(self._scheduler.cluster))
 
     def _extender(self, name: str, why: str) -> None:
         """Report that an extender does not answer, and why, or, with an empty `why`, that it answers again."""
