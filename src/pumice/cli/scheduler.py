@@ -32,7 +32,7 @@ from pumice.http.messages import NAMES_OF_LOOPBACK
 from pumice.live.coalescing_loop import CoalescingLoop
 from pumice.live.lifecycle import set_up
 from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, numbered, share_of
-from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, nothing_beside
+from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
@@ -175,6 +175,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         record=flags["record"],
         record_bytes=flags["record_size"] << 20,
         beside=page_at(flags),
+        waiting=waiting_page_at(flags),
     )
 
 
@@ -196,6 +197,16 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
         raise InputError(f"{told}; write 127.0.0.1:{port}, or give --tls-cert-file and --tls-private-key-file", where="--page-address")
     tls = own_tls(flags)
     return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls)
+
+
+def waiting_page_at(flags: Mapping[str, Any]) -> Waiting:
+    """What is at the page's address while another replica leads."""
+    address, namespace = flags["page_address"], lock_namespace(flags)
+    if not address:
+        return nothing_waiting
+    from pumice.page.waiting import WaitingPage, address_of
+
+    return lambda client, leader: WaitingPage(address, leader, address_of(client, namespace))
 
 
 def ring_of(environment: Mapping[str, str]) -> Ring | None:

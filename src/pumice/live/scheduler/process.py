@@ -156,6 +156,13 @@ def nothing_beside(scheduler: Scheduler, client: Client) -> AbstractAsyncContext
     return nullcontext()
 
 
+Waiting = Callable[[Client, Callable[[], str]], AbstractAsyncContextManager[object]]
+
+
+def nothing_waiting(client: Client, leader: Callable[[], str]) -> AbstractAsyncContextManager[object]:
+    return nullcontext()
+
+
 def sizes_in_words(cluster: Cluster) -> str:
     return f"{len(cluster.nodes)} nodes, {len(cluster.tasks)} pods, {len(cluster.jobs)} jobs, {len(cluster.queues)} queues"
 
@@ -178,6 +185,7 @@ class SchedulerSettings(msgspec.Struct):
     record: str = ""  #: the folder of the black box; empty: none
     record_bytes: int = 256 << 20  #: the most that the black box may take
     beside: Beside = nothing_beside  #: makes a context that is open for as long as the scheduler works
+    waiting: Waiting = nothing_waiting  #: makes one that is open for as long as another replica leads; it is given who leads
 
 
 class Replica:
@@ -222,7 +230,14 @@ class Replica:
     async def _lead(self, client: Client, lease_client: Client, policy: Policy, term: Term) -> None:
         election = self._election = Election(lease_client, LeaseCandidate(new_identity(), self._settings.lock, term))
         fenced = client.fenced(election.leading)
-        await while_leading(election, lambda: self._schedule(fenced, policy, election.candidate.identity))
+        async with AsyncExitStack() as waiting:
+            await waiting.enter_async_context(self._settings.waiting(lease_client, lambda: election.candidate.leader))
+
+            async def work() -> None:
+                await waiting.aclose()
+                await self._schedule(fenced, policy, election.candidate.identity)
+
+            await while_leading(election, work)
 
     async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
         settings = self._settings
