@@ -23,6 +23,7 @@ from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
 from pumice.scheduler.kube.preemption import Preemption
+from pumice.scheduler.kube.units import Units
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
@@ -72,14 +73,14 @@ class ScheduleLoop:
         self.nominations = Nominator(session.cluster)
         self.extenders = [Extender(spec, session) for spec in profiles.extenders]
         rotation = Rotation(session.cluster, session.memory(MEMORY))
-        self.preemption = Preemption(session, self.nominations, self.extenders, rotation)
+        release = profiles.release
+        self.groups = Groups(session.cluster, release) if release.places_groups else None
+        self.preemption = Preemption(session, self.nominations, self.extenders, rotation, Units(self.groups))
         self.searches = {
             name: NodeFinder(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
         }
         self.waiting = session.scheduling_queue
         self._statement = session.statement()
-        release = profiles.release
-        self.groups = Groups(session.cluster, release) if release.places_groups else None
         self._rest: list[Entity] = []  #: what comes after that which is being tried, the next one last
         self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
@@ -240,7 +241,7 @@ class ScheduleLoop:
         keep = bool(steps)
         for step in steps:
             if step == DEVICES:
-                if misfit.rejected is not None and misfit.evaluation.rejected_by != DEVICES:
+                if misfit.is_rejected_before(DEVICES):
                     tail, keep = ["not found"], True
                     break
                 has_claims = misfit.rejected is None and wants_devices(self.session.cluster, task)

@@ -2,98 +2,30 @@
 
 `ResourceDryRun` does it for many nodes at once, where resources alone decide. `PreemptionDryRun` asks every rule, one node after the other,
 for pods for which more decides (host ports, volumes, affinity, spreading).
-
-`BudgetsByNamespace` says which of a node's possible victims would violate a PodDisruptionBudget. They are counted per node in order of
-importance: each pod is charged to every budget that selects it, and violates a budget that has nothing left. A pod that the API server has
-counted already (`disruptedPods`) is not charged again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from msgspec import Struct
 
-from pumice.api.core import PodDisruptionBudget
-from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
 from pumice.scheduler.framework.journal import Moves, Operation
+from pumice.scheduler.kube.budgets import BudgetsByNamespace
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance, standing
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Pairs
-
-OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether the operator needs values
-
-
-class _Budget(Struct, frozen=True, eq=False):
-    selector: Selector
-    allowed: int
-    disrupted: frozenset[str]
-
-
-class BudgetsByNamespace:
-    def __init__(self, cluster: Cluster) -> None:
-        self._by_namespace: dict[str, list[_Budget]] = {}
-        for budget in cluster.of("PodDisruptionBudget").values():
-            self._add(budget)
-        self._charged: dict[tuple[str, Pairs], tuple[_Budget, ...]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_namespace)
-
-    def _add(self, wire: PodDisruptionBudget) -> None:
-        selector = wire.spec.selector.requirements if wire.spec.selector is not None else ()
-        if selector and all(map(_well_formed, selector)):
-            budget = _Budget(selector, wire.status.disruptions_allowed, frozenset(wire.status.disrupted_pods or ()))
-            self._by_namespace.setdefault(wire.metadata.namespace or "default", []).append(budget)
-
-    def charged(self, task: Task) -> tuple[_Budget, ...]:
-        """The budgets to which the eviction of the pod would be charged."""
-        budgets = self._by_namespace.get(task.namespace)
-        if not budgets or not task.labels:
-            return ()
-        key = (task.namespace, task.labels)
-        found = self._charged.get(key)
-        if found is None:
-            found = self._charged[key] = tuple(b for b in budgets if matches(b.selector, task.labels))
-        return tuple(b for b in found if task.name not in b.disrupted)
-
-    def against(self, tasks: Sequence[Task]) -> list[bool]:
-        """For possible victims of one node, the most important first: whether each violates a budget."""
-        left: dict[_Budget, int] = {}
-        verdicts = []
-        for task in tasks:
-            violating = False
-            for budget in self.charged(task):
-                left[budget] = left.get(budget, budget.allowed) - 1
-                violating |= left[budget] < 0
-            verdicts.append(violating)
-        return verdicts
-
-    def mask(self, tasks: Sequence[Sequence[Task]], priority: int, depth: int) -> Mask:
-        """The answers of `against` as [place, row], for the pods on rows. Pods that are not below the priority are not charged."""
-        mask = np.zeros((depth, len(tasks)), bool)
-        for column, residents in enumerate(tasks):
-            lower = [(place, task) for place, task in enumerate(residents) if task.pod_priority < priority]
-            if any(self.charged(task) for _, task in lower):
-                mask[[place for place, _ in lower], column] = self.against([task for _, task in lower])
-        return mask
-
-
-def _well_formed(requirement: Requirement) -> bool:
-    return requirement.operator in OPERATORS and bool(requirement.values) == OPERATORS[requirement.operator]
-
 
 # The pods on each node, the most important first, as padded arrays: preemption walks over them, all nodes at a time.
 #
@@ -105,11 +37,6 @@ NOBODY = 2**62  #: the priority of an empty place: no pod has a higher one
 def importance(task: Task) -> tuple[int, float, int]:
     """The sort key of a pod, the most important first. A pod without a start time counts as started just now."""
     return (-task.pod_priority, float("inf") if task.started is None else task.started, task.number)
-
-
-def standing(tasks: Iterable[Task]) -> Iterator[Task]:
-    """The tasks without those that are allocated or pipelined in this session: these have no pod on the node to evict."""
-    return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
 
 class VictimsTable(Index):
@@ -211,40 +138,49 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 class PreemptionDryRun:
     """The dry run for one preemptor, which asks every rule."""
 
-    def __init__(self, cluster: Cluster, task: Task, evaluation: Evaluation, nominations: Nominator, budgets: BudgetsByNamespace) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        task: Task,
+        evaluation: Evaluation,
+        nominations: Nominator,
+        budgets: BudgetsByNamespace,
+        units: Units,
+        now: float,
+    ) -> None:
         self._cluster = cluster
         self._task = task
+        self._units, self._now = units, now
         self._filters = speaking(evaluation)
         self._nominations = nominations
         self._budgets = budgets
-        self._residents = cluster.index(VictimsTable)
 
     def on(self, row: int) -> Candidate | tuple[str, ...]:
         """The candidate with the pods that would have to go from a row, or the reasons why nothing helps. No victims: no pod has to go."""
-        lower = self._residents.lower(row, self._task.pod_priority)
+        residents = sorted(self._cluster.nodes.tasks[row].values(), key=lambda task: task.number)
+        lower = by_importance(self._units.of(residents, self._task.pod_priority), self._now)
         if not lower:
             return (NO_VICTIMS,)
         with Trial(self._cluster) as trial:
-            for victim in lower:
-                trial.remove(victim)
+            for unit in lower:
+                for victim in unit.tasks:
+                    trial.remove(victim)
             if (refusal := self._refusal(row)) is not None:
                 return refusal.of(0)
-            against = self._budgets.against(lower)
-            violating = [victim for victim, is_against in zip(lower, against, strict=True) if is_against]
-            others = [victim for victim, is_against in zip(lower, against, strict=True) if not is_against]
-            lost = self._put_back(trial, violating, row)
-            lost_others = self._put_back(trial, others, row)
-        return Candidate(row, sorted(lost + lost_others, key=importance), len(lost))
+            lost = self._put_back(trial, by_budget(lower, self._budgets), row)
+        victims = [victim for unit in by_importance(lost, self._now) for victim in unit.tasks]
+        return Candidate(row, victims, sum(unit.violations for unit in lost))
 
-    def _put_back(self, trial: Trial, victims: list[Task], row: int) -> list[Task]:
-        """Put back the victims that can stay, and return those that cannot."""
+    def _put_back(self, trial: Trial, units: list[Unit], row: int) -> list[Unit]:
+        """Put back the units that can stay, and return those that cannot."""
         lost = []
-        for victim in victims:
+        for unit in units:
             mark = trial.mark()
-            trial.put_back(victim)
+            for victim in unit.tasks:
+                trial.put_back(victim)
             if self._refusal(row) is not None:
                 trial.rollback(mark)
-                lost.append(victim)
+                lost.append(unit)
         return lost
 
     def _refusal(self, row: int) -> NodeStatuses | None:

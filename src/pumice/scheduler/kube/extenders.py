@@ -14,7 +14,7 @@ import numpy as np
 from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.framework.policy import ExtenderSpec
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.dry_run import standing
+from pumice.scheduler.kube.units import standing
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task, as_pod
 

@@ -108,6 +108,10 @@ class FitError(Struct, frozen=True):
     by: frozenset[str]  #: the rules that refused any node, and extenders
     rejected: Reason | None = None
 
+    def is_rejected_before(self, plugin: str) -> bool:
+        """Whether a rule that comes before this one has refused the pod whatever the node."""
+        return self.rejected is not None and self.evaluation.rejected_by != plugin
+
     @property
     def text(self) -> str:
         return f"0/{self.nodes} nodes are available: {self.rejected.text}." if self.rejected else sentence(self.nodes, self.counts)

@@ -63,14 +63,14 @@ class GroupCycle:
             self._refuse_all(entity, fault)
             return None
         finder = self._finders[entity.tasks[0].template.scheduler_name]
-        attempt = GroupAttempt(self._session, finder, self._nominations, self._groups, entity)
-        results = attempt.run()
+        results = GroupAttempt(self._session, finder, self._nominations, self._groups, entity).run()
         root = results[entity.root.uid].status
         succeeded, outcome = root.is_success, _outcome(root)
         completed(entity.root, results, entity.members)
         if root.code is Code.UNSCHEDULABLE:
-            filters = GroupPostFilters(self._session, finder, self._nominations, self._preemption, self._groups, entity)
-            _add(results, answer := filters.run(results, attempt))
+            release = self._profiles.release
+            filters = GroupPostFilters(self._session, finder, self._nominations, self._preemption, self._groups, entity, release)
+            _add(results, answer := filters.run(results))
         else:
             answer = PostFilterAnswer()
         for leaf in entity.root.leaves:

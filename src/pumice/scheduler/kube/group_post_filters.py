@@ -1,16 +1,24 @@
-"""What is tried for a group that does not fit: to give back device claims that are of no use, and to evict less important pods."""
+"""What is tried for a group that does not fit, by the plugins of its profile: device claims of no use are given back, pods are evicted.
+
+The first plugin that makes room ends it, and so does one that says that nothing helps; otherwise the words of all plugins are put together.
+"""
 
 from __future__ import annotations
 
 from msgspec import Struct, field
 
+from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
-from pumice.scheduler.kube.group_results import Results
-from pumice.scheduler.kube.groups import GroupEntity, Groups
+from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
+from pumice.scheduler.kube.group_results import Code, Results, Status
+from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.preemption import Preemption
+from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
+
+FREED = "deallocation and deletion of ResourceClaims completed"
 
 
 class PostFilterAnswer(Struct):
@@ -23,6 +31,8 @@ class PostFilterAnswer(Struct):
 
 
 class GroupPostFilters:
+    """The post filters for one group."""
+
     def __init__(
         self,
         session: Session,
@@ -31,6 +41,7 @@ class GroupPostFilters:
         preemption: Preemption,
         groups: Groups,
         entity: GroupEntity,
+        release: Release,
     ) -> None:
         self._session = session
         self._finder = finder
@@ -38,6 +49,44 @@ class GroupPostFilters:
         self._preemption = preemption
         self._groups = groups
         self._entity = entity
+        self._release = release
 
-    def run(self, results: Results, attempt: GroupAttempt) -> PostFilterAnswer:
-        return PostFilterAnswer()
+    def run(self, results: Results) -> PostFilterAnswer:
+        reasons: list[str] = []
+        for name in self._finder.profile.group_post_filters:
+            verdict = GroupVerdict(self._give_claims_back(results)) if name == DEVICES else self._preempt()
+            status = verdict.status
+            if status.is_success:
+                return PostFilterAnswer(True, status.text, nominations={task.uid: row for task, row in verdict.places})
+            if status.is_error:
+                return PostFilterAnswer(error=f'error in "{name}" PodGroupPostFilter plugins: {status.text}')
+            if status.code is Code.UNRESOLVABLE:
+                return PostFilterAnswer(text=status.text)
+            reasons += status.reasons
+        return PostFilterAnswer(text=", ".join(reasons))
+
+    def _preempt(self) -> GroupVerdict:
+        session, finder, entity = self._session, self._finder, self._entity
+
+        def attempt() -> Results:
+            return GroupAttempt(session, finder, self._nominations, self._groups, entity).run()
+
+        preemption = GroupPreemption(session, finder, self._nominations, self._preemption, entity, attempt)
+        return preemption.run(never=self._never_preempts)
+
+    @property
+    def _never_preempts(self) -> bool:
+        if self._release.has("PodGroupPreemptionPolicy"):
+            return self._entity.root.wire.spec.preemption_policy == "Never"
+        return any(task.template.never_preempts for task in self._entity.tasks)
+
+    # -- device claims
+
+    def _give_claims_back(self, results: Results) -> Status:
+        root = self._entity.root
+        if root.kind == COMPOSITE or (self._finder.profile.tries_placements and root.wire.spec.scheduling_constraints is not None):
+            return Status(Code.UNSCHEDULABLE)
+        tried = [member for member in results[root.uid].members if member.tried]
+        if not tried or any(member.misfit is not None and member.misfit.is_rejected_before(DEVICES) for member in tried):
+            return Status(Code.ERROR, ["not found"])
+        return Status(Code.UNSCHEDULABLE, [FREED])

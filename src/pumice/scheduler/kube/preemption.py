@@ -18,11 +18,13 @@ from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.budgets import BudgetsByNamespace
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, BudgetsByNamespace, PreemptionDryRun, ResourceDryRun
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, Rotation
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.kube.units import Units
 from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import PODS, Mask, Rows
 from pumice.scheduler.model.task import Task
@@ -52,13 +54,16 @@ class DryRunResults:
 class Preemption:
     """The search for victims. One for each session; `extenders` are all that are configured."""
 
-    def __init__(self, session: Session, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation) -> None:
+    def __init__(
+        self, session: Session, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation, units: Units | None = None
+    ) -> None:
         self.session = session
         self.cluster = session.cluster
         self.table = session.nodes
         self.nominations = nominations
         self.extenders = extenders
         self.rotation = rotation
+        self.units = units or Units(None)
         self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs are pipelined; they are left alone
         self._runs: dict[Hashable, ResourceDryRun] = {}
 
@@ -103,7 +108,7 @@ class Preemption:
         row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
         if row >= 0 and misfit.resolvable[row]:
             standing = self.table.tasks[row].values()
-            if any(t.deleting and t.disrupted and t.pod_priority < task.pod_priority for t in standing):
+            if any(t.deleting and t.disrupted and self.units.priority(t) < task.pod_priority for t in standing):
                 return "not eligible due to a terminating pod on the nominated node."
         return ""
 
@@ -112,7 +117,12 @@ class Preemption:
     def _dry_run(self, task: Task, misfit: FitError) -> ResourceDryRun | None:
         """The dry run on many nodes at once, if resources alone decide; else None."""
         rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PipelinedRoom)]
-        if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
+        if (
+            len(rules) != 1
+            or not isinstance(rules[0], FitFilter)
+            or misfit.evaluation.rejected is not None
+            or self.units.matter(self.cluster)
+        ):
             return None
         run = self._runs.get(task.template)
         if run is None:
@@ -154,7 +164,7 @@ class Preemption:
 
     def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: FitError) -> DryRunResults:
         found = DryRunResults()
-        run = PreemptionDryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
+        run = PreemptionDryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets, self.units, self.session.now)
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():
@@ -197,17 +207,21 @@ class Preemption:
 
     def carry_out(self, task: Task, candidate: Candidate) -> None:
         """Evict the victims, take back less important nominations to the node, and nominate the pod."""
-        with self.session.statement() as statement:
-            fresh = [victim for victim in candidate.victims if not victim.deleting and victim.status != status.RELEASING]
-            for victim in fresh:
-                statement.terminate(victim, "schedule", task.key)
-            statement.commit()
-            for victim in fresh:
-                self.session.before.set(victim, deleting=True, disrupted=True)
+        self.evict(candidate.victims, task.key)
         for other in self.nominations.on(candidate.row):
             if other.pod_priority < task.pod_priority:
                 self.nominate(other, -1)
         self.nominate(task, candidate.row)
+
+    def evict(self, victims: Sequence[Task], beneficiary: str) -> None:
+        """Evict the victims that are not leaving yet, in favour of a pod or group."""
+        with self.session.statement() as statement:
+            fresh = [victim for victim in victims if not victim.deleting and victim.status != status.RELEASING]
+            for victim in fresh:
+                statement.terminate(victim, "schedule", beneficiary)
+            statement.commit()
+            for victim in fresh:
+                self.session.before.set(victim, deleting=True, disrupted=True)
 
     def nominate(self, task: Task, row: int) -> None:
         """Nominate the pod to a row; -1 takes its nomination back."""

@@ -1,0 +1,170 @@
+"""Workload-aware preemption: a group that does not fit takes the place of less important pods and groups, anywhere in the cluster.
+
+All less important units leave in thought, and the group is tried once. If it fits, its places are fixed, and the units return one by one
+as long as the members still fit in their places: first those that violate a budget, each from the most important. What cannot return is
+evicted, and the members are nominated to their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct, field
+
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.diagnosis import run_filters, sees_columns_only, speaking
+from pumice.scheduler.kube.dry_run import Trial
+from pumice.scheduler.kube.find_node import NodeFinder
+from pumice.scheduler.kube.group_results import Code, Results, Status
+from pumice.scheduler.kube.groups import GroupEntity
+from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.placements import Places
+from pumice.scheduler.kube.preemption import Preemption
+from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance
+from pumice.scheduler.model.task import Task
+
+PREFIX = "pod group preemption: "
+NO_VICTIMS = "No preemption victims found for incoming preemptor"
+
+
+class GroupVerdict(Struct):
+    """The result of preemption for a group. With SUCCESS it waits for its victims; `places`: the members' places then."""
+
+    status: Status
+    places: list[tuple[Task, int]] = field(default_factory=list)
+
+
+class GroupPreemption:
+    """The preemption for one group. `attempt` tries the group on the state as it is now."""
+
+    def __init__(
+        self,
+        session: Session,
+        finder: NodeFinder,
+        nominations: Nominator,
+        preemption: Preemption,
+        entity: GroupEntity,
+        attempt: Callable[[], Results],
+    ) -> None:
+        self._session = session
+        self._cluster = session.cluster
+        self._finder = finder
+        self._nominations = nominations
+        self._preemption = preemption
+        self._units: Units = preemption.units
+        self._entity = entity
+        self._attempt = attempt
+
+    def run(self, *, never: bool) -> GroupVerdict:
+        """Make room for the group. `never`: its preemption policy forbids that."""
+        if never:
+            return _verdict(Code.UNSCHEDULABLE, "not eligible due to preemptionPolicy=Never.")
+        if self._goes_on():
+            return _verdict(Code.SUCCESS, "ongoing preemption on nominated nodes")
+        priority, table = self._entity.root.priority, self._session.nodes
+        lower = self._units.of((task for row in table for task in table.tasks[row].values()), priority)
+        if not lower:
+            return _verdict(Code.UNRESOLVABLE, NO_VICTIMS)
+        with Trial(self._cluster) as trial:
+            for unit in lower:
+                for task in unit.tasks:
+                    trial.remove(task)
+            results = self._on_the_emptied()
+            root = results[self._entity.root.uid].status
+            if not root.is_success:
+                return _verdict(Code.UNSCHEDULABLE, root.text)
+            places = [(member.task, member.row) for each in results.values() for member in each.members if member.row >= 0]
+            order = by_budget(by_importance(lower, self._session.now), self._preemption.budgets)
+            lost = self._give_back(trial, order, places)
+        victims = [task for unit in by_importance(lost, self._session.now) for task in unit.tasks]
+        self._preemption.evict(victims, self._entity.root.key)
+        text = f"found a placement for podgroup, preempting {len(victims)} victims"  # whatever its type
+        return GroupVerdict(Status(Code.SUCCESS, [PREFIX + text]), places)
+
+    def _goes_on(self) -> bool:
+        """Whether pods that are less important are leaving a node to which a member is nominated, because of a preemption."""
+        table, priority = self._session.nodes, self._entity.root.priority
+        rows = {table.rows.get(task.nominated, -1) for task in self._entity.tasks if task.nominated} - {-1}
+        residents = (task for row in rows for task in table.tasks[row].values())
+        return any(task.deleting and task.disrupted and self._units.priority(task) < priority for task in residents)
+
+    def _on_the_emptied(self) -> Results:
+        """The results of the group without the less important units. Devices are decided for its members as ever."""
+        self._cluster.imagined = False
+        try:
+            return self._attempt()
+        finally:
+            self._cluster.imagined = True
+
+    # -- giving back
+
+    def _give_back(self, trial: Trial, units: list[Unit], places: Places) -> list[Unit]:
+        """Let the units return that can, and return the others."""
+        evaluations = [self._finder.evaluation(task) for task, _ in places]
+        fits = self._fits_by_room(places) if all(map(sees_columns_only, evaluations)) else self._fits_by_rules(places)
+        lost = []
+        for unit in units:
+            mark = trial.mark()
+            for task in unit.tasks:
+                trial.put_back(task)
+            if not fits(unit):
+                trial.rollback(mark)
+                lost.append(unit)
+        return lost
+
+    def _fits_by_rules(self, places: Places) -> Callable[[Unit], bool]:
+        def fits(unit: Unit) -> bool:
+            with Trial(self._cluster) as trial:
+                for task, row in places:
+                    if not self._admits(task, row):
+                        return False
+                    trial.place(task, row)
+            return True
+
+        return fits
+
+    def _admits(self, task: Task, row: int) -> bool:
+        """Whether filters admit a member to its place, with the pods nominated there and without them."""
+        filters = speaking(self._finder.evaluation(task))
+        with Trial(self._cluster) as trial:
+            for other in self._nominations.held_against(task, row):
+                if other.node < 0:  # members before this one are in their places
+                    trial.place(other, row)
+            if trial.operations and run_filters(filters, self._view(row), np.ones(1, bool)).refused[0]:
+                return False
+        return not run_filters(filters, self._view(row), np.ones(1, bool)).refused[0]
+
+    def _view(self, row: int) -> View:
+        return View(self._cluster.nodes, np.array([row]))
+
+    def _fits_by_room(self, places: Places) -> Callable[[Unit], bool]:
+        """The same where only what a node has decides: then a unit matters only to the members on its own nodes."""
+        by_row: dict[int, list[Task]] = {}
+        for task, row in places:
+            by_row.setdefault(row, []).append(task)
+        order = {task.uid: number for number, (task, _) in enumerate(places)}
+
+        def fits(unit: Unit) -> bool:
+            return all(self._row_fits(row, by_row[row], order) for row in {task.node for task in unit.tasks} if row in by_row)
+
+        return fits
+
+    def _row_fits(self, row: int, tasks: list[Task], order: dict[str, int]) -> bool:
+        """Whether a row has room for its members, one after the other. `order`: the numbers of all members, by uid."""
+        idle = self._cluster.nodes.row_idle(row)
+        for task in tasks:
+            free = idle.copy()
+            for other in self._nominations.held_against(task, row):
+                if order.get(other.uid, len(order)) > order[task.uid]:
+                    free[other.template.columns] -= other.template.amounts
+            columns = task.template.columns
+            if (free[columns] < task.template.amounts).any():
+                return False
+            idle[columns] -= task.template.amounts
+        return True
+
+
+def _verdict(code: Code, text: str) -> GroupVerdict:
+    return GroupVerdict(Status(code, [PREFIX + text]))

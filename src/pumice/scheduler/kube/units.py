@@ -1,0 +1,87 @@
+"""What preemption evicts as a whole: a pod, or all running members of a group whose disruption mode is `all`.
+
+A unit's priority is that of the root group of its pods, whatever the pods say; of a pod without a group, its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from pumice.scheduler.eviction.pick_node import start
+from pumice.scheduler.kube.budgets import BudgetsByNamespace
+from pumice.scheduler.kube.groups import LEAF, Group, Groups
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+
+POD, POD_GROUP, COMPOSITE_GROUP = range(3)  #: kinds of units, the more important later
+
+
+def standing(tasks: Iterable[Task]) -> Iterator[Task]:
+    """The tasks without those that are allocated or pipelined in this session: these have no pod on the node to evict."""
+    return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
+
+
+class Unit(Struct, eq=False):
+    tasks: list[Task]
+    priority: int
+    kind: int
+    violations: int = 0  #: how many of its pods violate a PodDisruptionBudget
+
+
+class Units:
+    """The units of a cluster. `groups` None: every pod is a unit."""
+
+    def __init__(self, groups: Groups | None) -> None:
+        self._groups = groups
+
+    def matter(self, cluster: Cluster) -> bool:
+        """Whether any pod may count other than as itself."""
+        return self._groups is not None and bool(cluster.members)
+
+    def priority(self, task: Task) -> int:
+        root = self._root(task)
+        return task.pod_priority if root is None else root.priority
+
+    def _root(self, task: Task) -> Group | None:
+        return self._groups.root_of(task.group) if self._groups is not None and task.group else None
+
+    def of(self, tasks: Iterable[Task], below: int) -> list[Unit]:
+        """The units of these pods whose priority is below a limit, each once, with all their pods."""
+        found: dict[str, Unit] = {}
+        for task in standing(tasks):
+            priority = self.priority(task)
+            if priority < below:
+                whole = self._whole(task)
+                key = whole.uid if whole is not None else task.uid
+                if key not in found:
+                    found[key] = self._unit(task, whole, priority)
+        return list(found.values())
+
+    def _unit(self, task: Task, whole: Group | None, priority: int) -> Unit:
+        if whole is None or self._groups is None:
+            return Unit([task], priority, POD if self._root(task) is None else POD_GROUP)
+        return Unit(list(standing(self._groups.scheduled(whole))), priority, POD_GROUP if whole.kind == LEAF else COMPOSITE_GROUP)
+
+    def _whole(self, task: Task) -> Group | None:
+        """The highest group of the pod that goes as a whole."""
+        if self._groups is None or self._root(task) is None:
+            return None
+        leaf = self._groups.leaf(task.group)
+        above = [group for group in leaf.ancestry if group.goes_whole] if leaf is not None else []
+        return above[-1] if above else None
+
+
+def by_importance(units: Iterable[Unit], now: float) -> list[Unit]:
+    """The most important first: by priority, kind, number of pods, and how long they run."""
+    return sorted(units, key=lambda u: (-u.priority, -u.kind, -len(u.tasks), min(start(task, now) for task in u.tasks)))
+
+
+def by_budget(units: Sequence[Unit], budgets: BudgetsByNamespace) -> list[Unit]:
+    """The units, given by importance, with those first that violate a budget. Their violations are counted."""
+    verdicts = iter(budgets.against([task for unit in units for task in unit.tasks]))
+    for unit in units:
+        unit.violations = sum(next(verdicts) for _ in unit.tasks)
+    return [unit for unit in units if unit.violations] + [unit for unit in units if not unit.violations]
