@@ -228,5 +228,6 @@ def together(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
         **outcomes[-1],
         "binds": {pod: node for each in outcomes for pod, node in each["binds"].items()},
         "evicts": [eviction for each in outcomes for eviction in each["evicts"]],
+        "messages": {pod: text for each in outcomes for pod, text in each["messages"].items() if pod in outcomes[-1]["pending"]},
         "cycles": outcomes,
     }

@@ -117,8 +117,8 @@ class WaitingPods(Protocol):
     def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
         """Called when a group was tried. `left`: its members that still have no node."""
 
-    def attempts(self, task: Task) -> int:
-        """How often a pending member of a group was tried."""
+    def tries(self, task: Task) -> tuple[int, float]:
+        """How often a pending member of a group was tried, and when the last time."""
 
 
 class Everybody:
@@ -145,8 +145,8 @@ class Everybody:
     def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
         pass
 
-    def attempts(self, task: Task) -> int:
-        return 0
+    def tries(self, task: Task) -> tuple[int, float]:
+        return 0, 0.0
 
 
 EVERYBODY = Everybody()

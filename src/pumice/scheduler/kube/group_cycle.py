@@ -77,8 +77,7 @@ class GroupCycle:
             self._decide(results[leaf.uid], answer)
         left = [task for task in entity.tasks if task.status == status.PENDING]
         self._session.scheduling_queue.group_tried(entity, outcome, left, self._session.now)
-        rest = {key: [task for task in tasks if task.status == status.PENDING] for key, tasks in entity.members.items()}
-        return GroupEntity(entity.root, {key: tasks for key, tasks in rest.items() if tasks}) if succeeded and left else None
+        return _rest(entity) if succeeded and left else None
 
     # -- checks
 
@@ -162,6 +161,12 @@ class GroupCycle:
             return
         reason = SCHEDULED if done else FAILED if result.status.is_error else UNSCHEDULABLE
         told[result.group.key] = NativeGroupStatus(wire, done, reason, result.status.text)
+
+
+def _rest(entity: GroupEntity) -> GroupEntity:
+    """What is left of a group. Its members were tried equally often, and came back at the same time, so they come by name."""
+    rest = {key: [task for task in tasks if task.status == status.PENDING] for key, tasks in entity.members.items()}
+    return GroupEntity(entity.root, {key: sorted(tasks, key=lambda task: task.name) for key, tasks in rest.items() if tasks})
 
 
 def _policy(task: Task) -> str:

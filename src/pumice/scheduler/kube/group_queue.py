@@ -13,6 +13,8 @@ from math import floor, inf, sqrt
 from pumice.scheduler.framework.world import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.model.task import Task
 
+NEVER = (0, 0.0)  #: the tries of a member that was not tried
+
 
 @dataclass
 class _Tried:
@@ -22,7 +24,7 @@ class _Tried:
     refusals: int = 0
     errors: int = 0  #: attempts in a row that ended in an error
     since: float = 0.0
-    members: dict[str, int] = field(default_factory=dict)  #: by the uid of each pending member: how often it was tried
+    members: dict[str, tuple[int, float]] = field(default_factory=dict)  #: by uid of each pending member: how often it was tried, and when
 
 
 @dataclass
@@ -57,7 +59,7 @@ class GroupQueue:
         if not left:
             return
         tried.size, tried.since = len(left), now
-        tried.members = {task.uid: tried.members.get(task.uid, 0) + 1 for task in left}
+        tried.members = {task.uid: (tried.members.get(task.uid, NEVER)[0] + 1, now) for task in left}
         if outcome is GroupOutcome.PLACED:
             tried.refusals = tried.errors = 0
         elif outcome is GroupOutcome.REFUSED:
@@ -66,10 +68,10 @@ class GroupQueue:
             tried.errors += 1
         self._tried[group.uid] = tried
 
-    def attempts(self, task: Task) -> int:
-        """How often a pending member was tried."""
+    def tries(self, task: Task) -> tuple[int, float]:
+        """How often a pending member was tried, and when the last time."""
         tried = self._tried.get(self._of_leaf.get(task.group, ""))
-        return tried.members.get(task.uid, 0) if tried is not None else 0
+        return tried.members.get(task.uid, NEVER) if tried is not None else NEVER
 
     def knows(self, task: Task) -> bool:
         """Whether the pod is a member of a group that was tried."""

@@ -48,8 +48,13 @@ class PreEnqueue:
         ready = [entity for entity in found.values() if not self._hold(entity, held)]
         for entity in ready:
             for tasks in entity.members.values():
-                tasks.sort(key=lambda task: -self._waiting.attempts(task))
+                tasks.sort(key=self._turn)
         return ready, held, set(found)
+
+    def _turn(self, task: Task) -> tuple[int, float, int, str]:
+        """The sort key of a member in its group: those that were tried more often first, then by time, then by name."""
+        tries, at = self._waiting.tries(task)
+        return (-tries, at, 0, task.name) if tries else (0, task.created, task.number, "")
 
     def _hold(self, entity: GroupEntity, held: Held) -> bool:
         """Whether a member is held back. Then all are, each with its own reason if it has one."""

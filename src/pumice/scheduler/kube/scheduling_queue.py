@@ -90,7 +90,7 @@ class SchedulingQueue:
         """Where a pod is, in kube-scheduler's words; empty if it is not here."""
         if task.uid in self.ready:
             return "active"
-        if task.uid in self.backoff or task.uid in self.failing or self.groups.attempts(task):
+        if task.uid in self.backoff or task.uid in self.failing or self.groups.tries(task)[0]:
             return "backoff"
         return "unschedulable" if task.uid in self.waiting else ""
 
@@ -180,8 +180,8 @@ class SchedulingQueue:
     def group_tried(self, group: WaitingGroup, outcome: GroupOutcome, left: Sequence[Task], now: float) -> None:
         self.groups.tried(group, outcome, left, now)
 
-    def attempts(self, task: Task) -> int:
-        return self.groups.attempts(task)
+    def tries(self, task: Task) -> tuple[int, float]:
+        return self.groups.tries(task)
 
     # -- events
 
