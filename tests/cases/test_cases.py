@@ -18,6 +18,13 @@ from tests.cases.extender_server import served
 HERE = Path(__file__).parent
 DEVIATIONS = yaml.safe_load((HERE / "deviations.yaml").read_text())
 ALL = [*cases(HERE / "volcano"), *cases(HERE / "kube-scheduler")]
+GANGS = list(cases(HERE / "native-gangs"))
+
+
+def release(expect: dict[str, Any]) -> list[str]:
+    """The options that name the release and the feature gates of a case of native gangs."""
+    gates = {"GenericWorkload": True} | expect.get("gates", {})
+    return ["--kubernetes-version", "1.37", "--feature-gates", ",".join(f"{name}={str(on).lower()}" for name, on in gates.items())]
 
 
 def run(command: str, path: Path, expect: dict[str, Any], *more: str) -> Any:
@@ -55,3 +62,21 @@ def test_case(case: Case, tmp_path: Path) -> None:
         if case.expect.get("scores"):
             table = run("score", path, case.expect, "--pod", case.expect.get("scoredPod", "default/p"))
             assert same_scores(table["scores"], case.expect["scores"]) == []
+
+
+@pytest.mark.parametrize("case", GANGS, ids=lambda case: case.name)
+def test_native_gangs(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / "case.yaml"
+    path.write_text(case.text)
+    ours = run("cycle", path, case.expect, "--cycles", str(case.expect["cycles"]), *release(case.expect))
+    if case.name in DEVIATIONS:
+        assert agrees(ours, DEVIATIONS[case.name], case.expect, {})
+        return
+    assert any(agrees(ours, outcome, case.expect, {}) for outcome in case.expect["outcomes"]), ours
+    if len(case.expect["outcomes"]) == 1:
+        outcome = case.expect["outcomes"][0]
+        groups = {name: group["phase"] for name, group in ours["podGroups"].items()}
+        assert groups == outcome.get("podGroups", {})
+        for told in ("messages", "podGroupMessages"):
+            assert {name: ours[told].get(name) for name in case.expect.get(told, {})} == case.expect.get(told, {})
+        assert ours["queue"] == outcome.get("queue", {})

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
-from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
+from pumice.api.kinds import NATIVE_POD_GROUPS, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.client.client import Backoff
 from pumice.client.pods import amend_status
 from pumice.client.transport import ApiError, Fenced, KubeError, Transport, as_dict
@@ -153,9 +153,9 @@ class PreBind:
                 raise NotPrepared(f"claim {wanted.claim} is not allocated any more")
             claim = await self._protected(claim)
             status["allocation"] = _allocation(claim, wanted)
-        elif any(user.get("uid") == pod.uid for user in users):
+        elif any(user.get("uid") in (pod.uid, wanted.user and wanted.user.uid) for user in users):
             return
-        status["reservedFor"] = [*users, {"resource": "pods", "name": pod.name, "uid": pod.uid}]
+        status["reservedFor"] = [*users, _user(pod, wanted.user)]
         claim["status"] = status
         await self._transport.update(RESOURCE_CLAIMS, wanted.claim, claim, subresource="status")
 
@@ -221,6 +221,13 @@ class PreBind:
             status.pop("allocation", None)
         claim["status"] = status
         await self._transport.update(RESOURCE_CLAIMS, ref, claim, subresource="status")
+
+
+def _user(pod: ObjectRef, group: ObjectRef | None) -> Object:
+    """The reference by which a claim is reserved for a pod, or for its PodGroup."""
+    if group is not None:
+        return {"apiGroup": NATIVE_POD_GROUPS.group, "resource": NATIVE_POD_GROUPS.plural, "name": group.name, "uid": group.uid}
+    return {"resource": "pods", "name": pod.name, "uid": pod.uid}
 
 
 def _are_ready(claim: Object, wanted: DevicesFor) -> bool:

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, to_builtins
 
-from pumice.api.kinds import Kind, ObjectRef
+from pumice.api.kinds import NATIVE_POD_GROUP, Kind, ObjectRef
 from pumice.client.events import EventRecord
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
-from pumice.scheduler.plugins.kube.devices.claims import Mapped, reach, special_key
+from pumice.scheduler.plugins.kube.devices.claims import Mapped, group_claims, named_claims, reach, special_key
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.indexes.assumed import Allotted, AssumedDevices, AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_matching import has_claims
@@ -47,6 +47,7 @@ class DevicesFor(NamedTuple):
     node_selector: dict[str, Any] | None = None
     configs: tuple[dict[str, Any], ...] = ()  #: the configurations of the requests' device classes
     making: Making | None = None
+    user: ObjectRef | None = None  #: the native PodGroup for which it is reserved; None for the pod itself
 
 
 class Prerequisites(NamedTuple):
@@ -74,8 +75,11 @@ def _volumes(cluster: Cluster, task: Task) -> tuple[VolumeFor, ...]:
 def _devices(cluster: Cluster, task: Task) -> tuple[DevicesFor, ...]:
     assumed = cluster.index(AssumedDevices)
     allotted = {each.claim: each for each in assumed.of_pod(task)}
-    keys = dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name)
+    keys = dict.fromkeys(f"{task.namespace}/{name}" for _, name in named_claims(cluster, task) if name)
+    shared = {f"{task.namespace}/{name}" for name in group_claims(cluster, task).values()}
     found = [_allocation(cluster, allotted[key]) if key in allotted else DevicesFor(_ref(key)) for key in keys]
+    user = _group_of(cluster, task) if shared else None
+    found = [each._replace(user=user) if str(each.claim) in shared else each for each in found]
     special = allotted.get(special_key(task))
     if special is not None and special.special is not None:
         spec, mappings = to_builtins(special.special.claim.spec), tuple(_mapping(each) for each in special.special.mappings)
@@ -83,6 +87,11 @@ def _devices(cluster: Cluster, task: Task) -> tuple[DevicesFor, ...]:
         making = Making(spec, mappings, _ref(stale) if stale is not None else None)
         found.append(_allocation(cluster, special)._replace(claim=ObjectRef("", task.namespace), making=making))
     return tuple(found)
+
+
+def _group_of(cluster: Cluster, task: Task) -> ObjectRef:
+    meta = cluster.of(NATIVE_POD_GROUP)[task.group].metadata
+    return ObjectRef(meta.name, meta.namespace, meta.uid or "")
 
 
 def _mapping(mapped: Mapped) -> dict[str, Any]:

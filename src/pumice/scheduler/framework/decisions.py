@@ -219,6 +219,7 @@ class Decisions(Struct):
     nominations: dict[Task, str] = field(default_factory=dict)  #: nominated nodes, where room is made for the pod; "" for no longer
     groups: Sequence[GroupStatus] = field(default_factory=list)
     held: dict[Task, HeldBack] = field(default_factory=dict)  #: pods of kube-scheduler's profiles that are held back
+    released_claims: list[str] = field(default_factory=list)  #: device claims that lose their devices, as these are of no use there
     native_groups: dict[str, NativeGroupStatus] = field(default_factory=dict)  #: by "namespace/name"
     waiting: Sequence[Waiting] = field(default_factory=list)
     conclusion: Conclusion | None = None  #: what `groups` and `waiting` are made of

@@ -84,6 +84,7 @@ class Session(Questions):
         self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
+        cluster.shares_claims = policy.profiles is not None and policy.profiles.release.has("DRAWorkloadResourceClaims")
         cluster.refresh_sums()
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded

@@ -6,7 +6,11 @@ The first plugin that makes room ends it, and so does one that says that nothing
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from pumice.api.devices import ResourceClaimStatus
+from pumice.api.kinds import NATIVE_POD_GROUP
+from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.find_node import NodeFinder
@@ -16,6 +20,9 @@ from pumice.scheduler.kube.group_results import Code, Results, Status
 from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.preemption import Preemption
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims
+from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
 
 FREED = "deallocation and deletion of ResourceClaims completed"
@@ -89,4 +96,27 @@ class GroupPostFilters:
         tried = [member for member in results[root.uid].members if member.tried]
         if not tried or any(member.misfit is not None and member.misfit.is_rejected_before(DEVICES) for member in tried):
             return Status(Code.ERROR, ["not found"])
+        for member in tried:
+            if member.misfit is not None and ELSEWHERE.text in member.misfit.counts and (fault := self._give_back(member.task)):
+                return Status(Code.ERROR, [fault])
         return Status(Code.UNSCHEDULABLE, [FREED])
+
+    def _give_back(self, task: Task) -> str:
+        """Take devices away from a member's claims that keep it from other nodes, if nobody else uses them. Return what goes wrong."""
+        cluster = self._session.cluster
+        claims, shared = claims_of(cluster, task), group_claims(cluster, task)
+        if isinstance(claims, Reason):
+            return ""
+        for key in claims.waiting:
+            if key in claims.shareable:  # it was decided for an earlier member, and kube-scheduler tries to take that back, too
+                name = key.partition("/")[2]
+                return f'Operation cannot be fulfilled on resourceclaims.resource.k8s.io "{name}": the object has been modified'
+        of_group = {f"{task.namespace}/{name}" for name in shared.values()}
+        group = cluster.of(NATIVE_POD_GROUP)[task.group].metadata.identity
+        for key, claim in claims.allocated.items():
+            users = {user.uid for user in claim.status.reserved_for or ()}
+            in_use = bool(self._groups.scheduled(self._entity.root)) if key in of_group else False
+            if users <= {group if key in of_group else task.uid} and not in_use:
+                self._session.before.put("ResourceClaim", replace(claim, status=ResourceClaimStatus()))
+                self._session.decisions.released_claims.append(key)
+        return ""

@@ -23,7 +23,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
-from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, reach, shareable_claims, special_key
+from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, named_claims, reach, shareable_claims, special_key
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.indexes.assumed import ENOUGH, LACKING, UNKNOWN, AssumedDevices
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
@@ -56,8 +56,8 @@ class _OfClaims(Rule):
         """What tells the pod's claims apart: the spec of a claim that is made for the pod, the key of any other."""
         if not task.claims:
             return None
-        claims, shareable = self.cluster.of("ResourceClaim"), shareable_claims(task)
-        keys = (f"{task.namespace}/{name}" for _, name in task.claims)
+        claims, shareable = self.cluster.of("ResourceClaim"), shareable_claims(self.cluster, task)
+        keys = (f"{task.namespace}/{name}" for _, name in named_claims(self.cluster, task))
         return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
 
     def usable(self, task: Task) -> ClaimsOfPod | Reason:

@@ -27,7 +27,7 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.resources import Mask, NDArray
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, picked
-from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, special_key, written_specials
+from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, named_claims, special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.pools import DevicePools, InUse, uses_of
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.volume_matching import (
@@ -254,7 +254,7 @@ class AssumedDevices(Index):
 
     def of_pod(self, task: Task) -> list[Allotted]:
         """The assumed devices that must be written before the pod can be bound."""
-        return [self.by_claim[key] for key in (*_keys(task), special_key(task)) if key in self.by_claim]
+        return [self.by_claim[key] for key in (*_keys(self.cluster, task), special_key(task)) if key in self.by_claim]
 
     def try_on(self, row: int, wanted: ClaimedDevices) -> list[Pick] | None:
         """The devices of the row for all requests; None if there are not enough. Raises Failed, GivenUp, Faulty."""
@@ -286,7 +286,7 @@ class AssumedDevices(Index):
         self.refresh()
         if sign > 0:
             self._decide(row, task)
-        keys = [key for key in (*_keys(task), special_key(task)) if key in self.by_claim]
+        keys = [key for key in (*_keys(self.cluster, task), special_key(task)) if key in self.by_claim]
         if sign < 0:
             self._left = (task.uid, row, [self.by_claim[key] for key in keys])
         for key in keys:
@@ -306,7 +306,7 @@ class AssumedDevices(Index):
         if not task.status & NEW:
             return  # another scheduler placed it: its claims say what they have
         objects = self.cluster.of("ResourceClaim")
-        undecided = [key for key in _keys(task) if key in objects and key not in self.by_claim]
+        undecided = [key for key in _keys(self.cluster, task) if key in objects and key not in self.by_claim]
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
         known = special_key(task) in self.specials or special_key(task) in self.by_claim
         special = self.special_on(task, row) if not known else None
@@ -337,5 +337,5 @@ class AssumedDevices(Index):
                 known[row] = UNKNOWN
 
 
-def _keys(task: Task) -> list[str]:
-    return list(dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name))
+def _keys(cluster: Cluster, task: Task) -> list[str]:
+    return list(dict.fromkeys(f"{task.namespace}/{name}" for _, name in named_claims(cluster, task) if name))
