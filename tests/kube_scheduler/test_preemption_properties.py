@@ -16,6 +16,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun
 from pumice.scheduler.kube.find_node import FitError
+from pumice.scheduler.kube.units import Units
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from tests.kube_scheduler.stage import NOW, budget, cluster, machine, policy, standing, waiting
@@ -86,7 +87,9 @@ def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
                 run = loop.preemption._dry_run(task, found)
                 assert run is not None
                 run.refresh(task, loop.nominations)
-                trials = PreemptionDryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
+                trials = PreemptionDryRun(
+                    opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets, Units(None), NOW
+                )
                 expected: dict[int, Candidate] = {}
                 for row in np.flatnonzero(found.resolvable).tolist():
                     result = trials.on(row)
@@ -155,7 +158,7 @@ def test_a_budget_is_broken_only_where_every_candidate_breaks_one(world: World) 
         found = loop.searches[task.template.scheduler_name].find(task)
         if not isinstance(found, FitError):
             return
-        trials = PreemptionDryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
+        trials = PreemptionDryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets, Units(None), NOW)
         results = [trials.on(row) for row in np.flatnonzero(found.resolvable).tolist()]
         clean = any(isinstance(r, Candidate) and r.victims and not r.violations for r in results)
         verdict = loop.preemption.consider(task, found, POLICY.profiles.by_name["default-scheduler"].preemption)

@@ -24,7 +24,7 @@ from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
-from pumice.scheduler.framework.features import Release, minor_of, read_gates, release
+from pumice.scheduler.framework.features import Release, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.past_evictions import take_in_evictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
@@ -254,7 +254,8 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
 def recorded_policy(begin: Begin, conf: str | None, plugins_dir: str | None, strict: bool = False) -> Policy:
     """The policy of the recorded cycles, or that of the file `conf` if there is one. Raises InputError."""
     found = [config_text(text, "the recorded configuration") for text in begin.configurations]
-    return load_policy(Objects(configurations=found), conf, plugins_dir, strict, begin.shadow_groups)
+    recorded = read_release(begin.release) if begin.release else DEFAULT_RELEASE
+    return load_policy(Objects(configurations=found), conf, plugins_dir, strict, begin.shadow_groups, recorded)
 
 
 def warn(text: str) -> None:

@@ -14,7 +14,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.api.meta import DEFAULT_QUEUE
 from pumice.cli.go_flags import Decorator, GoCommand, seconds, switch
-from pumice.cli.inputs import read_file
+from pumice.cli.inputs import read_file, release_of
 from pumice.cli.replica_flags import (
     ELECTION,
     PROBES_TLS,
@@ -35,6 +35,8 @@ from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, 
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
+from pumice.scheduler.framework.features import GATES, MINORS
 from pumice.scheduler.framework.policy import Policy
 
 # The flags of vc-scheduler, as `pumice scheduler` takes them.
@@ -50,7 +52,6 @@ NOT_NEEDED = {
     "minimum-percentage-nodes-to-find": "every node is scored",
     "minimum-feasible-nodes": "every node is scored",
     "ignored-provisioners": "CSI volumes are counted by CSINode",
-    "feature-gates": "what gates switch on is on",
     "leader-elect-resource-lock": "only leases are served by API servers of today",
     "enable-pprof": "there is no Go to profile; see /debug/state and /metrics",
     "disable-default-scheduler-config": "a --scheduler-conf that cannot be read always ends the start",
@@ -94,6 +95,8 @@ OWN: tuple[Decorator, ...] = (
         "--canary", multiple=True, metavar="KIND/NAME", help="queue/NAME or namespace/NAME: write there only; the rest as --shadow."
     ),
     switch("--strict", False, "Warnings about the configuration are errors."),
+    click.option("--kubernetes-version", default="", help="kube-scheduler's release, whose rules profiles follow. Default: the server's."),
+    click.option("--feature-gates", default="", help="kube-scheduler's gates, as GenericWorkload=true. Volcano's are on."),
 )
 
 
@@ -106,7 +109,8 @@ def scheduler(**flags: Any) -> None:
     """Schedule the pods of a live cluster, in the place of vc-scheduler: its flags, its configuration, its objects."""
     set_up(flags["logging_format"], flags["verbosity"])
     tell_of(flags, NOT_NEEDED)
-    configuration = Configuration(flags["scheduler_conf"], flags["plugins_dir"], flags["strict"])
+    version, gates = flags["kubernetes_version"], own_gates(flags["feature_gates"])
+    configuration = Configuration(flags["scheduler_conf"], flags["plugins_dir"], flags["strict"], version, gates)
     names = flags["names"] or schedulers_of(configuration.load())
     settings = settings_of(flags, names, configuration)
     if flags["shadow"]:
@@ -125,10 +129,22 @@ def scheduler(**flags: Any) -> None:
             click.echo(page(told))
 
 
-class Configuration:
-    """The scheduler's configuration: the file of --scheduler-conf, or the built-in one."""
+def own_gates(text: str) -> str:
+    """The gates of kube-scheduler in a --feature-gates. Those of Volcano are passed over: what they switch on is on."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    ours = [part for part in parts if part.partition("=")[0] in GATES]
+    if others := [part for part in parts if part not in ours]:
+        log.info("--feature-gates: %s has no effect: what gates of Volcano switch on is on", ",".join(others))
+    return ",".join(ours)
 
-    def __init__(self, path: str, plugins_dir: str | None, strict: bool) -> None:
+
+class Configuration:
+    """The scheduler's configuration: the file of --scheduler-conf, or the built-in one. Profiles follow the rules of the release that is
+    named, else of the API server's, once that is known."""
+
+    def __init__(self, path: str, plugins_dir: str | None, strict: bool, version: str = "", gates: str = "") -> None:
+        self._version, self._gates = version, gates
+        self._is_named = bool(version)
         self._path = path
         self._plugins_dir = plugins_dir
         self._strict = strict
@@ -141,11 +157,21 @@ class Configuration:
         """The policy of the configuration, read anew. Raises InputError."""
         text = read_file(self._path) if self._path else DEFAULT
         found = [config_text(text, self._path or "built-in configuration")]
-        policy, warnings = read_configurations(found, plugins(self._plugins_dir), strict=self._strict, actions=actions(self._plugins_dir))
+        rules = release_of(self._version or f"1.{MINORS[-1]}", self._gates) if self._version or self._gates else DEFAULT_RELEASE
+        policy, warnings = read_configurations(
+            found, plugins(self._plugins_dir), strict=self._strict, actions=actions(self._plugins_dir), release=rules
+        )
         for warning in warnings:
             log.warning("%s", warning)
         self._text = text
         return policy
+
+    def met(self, version: str) -> bool:
+        """Take over the version of the API server, unless a release is named. Return whether the policy must be read anew."""
+        if self._is_named or version == self._version:
+            return False
+        self._version = version
+        return True
 
 
 def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Configuration) -> SchedulerSettings:
@@ -163,6 +189,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         ),
         load=configuration.load,
         configuration=configuration.text,
+        met=configuration.met,
         conf_path=flags["scheduler_conf"],
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],

@@ -32,6 +32,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag="begin"):
     gathering_s: float
     configurations: list[str]  #: the policy, as text
     anonymous: bool = False  #: names are hashed
+    release: str = ""  #: the release of kube-scheduler whose rules profiles follow; empty for the default
 
 
 class Whole(msgspec.Struct, array_like=True, frozen=True, tag="whole"):

@@ -24,7 +24,7 @@ from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Request, WriteStatus
+from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, ReleaseClaim, Request, WriteCondition, WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
 from pumice.live.scheduler.sources import RawObjects, slim
@@ -119,6 +119,11 @@ class AssumedPods:
                 self._not_written("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
             case WriteStatus():
                 self._unwritten(request, error)
+            case WriteCondition():
+                self._sent_status.natives.pop(str(request.group), None)
+                self._warn("Condition", error, "the condition of PodGroup %s was not written: %s", request.group, error)
+            case ReleaseClaim():
+                self._warn("Release", error, "the devices of claim %s were not given back: %s", request.claim, error)
 
     def _warn(self, call: str, error: KubeError, message: str, *arguments: object) -> None:
         alike = (call, error.code, error.reason) if isinstance(error, ApiError) else (call, type(error))

@@ -186,6 +186,7 @@ class BlackBox(Keeper):
             shadow_groups=self.cluster.shadow_groups,
             gathering_s=policy.gathering_s,
             configurations=list(policy.texts),
+            release=policy.profiles.release.text if policy.profiles is not None else "",
         )
         self._writer.begin(partial(self._translation.beginning, begin, Snapshot(self.cluster, tasks)))
 

@@ -14,11 +14,23 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE
+from pumice.api.groups import SCHEDULED
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.live.scheduler.options import UNSHARDED, Sharding
-from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteStatus, prerequisites
+from pumice.live.scheduler.requests import (
+    Amiss,
+    BindPod,
+    EvictPod,
+    MarkPod,
+    OpenGate,
+    ReleaseClaim,
+    Requests,
+    WriteCondition,
+    WriteStatus,
+    prerequisites,
+)
 from pumice.live.scheduler.sent_status import (
     GroupNote,
     Mark,
@@ -32,7 +44,18 @@ from pumice.live.scheduler.sent_status import (
 )
 from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.alike import Member
-from pumice.scheduler.framework.decisions import GATED, Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Standing, Waiting
+from pumice.scheduler.framework.decisions import (
+    GATED,
+    Bind,
+    Conclusion,
+    Decisions,
+    Evict,
+    GroupCondition,
+    GroupStatus,
+    NativeGroupStatus,
+    Standing,
+    Waiting,
+)
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -41,7 +64,7 @@ from pumice.scheduler.model.task import Task
 
 COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed
 T = TypeVar("T")
-R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus)
+R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus, WriteCondition)
 
 
 def effects(
@@ -64,7 +87,9 @@ def effects(
     totals = queue_totals(cluster) if sharding.share is None and sent_status.queues_are_due(now) else {}
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
     shards = shard_requests(cluster, sharding, sent_status, now)
-    return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], events, amiss)
+    conditions = _each(decisions.native_groups.values(), lambda told: _condition(told, sent_status, now), _blamed_condition, amiss)
+    releases = [ReleaseClaim(_ref_of(key)) for key in decisions.released_claims]
+    return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], conditions, releases, events, amiss)
 
 
 def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], amiss: list[Amiss]) -> list[R]:
@@ -273,6 +298,39 @@ def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | No
     known: Any = told.get(ALLOCATED_HYPERNODE, group.job.annotations.get(ALLOCATED_HYPERNODE)) or None
     wanted = group.hypernode or None
     return {} if known == wanted else {ALLOCATED_HYPERNODE: wanted}
+
+
+# ---- Kubernetes' own PodGroups
+
+
+def _condition(told: NativeGroupStatus, sent_status: SentStatus, now: float) -> WriteCondition | None:
+    """The condition to write; None if the group has it, or if the same was written and the watch has not shown it yet."""
+    request = _blamed_condition(told)
+    known = next((each for each in told.group.status.conditions or () if each.type == SCHEDULED), None)
+    condition = {
+        "type": SCHEDULED,
+        "status": "True" if told.is_scheduled else "False",
+        "reason": told.reason,
+        "message": told.message,
+        "observedGeneration": told.group.metadata.generation or 0,
+    }
+    since = known.last_transition_time if known is not None and known.status == condition["status"] else None
+    key, words = str(request.group), (told.group.metadata.uid or "", *condition.values())
+    is_known = known is not None and (known.status, known.reason, known.message or "") == (condition["status"], told.reason, told.message)
+    if sent_status.natives.get(key, words if is_known else None) == words:
+        return None
+    sent_status.natives[key] = words
+    return request._replace(condition=condition | {"lastTransitionTime": since or rfc3339(now)})
+
+
+def _blamed_condition(told: NativeGroupStatus) -> WriteCondition:
+    meta = told.group.metadata
+    return WriteCondition(ObjectRef(meta.name, meta.namespace or "", meta.uid or ""), {})
+
+
+def _ref_of(key: str) -> ObjectRef:
+    namespace, _, name = key.partition("/")
+    return ObjectRef(name, namespace)
 
 
 def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:

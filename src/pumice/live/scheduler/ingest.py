@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import Node
+from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
@@ -301,6 +302,8 @@ class Ingest:
             self._sent_status.queues.pop(key, None)
         elif kind == "NodeShard":
             self._sent_status.shards.pop(key, None)
+        elif kind == NATIVE_POD_GROUP:
+            self._sent_status.natives.pop(key, None)
         self._cluster.remove(kind, key)
         self._event_translation.other(kind)
         return Urgency.SOON

@@ -25,7 +25,7 @@ from pumice.client.access import Access
 from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
-from pumice.client.transport import ApiError, KubeError, Transport
+from pumice.client.transport import ApiError, KubeError, Transport, as_dict
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
@@ -173,6 +173,7 @@ class SchedulerSettings(msgspec.Struct):
     options: Options
     load: Callable[[], Policy]  #: reads the configuration. Raises InputError
     configuration: Callable[[], str]  #: returns the text of the configuration
+    met: Callable[[str], bool] = lambda version: False  #: gets the version of the API server; whether the configuration is to be read anew
     conf_path: str = ""
     qps: float = 2000.0
     burst: float = 2000.0
@@ -250,8 +251,24 @@ class Replica:
         with black_box(settings.record, settings.options, self._clock.now, Retention.of_folder(settings.record_bytes)) as box:
             await self._decide(client, policy, identity, box)
 
+    async def _by_the_rules_of(self, client: Client, policy: Policy) -> Policy:
+        """The policy by the rules of the server's release, unless a release is named."""
+        if policy.profiles is None:
+            return policy
+        try:
+            version = str(as_dict(await client.get_path("/version"))["gitVersion"])
+            if not self._settings.met(version):
+                return policy
+            policy = self._settings.load()
+        except (KubeError, KeyError, InputError) as error:
+            log.warning("the release of the API server is not known, or its rules cannot be followed: %s", error)
+            return policy
+        assert policy.profiles is not None
+        log.info("the API server is %s: profiles follow the rules of Kubernetes %s", version, policy.profiles.release.text)
+        return policy
+
     async def _decide(self, client: Client, policy: Policy, identity: str, box: BlackBox | None) -> None:
-        settings = self._settings
+        settings, policy = self._settings, await self._by_the_rules_of(client, policy)
         call = asyncio.get_running_loop().call_soon_threadsafe
         interpreter.reads()
         world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))

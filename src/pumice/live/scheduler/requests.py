@@ -183,13 +183,26 @@ class WriteStatus(NamedTuple):
     annotations: dict[str, str | None]
 
 
-Request = BindPod | EvictPod | MarkPod | OpenGate | WriteStatus
+class WriteCondition(NamedTuple):
+    """Write the condition of one of Kubernetes' own PodGroups. Its other conditions stay."""
+
+    group: ObjectRef
+    condition: dict[str, Any]
+
+
+class ReleaseClaim(NamedTuple):
+    """Take the devices away from a ResourceClaim: they are of no use where they are."""
+
+    claim: ObjectRef
+
+
+Request = BindPod | EvictPod | MarkPod | OpenGate | WriteStatus | WriteCondition | ReleaseClaim
 
 
 class Amiss(NamedTuple):
     """A request that could not be made because of a fault of ours, and the error. The request only says which object it was for."""
 
-    request: BindPod | EvictPod | MarkPod | WriteStatus
+    request: BindPod | EvictPod | MarkPod | WriteStatus | WriteCondition
     error: Exception
 
 
@@ -201,6 +214,8 @@ class Requests(NamedTuple):
     gates: list[OpenGate]
     marks: list[MarkPod]
     statuses: list[WriteStatus]
+    conditions: list[WriteCondition]
+    releases: list[ReleaseClaim]
     events: list[EventRecord]
     amiss: list[Amiss]
 

@@ -20,13 +20,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.kinds import POD_GROUPS, PODS, ObjectRef
+from pumice.api.kinds import NATIVE_POD_GROUPS, POD_GROUPS, PODS, RESOURCE_CLAIMS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.times import rfc3339
 from pumice.client.client import Backoff
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, PatchType, Transport
+from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, PatchType, Transport, as_dict
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
@@ -37,8 +37,10 @@ from pumice.live.scheduler.requests import (
     MarkPod,
     OpenGate,
     ReadPod,
+    ReleaseClaim,
     Request,
     Requests,
+    WriteCondition,
     WriteStatus,
 )
 from pumice.live.scheduler.sources import RawObjects
@@ -171,6 +173,8 @@ class Sender:
         self._gates: WorkQueue[OpenGate] = WorkQueue(few, self._open_gate, self._amiss)
         self._marks: WorkQueue[MarkPod] = WorkQueue(few, self._mark, self._amiss)
         self._writes: WorkQueue[WriteStatus] = WorkQueue(few, self._write, self._amiss)
+        self._conditions: WorkQueue[WriteCondition] = WorkQueue(few, self._condition, self._amiss)
+        self._releases: WorkQueue[ReleaseClaim] = WorkQueue(few, self._release, self._amiss)
         self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._amiss)
         self._faults: WorkQueue[Amiss] = WorkQueue(few, lambda fault: self._amiss(*fault), self._amiss)
         self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._amiss)
@@ -181,6 +185,8 @@ class Sender:
             self._gates,
             self._marks,
             self._writes,
+            self._conditions,
+            self._releases,
             self._reads,
             self._faults,
             self._rests,
@@ -200,6 +206,10 @@ class Sender:
             self._marks.put(mark.pod.uid, mark)
         for write in requests.statuses:
             self._writes.put((write.kind, str(write.ref)), write)
+        for condition in requests.conditions:
+            self._conditions.put(str(condition.group), condition)
+        for release in requests.releases:
+            self._releases.put(str(release.claim), release)
         for fault in requests.amiss:
             self._faults.put((type(fault.request), fault.request[0]), fault)
 
@@ -365,6 +375,19 @@ class Sender:
         answer = await self._told(request, self._transport.update(request.kind, request.ref, whole, subresource=subresource))
         if answer is not None:
             self._outcomes.done(request, answer)
+
+    async def _condition(self, request: WriteCondition) -> None:
+        body = {"status": {"conditions": [request.condition]}}
+        patching = self._transport.patch(NATIVE_POD_GROUPS, request.group, body, PatchType.STRATEGIC, subresource="status", repeatable=True)
+        await self._told(request, patching)
+
+    async def _release(self, request: ReleaseClaim) -> None:
+        await self._told(request, self._released(request.claim))
+
+    async def _released(self, ref: ObjectRef) -> None:
+        claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, ref))
+        claim["status"] = {key: value for key, value in (claim.get("status") or {}).items() if key not in ("allocation", "reservedFor")}
+        await self._transport.update(RESOURCE_CLAIMS, ref, claim, subresource="status")
 
     async def _told(self, request: Request, call: Awaitable[Any]) -> Any:
         """The answer to the call. None if the call failed or the fence held it back; that has been reported then."""

@@ -89,6 +89,13 @@ class Release(Struct, frozen=True):
         return gate in self.gates
 
     @property
+    def text(self) -> str:
+        """The release, and the gates that are not as they are by default. `read_release` reads it."""
+        usual = release(self.minor).gates
+        changed = sorted({*self.gates} ^ {*usual})
+        return f"1.{self.minor} {','.join(f'{name}={str(name in self.gates).lower()}' for name in changed)}".strip()
+
+    @property
     def places_groups(self) -> bool:
         """Whether the pods of Kubernetes' own PodGroups are placed together. The alpha form of 1.36 is not provided."""
         return self.minor >= 37 and self.has("GenericWorkload")
@@ -131,6 +138,12 @@ def read_gates(text: str) -> dict[str, bool]:
             raise ValueError(f"invalid value of {name}={value}: write true or false")
         found[name] = value in TRUE
     return found
+
+
+def read_release(text: str) -> Release:
+    """The release of a `Release.text`. Raises ValueError."""
+    version, _, gates = text.partition(" ")
+    return release(minor_of(version), read_gates(gates))
 
 
 def minor_of(text: str) -> int:

@@ -98,10 +98,6 @@ class VictimsTable(Index):
         """The greatest number of places in use on one of the rows."""
         return int(self.numbers[rows].max(initial=0))
 
-    def lower(self, row: int, priority: int) -> list[Task]:
-        """The pods on a row that are below a priority, the most important first."""
-        return [task for task in self.tasks[row] if task.pod_priority < priority]
-
 
 # Trials: pods are taken off a node or put onto it for a moment, so that every rule can be asked what it would say then.
 
@@ -168,7 +164,7 @@ class PreemptionDryRun:
             if (refusal := self._refusal(row)) is not None:
                 return refusal.of(0)
             lost = self._put_back(trial, by_budget(lower, self._budgets), row)
-        victims = [victim for unit in by_importance(lost, self._now) for victim in unit.tasks]
+        victims = [victim for unit in lower if unit in lost for victim in unit.tasks]
         return Candidate(row, victims, sum(unit.violations for unit in lost))
 
     def _put_back(self, trial: Trial, units: list[Unit], row: int) -> list[Unit]:

@@ -76,9 +76,9 @@ class GroupPreemption:
             if not root.is_success:
                 return _verdict(Code.UNSCHEDULABLE, root.text)
             places = [(member.task, member.row) for each in results.values() for member in each.members if member.row >= 0]
-            order = by_budget(by_importance(lower, self._session.now), self._preemption.budgets)
-            lost = self._give_back(trial, order, places)
-        victims = [task for unit in by_importance(lost, self._session.now) for task in unit.tasks]
+            order = by_importance(lower, self._session.now)
+            lost = set(self._give_back(trial, by_budget(order, self._preemption.budgets), places))
+        victims = [task for unit in order if unit in lost for task in unit.tasks]
         self._preemption.evict(victims, self._entity.root.key)
         text = f"found a placement for podgroup, preempting {len(victims)} victims"  # whatever its type
         return GroupVerdict(Status(Code.SUCCESS, [PREFIX + text]), places)
