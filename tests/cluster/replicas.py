@@ -70,12 +70,8 @@ async def stage_for(client: Client, namespace: str, stop_s: float = 0.0) -> Asyn
 
 
 @asynccontextmanager
-async def replica(
-    cluster: RealCluster, stage: Stage, folder: Path, *flags: str, user: str = "scheduler", environment: Mapping[str, str] | None = None
-) -> AsyncIterator[Process]:
-    log = folder / f"replica-{len(list(folder.iterdir()))}.log"
-    command = [PROGRAM, "scheduler", f"--kubeconfig={cluster.kubeconfig(user)}"]
-    command += [f"--leader-elect-resource-namespace={stage.namespace}", f"--node-selector=story:{stage.namespace}", *SHORT, *flags]
+async def program(log: Path, command: list[str], environment: Mapping[str, str] | None = None) -> AsyncIterator[Process]:
+    """A program that ends with the block."""
     with log.open("wb") as out:
         variables = {**os.environ, **(environment or {})}
         process = Process(await asyncio.create_subprocess_exec(*command, stderr=out, stdout=out, env=variables), log)
@@ -84,6 +80,17 @@ async def replica(
     finally:
         if process.process.returncode is None:
             await process.end()
+
+
+@asynccontextmanager
+async def replica(
+    cluster: RealCluster, stage: Stage, folder: Path, *flags: str, user: str = "scheduler", environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Process]:
+    log = folder / f"replica-{len(list(folder.iterdir()))}.log"
+    command = [PROGRAM, "scheduler", f"--kubeconfig={cluster.kubeconfig(user)}"]
+    command += [f"--leader-elect-resource-namespace={stage.namespace}", f"--node-selector=story:{stage.namespace}", *SHORT, *flags]
+    async with program(log, command, environment) as process:
+        yield process
 
 
 async def leader(client: Client, namespace: str) -> str:

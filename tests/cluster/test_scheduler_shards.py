@@ -8,13 +8,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from installed import PROGRAM
 from realcluster import RealCluster
-from replicas import replica, stage_for
+from replicas import program, replica, stage_for
 from stage import until_true
 
-from pumice.api.kinds import NODE_SHARDS, ObjectRef
+from pumice.api.kinds import CONFIG_MAPS, NODE_SHARDS, PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import PatchType, as_dict
+from pumice.client.transport import ApiError, PatchType, as_dict
 from pumice.live.scheduler.options import Ring, numbered
 
 pytestmark = pytest.mark.cluster
@@ -42,6 +43,54 @@ def test_a_scheduler_keeps_to_its_shard_and_tells_what_it_uses(cluster: RealClus
                 await stage.until_placed("train", 4)
                 await until_true(lambda: using(nodes))
                 assert "403 Forbidden" not in process.log.read_text()
+
+    play(story)
+
+
+SHARDS = """
+schedulerConfigs:
+- {name: NAME-ours, policies: [{name: allocation-rate, arguments: {maxCPUUtil: 0.6}}]}
+- {name: NAME-rest, policies: [{name: allocation-rate, arguments: {minCPUUtil: 0.7, maxCPUUtil: 1.0}}]}
+shardSyncPeriod: 1s
+"""
+
+
+def test_the_sharding_controller_moves_nodes_between_schedulers_by_their_load(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
+    """A full node leaves the shard of the first scheduler, and comes back once its pods are gone."""
+
+    async def story(client: Client, namespace: str) -> None:
+        async with stage_for(client, namespace) as stage:
+            nodes = [await stage.node(name, cpu=2) for name in "ab"]
+            text = SHARDS.replace("NAME", namespace)
+            await client.create(CONFIG_MAPS, {"metadata": {"name": "shards"}, "data": {"sharding.yaml": text}}, namespace)
+            named = ["--sharding-configmap=shards", f"--sharding-configmap-namespace={namespace}"]
+            flags = ["--controllers=sharding-controller", "--leader-elect=false", f"--kubeconfig={cluster.kubeconfig()}", *named]
+
+            async def desired(name: str) -> set[str]:
+                found = as_dict(await client.get(NODE_SHARDS, ObjectRef(f"{namespace}-{name}")))["spec"].get("nodesDesired") or []
+                return set(found) & set(nodes)
+
+            async def shared(ours: set[str], rest: set[str]) -> bool:
+                try:
+                    return (await desired("ours"), await desired("rest")) == (ours, rest)
+                except ApiError:
+                    return False
+
+            sharded = ("--scheduler-sharding-mode=hard", f"--scheduler-sharding-name={namespace}-ours", "--leader-elect=false")
+            async with program(tmp_path / "controllers.log", [PROGRAM, "controllers", *flags]) as controllers:
+                await until_true(lambda: shared(set(nodes), set()))
+                async with replica(cluster, stage, tmp_path, *sharded):
+                    await stage.gang("large", pods=1, cpu=2, minimum=1)
+                    (full,) = set((await stage.until_placed("large", 1)).values())
+                    other = {*nodes} - {full}
+                    await until_true(lambda: shared(other, {full}))
+                    await stage.gang("small", pods=1, cpu=1, minimum=1)
+                    assert set((await stage.until_placed("small", 1)).values()) == other
+                    await client.delete(PODS, ObjectRef("large-0", namespace), grace_s=0)
+                    await until_true(lambda: shared(set(nodes), set()))
+                assert "level=warning" not in controllers.log.read_text()
+            for name in ("ours", "rest"):
+                await client.delete(NODE_SHARDS, ObjectRef(f"{namespace}-{name}"))
 
     play(story)
 

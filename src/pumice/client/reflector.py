@@ -187,7 +187,7 @@ class Pace(msgspec.Struct, frozen=True):
 DEFAULT_PACE = Pace()
 
 
-PATIENT_ROUNDS = 5  #: so many 429 in a row are ordinary: a CRD that is only just installed is read with them at first
+PATIENT_ROUNDS = 5  #: so many 410 or 429 in a row are ordinary: a CRD that is only just installed is read with them at first
 
 
 class _Event(msgspec.Struct):
@@ -276,15 +276,16 @@ class Reflector(Generic[T]):
         if absent:
             self.synced.set()
         known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
-        quiet = absent or self._is_told_at_the_start(error)
+        quiet = absent or self._is_ordinary(error)
         self._told = "" if quiet else str(error)
         log.log(logging.DEBUG if known or quiet else logging.WARNING, "%s: %s", self.scope.resource.plural, error)
 
-    def _is_told_at_the_start(self, error: Exception) -> bool:
-        """Whether whoever waits for the first list tells what is amiss: a right that is lacking, or a CRD that is only just installed."""
-        if self.synced.is_set() or not isinstance(error, ApiError):
+    def _is_ordinary(self, error: Exception) -> bool:
+        """Whether nobody need act on it, or it is told elsewhere: a CRD was only just installed, a position in the watch is too old; or a
+        right is lacking, which whoever waits for the first list tells."""
+        if not isinstance(error, ApiError):
             return False
-        return error.code == 403 or (error.code == 429 and self._failures < PATIENT_ROUNDS)
+        return (error.code == 403 and not self.synced.is_set()) or (error.code in (410, 429) and self._failures < PATIENT_ROUNDS)
 
     async def _list(self) -> None:
         self._view.list_begins()

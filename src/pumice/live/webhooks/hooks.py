@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
@@ -22,46 +23,53 @@ log = logging.getLogger(__name__)
 TRIES = 5
 
 
+class _Outcome(Enum):
+    AS_IT_WAS = ""
+    TRUSTED = "these webhook configurations were given our authority"
+    CREATED = "these webhook configurations were created"
+    MISSING = "missing"
+
+
 async def register(transport: Transport, hooks: Sequence[Webhook], caller: Caller, authority: bytes, *, create: bool = True) -> list[str]:
     """Write our authority into the configurations, and with `create` create missing ones. Return the names of those that are missing
     because our role does not let us create them. Raises KubeError."""
-    missing = []
+    found: dict[_Outcome, list[str]] = {outcome: [] for outcome in _Outcome}
     for hook in hooks:
         for left in reversed(range(TRIES)):
             try:
-                if not await _register(transport, hook, caller, authority, create):
-                    missing.append(caller.configuration(hook))
+                found[await _register(transport, hook, caller, authority, create)].append(caller.configuration(hook))
                 break
             except ApiError as error:
                 if error.code != 409 or not left:  # at 409 another replica writes it too
                     raise
-    return missing
+    for outcome in (_Outcome.CREATED, _Outcome.TRUSTED):
+        if found[outcome]:
+            log.info("%s: %s", outcome.value, ", ".join(found[outcome]))
+    return found[_Outcome.MISSING]
 
 
-async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> bool:
-    """Whether the configuration trusts us now, or is left missing on purpose."""
+async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> _Outcome:
     ref = ObjectRef(caller.configuration(hook))
     try:
         found = as_dict(await transport.get(hook.resource, ref))
     except ApiError as error:
         if error.code != 404:
             raise
-        return not create or await _created(transport, hook, caller, authority)
-    if _trusting(found, hook, caller, authority):
-        await transport.update(hook.resource, ref, found)
-        log.info("%s %s was given our authority", hook.resource.kind, ref)
-    return True
+        return await _created(transport, hook, caller, authority) if create else _Outcome.AS_IT_WAS
+    if not _trusting(found, hook, caller, authority):
+        return _Outcome.AS_IT_WAS
+    await transport.update(hook.resource, ref, found)
+    return _Outcome.TRUSTED
 
 
-async def _created(transport: Transport, hook: Webhook, caller: Caller, authority: bytes) -> bool:
+async def _created(transport: Transport, hook: Webhook, caller: Caller, authority: bytes) -> _Outcome:
     try:
         await transport.create(hook.resource, configuration(hook, caller, authority))
     except ApiError as error:
         if error.code != 403:
             raise
-        return False
-    log.info("%s %s was created", hook.resource.kind, caller.configuration(hook))
-    return True
+        return _Outcome.MISSING
+    return _Outcome.CREATED
 
 
 def _trusting(found: dict[str, Any], hook: Webhook, caller: Caller, authority: bytes) -> bool:
