@@ -123,7 +123,7 @@ def test_an_unknown_flag_is_told_and_ends_the_program_only_if_that_is_asked_for(
 
 @pytest.mark.parametrize("program", COMMANDS)
 def test_flags_are_read_as_pflag_reads_them(program: str) -> None:
-    flags = read(program, ["--enable_healthz", "--kube_api_qps", "9", "--kubeconfig", "", "-v4", "--log_dir=/var/log", "--log-file", "-"])
+    flags = read(program, ["--enable_healthz", "--kube_api_qps", "9", "--kubeconfig", "", "-v4", "--log_dir=/var/log", "--log-file", "x"])
     assert (flags["enable_healthz"], flags["kube_api_qps"], flags["kubeconfig"], flags["verbosity"]) == (True, 9, "", 4)
     assert flags["not_read"] == ()
     assert [read(program, given)["verbosity"] for given in (["-v", "2"], ["-v=2"], ["--v=2"], ["--v", "2"])] == [2] * 4

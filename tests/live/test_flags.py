@@ -98,6 +98,7 @@ def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
     [
         (["--enable-pprof"], "--enable-pprof is not needed: there is no Go"),
         (["--enable-pprof=false"], "--enable-pprof is not needed"),
+        (["--log_file=/var/log/volcano.log"], "--log-file is not needed: the log goes to standard error"),
         (["--node-worker-threads", "20"], "--node-worker-threads is not needed: nodes are taken over by one thread"),
         (["--ignored-provisioners=a", "--ignored-provisioners=b"], "--ignored-provisioners is not needed"),
         ([], ""),

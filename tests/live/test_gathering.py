@@ -65,6 +65,19 @@ def test_the_minimum_is_placed_at_once_and_the_rest_when_the_period_is_over() ->
     run(story())
 
 
+def test_a_job_that_leaves_room_for_another_starts_whole_at_once() -> None:
+    async def story() -> None:
+        api = server("a", "b", cpu=8)
+        async with scheduling(api) as scheduler:
+            await scheduler.synced.wait()
+            began = scheduler.clock.now()
+            api.gang("train", pods=4, minimum=1)
+            await until(lambda: len(api.placed()) == 4)
+            assert scheduler.clock.now() - began < 0.1
+
+    run(story())
+
+
 @pytest.mark.parametrize("period_s", [0.5, 2.0])
 def test_a_job_whose_pods_never_come_and_jobs_without_end_hold_nobody_up_for_ever(period_s: float) -> None:
     async def story() -> None:

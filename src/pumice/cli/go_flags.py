@@ -37,8 +37,6 @@ KLOG_SWITCHES = (
 KLOG_VALUES = (
     "alsologtostderrthreshold",
     "log-backtrace-at",
-    "log-dir",
-    "log-file",
     "log-file-max-size",
     "log-flush-frequency",
     "stderrthreshold",

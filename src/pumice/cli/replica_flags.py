@@ -50,12 +50,15 @@ PROBES_TLS: tuple[Decorator, ...] = (
 )
 
 
+LOG_FILES = dict.fromkeys(("log-dir", "log-file"), "the log goes to standard error")  #: flags of Go's logging that would change that
+
+
 def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decorator:
     """A decorator that adds the shared flags, the flags of one program, and those that are accepted but not needed."""
 
     def decorate(command: Command) -> Command:
         command = go_program(command)
-        for name in not_needed:
+        for name in (*not_needed, *LOG_FILES):
             command = click.option(f"--{name}", default=None, is_flag=False, flag_value="true", hidden=True)(command)
         for option in reversed((*SHARED, *own)):
             command = option(command)
@@ -68,7 +71,7 @@ def tell_of(flags: Mapping[str, Any], not_needed: Mapping[str, str]) -> None:
     """Log which arguments were not read, and which of the given flags have no effect, and why."""
     for sentence in flags["not_read"]:
         log.warning("%s", sentence)
-    for name, reason in not_needed.items():
+    for name, reason in {**not_needed, **LOG_FILES}.items():
         if flags[name.replace("-", "_")] is not None:
             log.info("--%s is not needed: %s", name, reason)
 
