@@ -105,8 +105,12 @@ def test_controllers_are_chosen_by_volcanos_names(words: str, kept: set[str] | N
 
 
 def test_a_controller_that_is_not_here_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
-    chosen(["+colocation-config-controller", "-resourcequota-controller"])
-    assert [record.getMessage().split(":")[1] for record in caplog.records] == [" there is no colocation-config-controller here"]
+    chosen(["+colocation-config-controller", "-colocation-config-controller", "-jb-controller", "of-the-next-release"])
+    assert [record.getMessage().split(": ")[1] for record in caplog.records] == [
+        "there is no colocation-config-controller here",
+        'there is no jb-controller here; did you mean "job-controller"?',
+        "there is no of-the-next-release here",
+    ]
 
 
 def test_the_sharding_controller_runs_if_it_is_asked_for_with_its_flags() -> None:

@@ -46,7 +46,6 @@ CONTROLLERS = {
 DEFAULT = "*,-sharding-controller"
 NOT_HERE = {
     "colocation-config-controller": "ColocationConfigurations are carried out by Volcano's node agent; run Volcano's controller for them",
-    "resourcequota-controller": "ResourceQuotas are counted by Kubernetes' own controller manager",
 }  #: Volcano's controllers that we do not have, and what to do instead
 
 NOT_NEEDED = {
@@ -128,13 +127,23 @@ def chosen(words: Iterable[str]) -> frozenset[str] | None:
     kept: set[str] = set()
     for word in words:
         name = word.lstrip("+-")
-        if name in NOT_HERE and not word.startswith("-"):
-            log.warning("--controllers: there is no %s here: %s", name, NOT_HERE[name])
-        elif name not in CONTROLLERS and name not in NOT_HERE and name != "*":
-            raise InputError(f'"{name}" is not a controller{did_you_mean(name, CONTROLLERS)}', where="--controllers")
+        if name != "*" and name not in CONTROLLERS:
+            _tell_of_unknown(name, is_left_out=word.startswith("-"))
         meant = {each for names in CONTROLLERS.values() for each in names} if name == "*" else set(CONTROLLERS.get(name, ()))
         kept = kept - meant if word.startswith("-") else kept | meant
     return frozenset(kept)
+
+
+def _tell_of_unknown(name: str, *, is_left_out: bool) -> None:
+    """Warn of a controller that we do not have, as a newer chart may name one. Raises InputError if it is to run and looks misspelt."""
+    meant = did_you_mean(name, CONTROLLERS)
+    if name in NOT_HERE:
+        if not is_left_out:
+            log.warning("--controllers: there is no %s here: %s", name, NOT_HERE[name])
+    elif meant and not is_left_out:
+        raise InputError(f'"{name}" is not a controller{meant}', where="--controllers")
+    else:
+        log.warning("--controllers: there is no %s here%s", name, meant)
 
 
 def _sharding(flags: dict[str, Any]) -> NodeShards:
