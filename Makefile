@@ -7,7 +7,7 @@ DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
-.PHONY: run demo quick test test-cluster test-page check nightly bench lock clean
+.PHONY: run demo quick test test-cluster test-page check nightly bench lock image dist docs clean
 
 run: $(RUN)
 	@echo "Starting a cluster, and in it examples/job.yaml ..."
@@ -60,6 +60,38 @@ lock: $(DEV)
 	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 --group dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 requirements/build.in -c requirements/dev.txt -o requirements/build.txt
+	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 requirements/docs.in -o requirements/docs.txt
+
+# The images, of a base by digest (see deploy/Dockerfile), with whichever builder is there: make image BASE=python@sha256:...
+ENGINE ?= $(firstword $(foreach each,buildah podman docker,$(if $(shell command -v $(each)),$(each))))
+IMAGE ?= pumice/pumice
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+BUILD = $(ENGINE) $(ENGINE_FLAGS) build --file deploy/Dockerfile --build-arg PYTHON=$(BASE)
+
+image:
+	@test -n "$(BASE)" || { echo "which base? make image BASE=python@sha256:..." >&2; exit 2; }
+	@test -n "$(ENGINE)" || { echo "there is neither buildah nor podman nor docker here" >&2; exit 2; }
+	$(BUILD) --target pumice --tag $(IMAGE):$(VERSION) .
+	$(BUILD) --target scheduler --tag $(IMAGE)-scheduler:$(VERSION) .
+	$(BUILD) --target controllers --tag $(IMAGE)-controllers:$(VERSION) .
+	$(BUILD) --target webhooks --tag $(IMAGE)-webhooks:$(VERSION) .
+
+# What a release consists of, in dist (docs/releases.md). URL: where the files will be, for krew's manifest.
+dist: $(RUN)
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python deploy/dist.py dist $(URL)
+
+# The documents as a site that needs no network, in build/site.
+DOCS := $(VENV)/docs
+
+docs: $(RUN) $(DOCS)/.done
+	$(BIN)/python deploy/pages.py build/pages
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+$(DOCS)/.done: requirements/docs.txt | $(BIN)/python
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
 
 clean:
 	rm -rf $(VENV)

@@ -17,8 +17,8 @@ import yaml
 from pumice.cli.main import cli
 from pumice.live.controllers.process import ControllerMetrics
 from pumice.live.lifecycle import Family
+from pumice.live.scheduler.comparison import ShadowMetrics
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.live.scheduler.shadow import ShadowMetrics
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy/chart"
