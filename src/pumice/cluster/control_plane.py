@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -38,6 +38,7 @@ from pumice.controllers.kubernetes.service_account import RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
+from pumice.http import watchdog
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 
 # The loop that runs controllers on a store: changes become keys, and keys become writes, one key at a time.
@@ -48,6 +49,17 @@ from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NA
 log = logging.getLogger(__name__)
 
 SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
+
+
+class _UnderWay:
+    """A key that is worked on, and those of its writes that are still to be carried out."""
+
+    __slots__ = ("later", "work", "writes")
+
+    def __init__(self, work: QueuedKey) -> None:
+        self.work = work
+        self.writes: Iterator[Write] | None = None  #: before it is reconciled
+        self.later: Sequence[tuple[float, Hashable]] = ()
 
 
 class ControllerLoop:
@@ -61,6 +73,7 @@ class ControllerLoop:
         self._queue = KeyQueue(controllers)
         self._writes = {controller.name: StoreWrites(lister, f"{controller.name}-controller") for controller in controllers}
         self._failures = Retries(self._queue)
+        self._under_way: _UnderWay | None = None
         self._alarm: Alarm | None = None
         self._waiting: dict[QueuedKey, asyncio.Task[None]] = {}  #: keys with a write that waits for webhooks
         lister.wake = self._wake
@@ -74,33 +87,42 @@ class ControllerLoop:
         ends = time.monotonic() + self._slice_s
         while time.monotonic() < ends:
             self._queue.observe(self._lister.take(), self._lister)
-            work = self._queue.pop(self._clock.now())
-            if work is None:
-                self._set_alarm()
-                return False
-            self._do(work)
+            if self._under_way is None:
+                work = self._queue.pop(self._clock.now())
+                if work is None:
+                    self._set_alarm()
+                    return False
+                if work in self._waiting:
+                    continue
+                self._under_way = _UnderWay(work)
+            self._carry_on(self._under_way, ends)
         return True
 
-    def _do(self, work: QueuedKey) -> None:
-        if work in self._waiting:
-            return
-        now = self._clock.now()
+    def _carry_on(self, under_way: _UnderWay, ends: float) -> None:
+        """Reconcile a key, or carry out more of its writes, until they are done or the step has ended: a job may have a thousand pods."""
+        work, now, since = under_way.work, self._clock.now(), watchdog.began()
         try:
-            outcome = work.controller.reconcile(work.key, self._lister, now)
-            for write in outcome.writes:
+            if under_way.writes is None:
+                outcome = work.controller.reconcile(work.key, self._lister, now)
+                under_way.writes, under_way.later = iter(outcome.writes), outcome.later
+            for write in under_way.writes:
                 self._apply(work, write)
+                if time.monotonic() >= ends:
+                    return
         except Pending:
-            return  # the key comes back once its write has been answered
+            pass  # the key comes back once its write has been answered
         except StatusError as error:
             self._failed(work, error)
-            return
         except Exception:
             log.exception("%s %s failed", work.controller.name, work.key)
             self._failures.failed(work, now)
-            return
-        self._failures.succeeded(work)
-        for when, key in outcome.later:
-            self._queue.add_later(when, work.controller, key)
+        else:
+            self._failures.succeeded(work)
+            for when, key in under_way.later:
+                self._queue.add_later(when, work.controller, key)
+        finally:
+            watchdog.ended(since, "controller %s, %s", work.controller.name, work.key)
+        self._under_way = None
 
     def _apply(self, work: QueuedKey, write: Write) -> None:
         """Carry out a write. Raises StatusError; Pending if webhooks outside of this process must be asked, which is done meanwhile."""
@@ -179,7 +201,12 @@ class WorkerTurns:
 
     def _turn(self, index: int) -> None:
         self._scheduled.discard(index)
-        if self._loop is not None and self._workers[index].step():
+        if self._loop is None:
+            return
+        since, worker = watchdog.began(), self._workers[index]
+        left = worker.step()
+        watchdog.ended(since, "a step of %s", type(worker).__name__)
+        if left:
             self._schedule(index)
 
 

@@ -115,10 +115,10 @@ def _controllers(wanted: set[str]) -> list[Controller]:
     if wanted == {kinds.JOB}:
         from pumice.controllers.volcano.job.controller import Jobs
 
-        return [Jobs(lambda: NO_KEYS)]
+        return [Jobs(lambda: NO_KEYS, most_waiting=MOST_PODS)]
     from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 
-    return [*volcano_controllers(lambda: NO_KEYS), *kubernetes_controllers()]
+    return [*volcano_controllers(lambda: NO_KEYS, most_waiting=MOST_PODS), *kubernetes_controllers(most_waiting=MOST_PODS)]
 
 
 def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], tell: Callable[[str], None]) -> list[Object]:

@@ -26,6 +26,7 @@ from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates, Probe, Re
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.volcano.queue import Queues
 from pumice.controllers.volcano.sharding import NodeShards
+from pumice.controllers.waiting_pods import MOST_WAITING
 
 
 def always_reachable(probe: Probe) -> bool:
@@ -41,12 +42,13 @@ def volcano_controllers(
     inherit_owner_annotations: bool = True,
     max_failures: int = MAX_FAILURES,
     sharding: NodeShards | None = None,
+    most_waiting: int = MOST_WAITING,
 ) -> list[Controller]:
     """The controllers that Volcano's controller manager runs; without `sharding` nobody keeps NodeShards, as is its default."""
     return [
         Queues(),
         PodGroups(scheduler_names, inherit_owner_annotations),
-        Jobs(key_pairs, max_failures),
+        Jobs(key_pairs, max_failures, most_waiting),
         JobTtl(),
         JobTemplates(),
         JobFlows(reachable),
@@ -57,16 +59,17 @@ def volcano_controllers(
     ]
 
 
-def kubernetes_controllers() -> list[Controller]:
-    """The controllers that a cluster without Kubernetes' controller manager needs besides Volcano's; its store does garbage collection."""
+def kubernetes_controllers(most_waiting: int = MOST_WAITING) -> list[Controller]:
+    """The controllers that a cluster without Kubernetes' controller manager needs besides Volcano's; its store does garbage collection. Of
+    the pods of one owner, `most_waiting` may wait for a node at a time."""
     return [
         NodeLifecycle(),
-        ReplicaSets(),
-        ReplicaSets(kinds.REPLICATION_CONTROLLER),
+        ReplicaSets(kinds.REPLICA_SET, most_waiting),
+        ReplicaSets(kinds.REPLICATION_CONTROLLER, most_waiting),
         Deployments(),
-        StatefulSets(),
+        StatefulSets(most_waiting),
         DaemonSets(),
-        BatchJobs(),
+        BatchJobs(most_waiting),
         JobTtl(kinds.BATCH_JOB),
         CronJobs(kinds.BATCH_CRON_JOB, kinds.BATCH_JOB),
         DisruptionBudgets(),

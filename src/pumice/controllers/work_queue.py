@@ -1,6 +1,7 @@
 """The work queue: which controller has to reconcile which key, and when.
 
-First come, first served; a key that is queued already is not queued twice. Keys for a later time are in a heap by time.
+Namespaces take turns, so that one with many keys does not keep the others waiting; within a namespace, first come, first served. A key that
+is queued already is not queued twice. Keys for a later time are in a heap by time.
 The queue has no clock and carries out nothing: its owner passes changes to it and takes the next key from it.
 If a controller fails on a changed object, the error is logged and the object is skipped: it must not stop work on other objects.
 """
@@ -29,15 +30,15 @@ class KeyQueue:
         for controller in controllers:
             for kind, keys_of in controller.watches.items():
                 self._watchers.setdefault(kind, []).append((controller, keys_of))
-        self._ready: deque[QueuedKey] = deque()
-        self._waiting: set[tuple[str, Hashable]] = set()  #: the keys in `_ready`
+        self._ready: dict[str, deque[QueuedKey]] = {}  #: by namespace, the one whose turn is next first
+        self._waiting: set[tuple[str, Hashable]] = set()  #: all keys in `_ready`
         self._later: list[tuple[float, int, QueuedKey]] = []  #: heap
         self._due: dict[tuple[str, Hashable], float] = {}  #: the earliest time of each key in `_later`
         self._serial = 0
 
     def __len__(self) -> int:
         """The number of keys that can be reconciled at once."""
-        return len(self._ready)
+        return len(self._waiting)
 
     def observe(self, changes: Iterable[ObjectChange], lister: Lister) -> None:
         """Queue the keys that these changes touch."""
@@ -50,7 +51,7 @@ class KeyQueue:
     def add(self, controller: Controller, key: Hashable) -> None:
         if (controller.name, key) not in self._waiting:
             self._waiting.add((controller.name, key))
-            self._ready.append(QueuedKey(controller, key))
+            self._ready.setdefault(getattr(key, "namespace", ""), deque()).append(QueuedKey(controller, key))
 
     def add_later(self, when: float, controller: Controller, key: Hashable) -> None:
         """Queue a key for a later time, unless it is queued for an earlier time already."""
@@ -75,7 +76,11 @@ class KeyQueue:
                 self.add(*work)
         if not self._ready:
             return None
-        work = self._ready.popleft()
+        namespace = next(iter(self._ready))
+        keys = self._ready.pop(namespace)
+        work = keys.popleft()
+        if keys:
+            self._ready[namespace] = keys
         self._waiting.discard((work.controller.name, work.key))
         return work
 

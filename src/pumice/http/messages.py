@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote
 
 import msgspec
 
+from pumice.http import watchdog
 from pumice.http.parser import Head, Malformed
 
 JSON = "application/json"
@@ -117,7 +118,9 @@ class Pieces:
         self._scheduled = False
         if self._pipe is None or self._pipe.is_full():
             return
+        since = watchdog.began()
         piece = next(self._pieces, None)
+        watchdog.ended(since, "a piece of a long answer")
         if piece is None:
             self._pipe.finish()
         else:

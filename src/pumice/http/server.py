@@ -17,6 +17,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
+from pumice.http import watchdog
 from pumice.http.connection import TlsLayer
 from pumice.http.messages import Answer, Outgoing, Request, RequestHead, Respond, Response, Stream, is_loopback
 from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
@@ -163,7 +164,10 @@ class ServerConnection(asyncio.Protocol):
                 request = self._next_request()
                 if request is None:
                     return
-                self._answer(self._respond(request))
+                since = watchdog.began()
+                answer = self._respond(request)
+                watchdog.ended(since, "%s %s", request.method, request.target)
+                self._answer(answer)
         except Malformed as error:
             self._keep_alive = False
             self._send_response(self._door.refuse(error))

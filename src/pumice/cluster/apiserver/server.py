@@ -41,6 +41,7 @@ from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import Tokens
 from pumice.cluster.apiserver.watch import Key, WatchEvent
+from pumice.http import watchdog
 from pumice.http.messages import Request, Response, Stream
 from pumice.http.parser import Malformed
 from pumice.http.server import Connections, ServerConnection
@@ -229,12 +230,17 @@ class Server:
 
     def _collect(self) -> None:
         """Run a small step of the garbage collector, and schedule the next one: between the steps, requests are answered."""
-        if self.store.collector.step():
+        since = watchdog.began()
+        left = self.store.collector.step()
+        watchdog.ended(since, "the garbage collector")
+        if left:
             self._collect_soon()
 
     def _sweep(self, events: EventExpiry) -> None:
+        since = watchdog.began()
         self._door.sweep()
         pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
+        watchdog.ended(since, "the removal of old events")
         self._sweeper = asyncio.get_running_loop().call_later(pause_s, self._sweep, events)
 
     def _secret(self, name: str, size: int) -> bytes:

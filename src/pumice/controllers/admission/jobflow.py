@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import Object, spec_of
-from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, loop, one_of
+from pumice.controllers.admission.problem import Known, Problem, Settings, is_subdomain, loop, one_of
 from pumice.controllers.controller import Lister
 
 NOT_A_DAG = "jobflow Flow is not DAG"
@@ -32,13 +31,13 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 
 
 def _flows(flows: list[Object]) -> Iterator[Problem]:
-    names = [flow.get("name") or "" for flow in flows]
+    known = Known([flow.get("name") or "" for flow in flows])
     for index, flow in enumerate(flows):
-        name = names[index]
+        name = flow.get("name") or ""
         if not is_subdomain(name):
             yield Problem(f"spec.flows[{index}].name", f'"{name}" is not a name; write that of a JobTemplate')
         for number, target in enumerate((flow.get("dependsOn") or {}).get("targets") or ()):
-            if target not in names:
+            if target not in known:
                 field = f"spec.flows[{index}].dependsOn.targets[{number}]"
-                told = f'vertex is not defined: {target}: "{target}" is not a step of this flow{did_you_mean(target, names)}'
+                told = f'vertex is not defined: {target}: "{target}" is not a step of this flow{known.hint(target)}'
                 yield Problem(field, f"{NOT_A_DAG}: {told}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from pumice.api.errors import did_you_mean
 from pumice.api.quantity import QuantityError, quantity
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
@@ -86,6 +87,26 @@ def one_of(value: Any, allowed: Iterable[str], field: str) -> Iterable[Problem]:
         yield Problem(field, f'"{value}" is not known; write one of {", ".join(names)}')
 
 
+#: names that are compared for a hint: each comparison costs as much as a thousand look-ups
+MOST_HINTS, MOST_COMPARED = 3, 100
+
+
+class Known:
+    """Names that others must be among. `hint` proposes a name that is most like one that is not, for the first few of those."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = set(names)
+        self._compared = list(dict.fromkeys(names))[:MOST_COMPARED]
+        self._hints = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def hint(self, name: str) -> str:
+        self._hints += 1
+        return did_you_mean(name, self._compared) if self._hints <= MOST_HINTS else ""
+
+
 # Finding a loop in a graph of dependencies.
 
 
@@ -93,15 +114,16 @@ def loop(graph: Mapping[str, Sequence[str]]) -> list[str]:
     """A path in the graph that ends where it began; empty if there is none. Names without an entry depend on nothing."""
     done: set[str] = set()
     for start in graph:
-        path, waiting = [start], [iter(graph[start])]
+        path, waiting = {start: None}, [iter(graph[start])]
         while waiting:
             following = next(waiting[-1], None)
             if following is None:
                 waiting.pop()
-                done.add(path.pop())
+                done.add(path.popitem()[0])
             elif following in path:
-                return [*path[path.index(following) :], following]
+                names = list(path)
+                return [*names[names.index(following) :], following]
             elif following not in done:
-                path.append(following)
+                path[following] = None
                 waiting.append(iter(graph.get(following, ())))
     return []

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
-from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import Object, name_of, spec_of
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
 from pumice.controllers.admission.podgroup import topology
-from pumice.controllers.admission.problem import A_LABEL, Problem, amounts, is_label, loop, one_of, readable
+from pumice.controllers.admission.problem import A_LABEL, Known, Problem, amounts, is_label, loop, one_of, readable
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.event import ANY, events_of
 
@@ -34,27 +33,28 @@ LONGEST_NAME = 63  #: of a text that is the value of a label or the name of a ho
 
 def task_problems(job: Object) -> Iterator[Problem]:
     names = [job_spec.task_name(job, task) for task in job_spec.tasks(job)]
+    known, earlier = Known(names), set[str]()
     graph = {}
     for index, task in enumerate(job_spec.tasks(job)):
         field = f"spec.tasks[{index}]"
-        yield from _task_name(job, names, index, field)
+        yield from _task_name(job, names[index], index, earlier, field)
+        earlier.add(names[index])
         yield from policy_problems(task.get("policies") or [], f"{field}.policies")
         yield from readable(f"{field}.template", _template(task, field))
         yield from _partitions(task, field)
         graph[names[index]] = list((task.get("dependsOn") or {}).get("name") or ())
         for number, other in enumerate(graph[names[index]]):
-            if other not in names:
-                yield Problem(f"{field}.dependsOn.name[{number}]", f'"{other}" is not a task of this job{did_you_mean(other, names)}')
+            if other not in known:
+                yield Problem(f"{field}.dependsOn.name[{number}]", f'"{other}" is not a task of this job{known.hint(other)}')
     circle = loop(graph)
     if circle:
         yield Problem("spec.tasks", f"{' > '.join(circle)} depend on each other in a loop; let one of them depend on less")
 
 
-def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterator[Problem]:
-    name = names[index]
+def _task_name(job: Object, name: str, index: int, earlier: Container[str], field: str) -> Iterator[Problem]:
     if not is_label(name):
         yield Problem(f"{field}.name", f'"{name}" is not a name: {A_LABEL}')
-    elif name in names[:index]:
+    elif name in earlier:
         yield Problem(f"{field}.name", f"duplicated task name {name}; tasks are told apart by name")
     elif len(name_of(job)) <= LONGEST_NAME < len(pod := job_spec.pod_name(job, name, index)):
         problem = f"create pod with name {pod} validate failed: it has {len(pod)} characters, {LONGEST_NAME} are allowed"
@@ -131,12 +131,14 @@ def _pod_template(template: Object, field: str) -> Iterator[Problem]:
 
 
 def _volumes(volumes: Sequence[Object], field: str) -> Iterator[Problem]:
-    names = [volume.get("name") or "" for volume in volumes]
-    for index, name in enumerate(names):
+    earlier: set[str] = set()
+    for index, volume in enumerate(volumes):
+        name = volume.get("name") or ""
         if not is_label(name):
             yield Problem(f"{field}[{index}].name", f'Invalid value: "{name}": {A_LABEL}')
-        elif name in names[:index]:
+        elif name in earlier:
             yield Problem(f"{field}[{index}].name", f'Duplicate value: "{name}"; volumes are told apart by name')
+        earlier.add(name)
 
 
 def _ports_and_mounts(container: Object, volumes: Container[str], where: str) -> Iterator[Problem]:

@@ -36,7 +36,6 @@ from pumice.controllers.kubernetes.job_status import (
     verdict,
 )
 from pumice.controllers.kubernetes.pods import (
-    burst,
     claim,
     created,
     dispensable_first,
@@ -46,6 +45,7 @@ from pumice.controllers.kubernetes.pods import (
     its_claimants,
     ready,
 )
+from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
 
 # The pods that a Job makes.
 
@@ -90,7 +90,8 @@ class BatchJobs:
 
     name = "batch-job"
 
-    def __init__(self) -> None:
+    def __init__(self, most_waiting: int = MOST_WAITING) -> None:
+        self._most_waiting = most_waiting
         its_job = its_claimants(kinds.BATCH_JOB)
         self.watches: Mapping[str, KeysOf] = {
             kinds.BATCH_JOB: lambda change, lister: [*itself(change, lister), *strays(change, lister)],
@@ -111,7 +112,7 @@ class BatchJobs:
         if has_ended(job):
             news = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
             return result([*claims, *map(delete, counted.active), *news, *let_go(counted.over)])
-        end = verdict(job, counted, now)
+        end, free = verdict(job, counted, now), room(job, counted.active, self._most_waiting)
         status = _started(job, now)
         later: list[tuple[float, Hashable]] = []
         made = 0
@@ -120,8 +121,10 @@ class BatchJobs:
         elif spec_of(job).get("suspend"):
             writes = _dismissed(job, counted.active)
         else:
-            writes, next_at = _scale(job, counted, lister, now)
+            writes, next_at = _scale(job, counted, free, lister, now)
             made = sum(isinstance(step, Create) for step in writes)
+            wanted = int(spec_of(job).get("parallelism", 1)) > len(counted.active)
+            note(status, free == 0 and wanted, self._most_waiting, now)
             later = [(at, key) for at in (next_at, deadline(job, status)) if at is not None and at > now]
         if end is not None or spec_of(job).get("suspend"):
             counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
@@ -153,11 +156,12 @@ def _told(job: Object, status: Object) -> list[Write]:
     return [Emit(job, "Normal", "Suspended" if said["status"] == "True" else "Resumed", said["message"])]
 
 
-def _scale(job: Object, counted: PodTally, lister: Lister, now: float) -> tuple[list[Write], float | None]:
-    """The writes that bring the pods to the wanted number, and when to look again; None if that is not needed."""
+def _scale(job: Object, counted: PodTally, free: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
+    """The writes that bring the pods to the wanted number, and when to look again, or None. Of those that lack, `free` are made now."""
     spec = spec_of(job)
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
-    running = [pod for pod in counted.active if pod not in counted.surplus]
+    beyond = set(map(name_of, counted.surplus))
+    running = [pod for pod in counted.active if name_of(pod) not in beyond]
     if completions is not None:
         wanted = min(parallelism, int(completions) - counted.won.total - len(counted.lost))
     else:
@@ -171,8 +175,8 @@ def _scale(job: Object, counted: PodTally, lister: Lister, now: float) -> tuple[
     if missing <= 0 or counted.next_at > now:
         return [], counted.next_at
     if not indexed(job):
-        return created(job, plain_pods(job, missing, lister), len(running)), None
-    return _indexes(job, counted, missing, lister, now)
+        return created(job, plain_pods(job, missing, lister), min(burst(len(running)), free)), None
+    return _indexes(job, counted, missing, free, lister, now)
 
 
 def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
@@ -180,13 +184,15 @@ def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
     return [*let_go(pods), *ended(job, pods)]
 
 
-def _indexes(job: Object, counted: PodTally, missing: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
+def _indexes(job: Object, counted: PodTally, missing: int, free: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:
     kept = [*counted.active, *(counted.leaving if replaces_failed_only(job) else ())]
     taken = {*counted.done, *counted.lost, *map(index_of, kept)}
     waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
-    free = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)
-    pods = [indexed_pod(job, index, counted.attempts.get(index, FIRST), lister) for index in islice(free, min(missing, burst(len(kept))))]
-    return created(job, pods, len(kept)), min(waiting.values(), default=None)
+    idle = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)
+    pods = [
+        indexed_pod(job, index, counted.attempts.get(index, FIRST), lister) for index in islice(idle, min(missing, burst(len(kept)), free))
+    ]
+    return created(job, pods, len(pods)), min(waiting.values(), default=None)
 
 
 def _counts(job: Object, counted: PodTally, made: int) -> Object:

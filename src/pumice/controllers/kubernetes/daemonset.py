@@ -153,7 +153,7 @@ def _keep(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]])
         alive = sorted((pod for pod in pods if active(pod)), key=created_at)
         writes.extend(ended(owner, alive[1:]))
         if not pods:
-            writes.extend(created(owner, [_make(owner, node)], 0))
+            writes.extend(created(owner, [_make(owner, node)], 1))
     for node, pods in sorted(by_node.items()):
         if node not in nodes:
             writes.extend(ended(owner, (pod for pod in pods if not terminating(pod))))

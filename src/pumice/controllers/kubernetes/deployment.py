@@ -30,6 +30,7 @@ from pumice.api.json_objects import (
 from pumice.api.kinds import kind_of
 from pumice.api.quantity import integer
 from pumice.api.times import instant, rfc3339
+from pumice.controllers import waiting_pods
 from pumice.controllers.controller import (
     NOTHING,
     Create,
@@ -60,6 +61,7 @@ from pumice.controllers.kubernetes.pods import (
     revision_of,
     share,
 )
+from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #
@@ -135,7 +137,8 @@ def deployment_status(deployment: Object, new: Object | None, old: Sequence[Obje
     moved = any(counts[name] != (stored.get(name) or 0) for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"))
     complete = counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted
     progressing, deadline = _progressing(deployment, new, complete, moved, now)
-    status["conditions"] = [_available(deployment, counts["availableReplicas"], now), progressing]
+    held_back = condition(new, waiting_pods.TYPE) if new is not None else None
+    status["conditions"] = [_available(deployment, counts["availableReplicas"], now), progressing, *([held_back] if held_back else [])]
     return status, deadline
 
 
@@ -332,8 +335,9 @@ def _revision(each: Object) -> int:
 class ReplicaSets:
     """Keeps the number of pods of ReplicaSets or of ReplicationControllers."""
 
-    def __init__(self, kind: str = kinds.REPLICA_SET) -> None:
+    def __init__(self, kind: str = kinds.REPLICA_SET, most_waiting: int = MOST_WAITING) -> None:
         self.kind = kind
+        self._most_waiting = most_waiting
         self.name = kind.partition(".")[0].lower()
         self.watches = {kind: itself, kinds.POD: its_claimants(kind)}
 
@@ -343,20 +347,24 @@ class ReplicaSets:
         if owner is None:
             return NOTHING
         pods, claims = claim(owner, kinds.POD, lister, active)
+        free = room(owner, pods, self._most_waiting)
         status, next_ready = _status(owner, pods, now)
-        writes = [] if terminating(owner) else [*claims, *_scale(owner, pods, lister)]
+        writes = [] if terminating(owner) else [*claims, *_scale(owner, pods, free, lister)]
+        held_back = free == 0 and int(spec_of(owner).get("replicas", 1)) > len(pods)
+        note(status, held_back, self._most_waiting, now)
         later = [(next_ready, key)] if next_ready is not None else []
         return result([*writes, *status_change(owner, status)], later)
 
 
-def _scale(owner: Object, pods: list[Object], lister: Lister) -> list[Write]:
+def _scale(owner: Object, pods: list[Object], free: int, lister: Lister) -> list[Write]:
     missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
     if missing == 0:
         return []
     if missing < 0:
         return ended(owner, dispensable_first(pods)[:-missing])
     template = spec_of(owner).get("template") or {}
-    return created(owner, (from_template(owner, template, name) for name in free_names(owner, missing, lister)), len(pods))
+    made = (from_template(owner, template, name) for name in free_names(owner, missing, lister))
+    return created(owner, made, min(burst(len(pods)), free))
 
 
 def _status(owner: Object, pods: list[Object], now: float) -> tuple[Object, float | None]:

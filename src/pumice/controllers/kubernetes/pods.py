@@ -133,19 +133,11 @@ def share(stated: Any, total: int, round_up: bool) -> int:
 
 # The writes that make and end pods, together with the Events that `kubectl describe` shows about them, in Kubernetes' words.
 
-BURST = 500  #: so many pods are made at a time; more only beside as many older ones
 
-
-def burst(existing: int) -> int:
-    """The most pods to make at a time, beside so many existing ones. As they may double, counting them all again at each turn costs no more
-    in all than making them."""
-    return max(BURST, existing)
-
-
-def created(owner: Object, pods: Iterable[Object], existing: int) -> list[Write]:
-    """The writes that make pods, at most a `burst`; the new pods cause the next call. The owner gets an Event for each of them."""
+def created(owner: Object, pods: Iterable[Object], most: int) -> list[Write]:
+    """The writes that make pods, at most so many of them. The owner gets an Event for each of them."""
     writes: list[Write] = []
-    for pod in islice(pods, burst(existing)):
+    for pod in islice(pods, most):
         writes += Create(pod, owner), Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
     return writes
 

@@ -18,7 +18,6 @@ from pumice.controllers.controller import NOTHING, Create, Lister, Result, Write
 from pumice.controllers.kubernetes.pods import (
     ENDED,
     available,
-    burst,
     claim,
     from_template,
     its_claimants,
@@ -28,6 +27,7 @@ from pumice.controllers.kubernetes.pods import (
     ready,
     revision_of,
 )
+from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
 
 
 class Revisions(NamedTuple):
@@ -42,7 +42,8 @@ class StatefulSets:
 
     name = "statefulset"
 
-    def __init__(self) -> None:
+    def __init__(self, most_waiting: int = MOST_WAITING) -> None:
+        self._most_waiting = most_waiting
         self.watches = {kinds.STATEFUL_SET: itself, kinds.POD: its_claimants(kinds.STATEFUL_SET)}
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
@@ -55,10 +56,14 @@ class StatefulSets:
         update = f"{name_of(owner)}-{revision_of(spec_of(owner).get('template') or {})}"
         revisions = Revisions(status_of(owner).get("currentRevision") or update, update)
         writes: list[Write] = []
+        free = room(owner, mine, self._most_waiting)
         if not terminating(owner):
             in_use = {*revisions, *map(_revision, pods.values())}
-            writes = [*claims, *keep_revision(owner, update, update, in_use, lister), *_next_step(owner, pods, revisions, lister)]
+            steps = _next_step(owner, pods, revisions, min(burst(len(pods)), free), lister)
+            writes = [*claims, *keep_revision(owner, update, update, in_use, lister), *steps]
         status, next_ready = _status(owner, pods, revisions, now)
+        held_back = free == 0 and int(spec_of(owner).get("replicas", 1)) > len(pods)
+        note(status, held_back, self._most_waiting, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
 
@@ -68,19 +73,22 @@ def _ordinal(pod: Object, owner: Object) -> int:
     return integer(number, -1) if of == name_of(owner) else -1
 
 
-def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, lister: Lister) -> list[Write]:
-    """The next writes: replace ended pods and make missing ones, end surplus pods, then update; each only when the step before is done."""
+def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, most: int, lister: Lister) -> list[Write]:
+    """The next writes: replace ended pods, make at most so many missing ones, end surplus pods, then update; each only when the step before
+    is done."""
     spec = spec_of(owner)
     first = int((spec.get("ordinals") or {}).get("start") or 0)
     wanted = range(first, first + int(spec.get("replicas", 1)))
     together = spec.get("podManagementPolicy") == "Parallel"
     writes: list[Write] = []
+    made = 0
     for ordinal in wanted:
         pod = pods.get(ordinal)
+        if pod is None and made >= most:
+            return writes
         if pod is None:
             writes.extend(_make(owner, ordinal, _revision_for(owner, ordinal, revisions), lister))
-            if len(writes) > burst(len(pods)):
-                return writes
+            made += 1
         elif phase(pod) in ENDED and not terminating(pod):
             writes.append(delete(pod))
         elif ready(pod) and not terminating(pod):

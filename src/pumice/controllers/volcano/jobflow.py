@@ -209,8 +209,14 @@ def laid_over(stored: Any, patch: Any, field: str = "") -> Any:
 
 def _entries(stored: list[Any], patch: list[Any], field: str) -> list[Any]:
     result: list[Any] = copied(stored)
+    places: dict[tuple[str, Any], int] = {}
+    for at, other in enumerate(stored):
+        for key in KEYS[field]:
+            if isinstance(other.get(key), str | int):
+                places.setdefault((key, other[key]), at)
     for index, entry in enumerate(patch):
-        place = next((at for at, other in enumerate(stored) if _same(entry, other, field)), None)
+        found = (places.get((key, entry[key])) for key in KEYS[field] if isinstance(entry.get(key), str | int))
+        place = min((at for at in found if at is not None), default=None)
         if place is None and field in MERGED and not entry.get("name") and index < len(stored):
             place = index
         if place is None:
@@ -218,10 +224,6 @@ def _entries(stored: list[Any], patch: list[Any], field: str) -> list[Any]:
         else:
             result[place] = laid_over(result[place], entry) if field in MERGED else copied(entry)
     return result
-
-
-def _same(entry: Any, other: Any, field: str) -> bool:
-    return any(entry.get(key) is not None and entry.get(key) == other.get(key) for key in KEYS[field])
 
 
 PROBE_AGAIN_S = 5.0

@@ -39,6 +39,7 @@ from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, plugins_
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
 from pumice.controllers.volcano.job.state import JobPlan
+from pumice.controllers.waiting_pods import MOST_WAITING, REASON, burst, room
 
 # The PodGroup of a job: how many of its pods must start together, and which resources these pods need.
 #
@@ -180,6 +181,7 @@ class Setting(Struct, frozen=True):
     pods: Sequence[Object]
     plugins: Mapping[str, JobPlugin]
     lister: Lister
+    most_waiting: int = MOST_WAITING
 
 
 def sync(at: Setting, status: Object) -> list[Write]:
@@ -232,20 +234,41 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
         return []
     present = by_task(at.pods)
     left_over = dict(present)
-    made: list[Object] = []
+    lacking: list[tuple[Object, int]] = []
     surplus: list[Object] = []
+    tasks: dict[str, Object] = {}
+    for task in spec.tasks(at.job):
+        tasks.setdefault(spec.task_name(at.job, task), task)
     for task in spec.tasks(at.job):
         name = spec.task_name(at.job, task)
         there = left_over.pop(name, {})
         wanted = {spec.pod_name(at.job, name, index): index for index in range(spec.replicas(task))}
         surplus.extend(pod for pod_name, pod in there.items() if pod_name not in wanted)
-        if may_start(at.job, task, present):
+        if may_start(task, tasks, present):
             missing = (index for pod_name, index in wanted.items() if pod_name not in there and not _taken(at, pod_name))
-            made.extend(_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for index in missing)
+            lacking.extend((task, index) for index in missing)
     surplus.extend(pod for pods in left_over.values() for pod in pods.values())
     surplus = [pod for pod in surplus if not terminating(pod)]
+    chosen = _in_this_turn(at, lacking, status)
+    made = [_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for task, index in chosen]
     state.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
     return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
+
+
+def _in_this_turn(at: Setting, lacking: list[tuple[Object, int]], status: Object) -> list[tuple[Object, int]]:
+    """The pods to make now, of those that lack: those that the gang needs come first, others only while few pods wait for a node. Not more
+    than a burst is made in a turn; its pods cause the next one."""
+    least = spec.min_available(at.job)
+    if least >= spec.total_min_available(at.job):
+        needed = [each for each in lacking if each[1] < spec.task_min_available(each[0])]
+        others = [each for each in lacking if each[1] >= spec.task_min_available(each[0])]
+    else:
+        still = max(0, least - len(at.pods))
+        needed, others = lacking[:still], lacking[still:]
+    free = max(0, room(at.job, at.pods, at.most_waiting) - len(needed))
+    if len(others) > free:
+        state.explain(status, REASON, f"{at.most_waiting} of its pods wait for a node; more are made as these get one")
+    return [*needed, *others[:free]][: burst(len(at.pods))]
 
 
 def _taken(at: Setting, pod_name: str) -> bool:
@@ -269,8 +292,9 @@ class Jobs:
 
     name = "job"
 
-    def __init__(self, key_pairs: KeyPairs, max_failures: int = MAX_FAILURES) -> None:
+    def __init__(self, key_pairs: KeyPairs, max_failures: int = MAX_FAILURES, most_waiting: int = MOST_WAITING) -> None:
         self.key_pairs = key_pairs
+        self.most_waiting = most_waiting
         self.max_failures = max_failures
         self.watches = {
             kinds.JOB: event.from_job,
@@ -318,7 +342,7 @@ class Jobs:
 
     def _carry_out(self, job: Object, key: JobEvent, action: str, lister: Lister, now: float) -> list[Write]:
         pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
-        at = Setting(job, pods, plugins_of(job, self.key_pairs), lister)
+        at = Setting(job, pods, plugins_of(job, self.key_pairs), lister, self.most_waiting)
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's Command, names no pod

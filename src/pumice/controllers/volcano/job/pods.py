@@ -89,16 +89,15 @@ def by_task(pods: Sequence[Object]) -> dict[str, dict[str, Object]]:
     return found
 
 
-def may_start(job: Object, task: Object, pods: Mapping[str, Mapping[str, Object]]) -> bool:
-    """Whether the tasks that this task depends on are ready."""
+def may_start(task: Object, tasks: Mapping[str, Object], pods: Mapping[str, Mapping[str, Object]]) -> bool:
+    """Whether those of the job's tasks that this task depends on are ready. Tasks and pods are given by the name of the task."""
     depends = task.get("dependsOn") or {}
     names = depends.get("name") or []
-    ready = [_ready(job, name, pods.get(name, {})) for name in names]
+    ready = [_ready(tasks.get(name), pods.get(name, {})) for name in names]
     return any(ready) if depends.get("iteration") == "any" and len(names) > 1 else all(ready)
 
 
-def _ready(job: Object, name: str, pods: Mapping[str, Object]) -> bool:
-    task = spec.task_named(job, name)
+def _ready(task: Object | None, pods: Mapping[str, Object]) -> bool:
     if task is None or task.get("minAvailable") is None:
         return True
     return sum(_serves(pod) for pod in pods.values()) >= int(task["minAvailable"])
