@@ -122,7 +122,7 @@ class RestHandler:
             raise status.method_not_allowed(verb)
         return "deletecollection" if verb == "delete" else verb
 
-    def _elsewhere(self, request: Request) -> Response:
+    def _elsewhere(self, request: Request) -> Answer:
         """The answer for a path that is not a resource: discovery, OpenAPI, version, health, the export of all objects."""
         if request.method not in ("GET", "HEAD"):
             raise status.no_such_path()
