@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -77,6 +78,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
             async with asyncio.TaskGroup() as tasks:
                 deciding = tasks.create_task(scheduler.run())
                 keeping = tasks.create_task(server.until_broken())
+                tasks.create_task(asyncio.to_thread(import_module, "pumice.answers.fits"))  # so that the first who submits does not wait
                 await scheduler.synced.wait()
                 following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
                 yield Embedded(plane, scheduler)
