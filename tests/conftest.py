@@ -5,6 +5,7 @@ And the watchdog of the event loop, in every test: no handler of a server that r
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+gc.set_threshold(50_000, 20, 1000)  # as our programs do: else every second is a pause, which no handler is to blame for
 settings.register_profile("pumice", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
 settings.load_profile("pumice")
 

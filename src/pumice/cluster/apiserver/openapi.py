@@ -212,21 +212,23 @@ _SCALARS: dict[str, Object] = {
 }
 
 
+Later = Response | asyncio.Future[Response | Stream]
+
+
 class OpenApi:
-    """The OpenAPI documents. Each is made when it is first requested, and kept until the table of kinds changes."""
+    """The OpenAPI documents. Each is made when it is first requested, on a thread, since it takes up to a third of a second; and it is kept
+    until the table of kinds changes."""
 
     def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds
         self._documents: dict[str, bytes] = {}
-        self._in_v2: dict[tuple[str, bool], bytes] = {}  #: by content type, and whether it is zipped
         self._revision = -1
 
-    def respond(self, request: Request) -> Response | asyncio.Future[Response | Stream] | None:
+    def respond(self, request: Request) -> Later | None:
         if request.path != "/openapi/v2" and not request.path.startswith("/openapi/v3"):
             return None
         if self._revision != self._kinds.revision:
             self._documents.clear()
-            self._in_v2.clear()
             self._revision = self._kinds.revision
         if request.path == "/openapi/v2":
             return self._in_version_2(request)
@@ -234,32 +236,36 @@ class OpenApi:
         if not name:
             return Response.json({"paths": self._index()})
         kinds = self._of_path(name)
-        if not kinds:
-            return None
-        if name not in self._documents:
-            self._documents[name] = msgspec.json.encode(document(kinds))
-        return Response(self._documents[name])
+        return self._made(name, lambda: msgspec.json.encode(document(kinds)), Response) if kinds else None
 
     def _of_path(self, name: str) -> list[ServedKind]:
         group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
         kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
         return kinds if kinds and name == _path(kinds[0]) else []
 
-    def _in_version_2(self, request: Request) -> Response | asyncio.Future[Response | Stream]:
+    def _in_version_2(self, request: Request) -> Later:
         """The document of v2 in protobuf or JSON, zipped if the client accepts that: kubectl reads all of it whenever it needs a part."""
         content_type = openapi_v2.ANSWERED if openapi_v2.PROTOBUF in request.headers.get("accept", "") else JSON
         zipped = "gzip" in request.headers.get("accept-encoding", "")
-        if (content_type, zipped) in self._in_v2:
-            return _in_v2(self._in_v2[content_type, zipped], content_type, zipped)
-        return asyncio.ensure_future(self._make_v2(content_type, zipped))
+        headers = (("Content-Encoding", "gzip"), ("Vary", "Accept, Accept-Encoding")) if zipped else (("Vary", "Accept, Accept-Encoding"),)
+        kinds = list(self._kinds)
+        return self._made(
+            f"v2 {content_type} {zipped}",
+            lambda: _document_v2(kinds, content_type, zipped),
+            lambda data: Response(data, 200, content_type, headers),
+        )
 
-    async def _make_v2(self, content_type: str, zipped: bool) -> Response | Stream:
-        """The document of v2, made on a thread: it describes every kind, which takes a third of a second."""
-        revision, kinds = self._revision, list(self._kinds)
-        data = await asyncio.to_thread(_document_v2, kinds, content_type, zipped)
-        if revision == self._kinds.revision:
-            self._in_v2[content_type, zipped] = data
-        return _in_v2(data, content_type, zipped)
+    def _made(self, name: str, make: Callable[[], bytes], answer: Callable[[bytes], Response]) -> Later:
+        if name in self._documents:
+            return answer(self._documents[name])
+        return asyncio.ensure_future(self._make(name, make, answer))
+
+    async def _make(self, name: str, make: Callable[[], bytes], answer: Callable[[bytes], Response]) -> Response | Stream:
+        revision = self._revision
+        data = await asyncio.to_thread(make)
+        if revision == self._revision == self._kinds.revision:
+            self._documents[name] = data
+        return answer(data)
 
     def _index(self) -> Object:
         paths = sorted({_path(kind) for kind in self._kinds})
@@ -274,11 +280,6 @@ def _document_v2(kinds: list[ServedKind], content_type: str, zipped: bool) -> by
     whole = openapi_v2.document(document(by_path[path]) for path in sorted(by_path))
     data = openapi_v2.encode(whole) if content_type != JSON else msgspec.json.encode(whole)
     return gzip.compress(data, 5, mtime=0) if zipped else data
-
-
-def _in_v2(data: bytes, content_type: str, zipped: bool) -> Response:
-    vary = ("Vary", "Accept, Accept-Encoding")
-    return Response(data, 200, content_type, (("Content-Encoding", "gzip"), vary) if zipped else (vary,))
 
 
 @cache
