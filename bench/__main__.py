@@ -18,7 +18,7 @@ import bench
 from bench.table import HEAD, show_part
 
 NO_ROWS = (
-    *("__main__", "measure", "naive", "plot", "report", "shapes", "table"),
+    *("__main__", "causes", "small_cluster", "measure", "naive", "plot", "report", "shapes", "table"),
     *("frozen", "growth", "in_accasim", "live_binder", "mutants", "mutations", "soak"),
 )
 LONG = ("large",)

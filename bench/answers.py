@@ -38,6 +38,8 @@ def run() -> Iterator[Row]:
     last = f"job/wait-{GANGS - 1}"
     size = f"{NODES:,} nodes, {30 * NODES:,} running pods"
     yield measured(f"why, of a gang that waits, {size}", 0.3, None, lambda: made, lambda it: why(it, POLICY, NOW, last), 5)
+    advised = f"why, with rehearsed advice, {size}"
+    yield measured(advised, 0.3, None, lambda: made, lambda it: why(it, POLICY, NOW, last, advise=True), 5)
     yield measured(f"why, of a job that runs, {size}", 0.3, None, lambda: made, lambda it: why(it, POLICY, NOW, "job/run-000000"), 5)
     yield measured(f"whatif, {size}", 3.0, None, lambda: made, lambda it: whatif(it, POLICY, NOW, last), 3)
     yield measured(f"eta, of the last of {GANGS} gangs, {size}", 10.0, None, lambda: made, lambda it: eta(it, POLICY, NOW, last), 1)

@@ -10,6 +10,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+MOST_TIMES = 1000.0  #: a larger ratio to a peer says nothing that the figures do not say
+
 
 def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| work | budget | Pumice | peer | naive scan |", "|---|---|---|---|---|"]
@@ -21,7 +23,8 @@ def table(rows: list[dict[str, Any]]) -> str:
                 return ""
             return f"{value:,.0f}/s" if rate else f"{value:.3g} {unit}"
 
-        peer = f"{figure(row['peer'])} ({row['peer'] / row['cpu']:,.0f}x)" if row["peer"] else ""
+        times = row["peer"] / row["cpu"] if row["peer"] else 0.0
+        peer = f"{figure(row['peer'])}{f' ({times:,.0f}x)' if times < MOST_TIMES else ''}" if row["peer"] else ""
         naive = f"{row['naive']:.0f}x" if row["naive"] else ""
         missed = "" if row["within"] else " (missed)"
         lines.append(f"| {row['name']} | {figure(row['budget'])} | {figure(row['cpu'])}{missed} | {peer} | {naive} |")

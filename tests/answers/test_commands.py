@@ -33,7 +33,7 @@ def test_a_remedy_is_a_change_with_its_kind() -> None:
 @pytest.mark.parametrize(
     ("subject", "refusal"),
     [
-        ("train", '"train" is no subject; write one of job/NAME, pod/NAME, podgroup/NAME, queue/NAME, node/NAME'),
+        ("train", '"train" is no subject; write one of job/NAME, pod/NAME, podgroup/NAME, queue/NAME, node/NAME, or NAMESPACE/NAME'),
         ("job/trian", "there is no job default/trian; did you mean"),
         ("queue/reserch", "there is no queue reserch; did you mean"),
         ("pod/team/x", "there is no pod team/x"),
@@ -61,7 +61,7 @@ def test_another_configuration_can_be_tried(tmp_path: Path) -> None:
     conf = tmp_path / "other.conf"
     conf.write_text('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: predicates\n')
     told = type_in("whatif", "--conf", str(conf), "-f", CLUSTER).stdout
-    assert "podgroup/default/train   starts              2" in told
+    assert "podgroup/train   starts            2" in told
 
 
 def test_lint_and_check_end_with_1_for_what_can_not_work() -> None:
@@ -81,4 +81,27 @@ def test_a_job_is_called_as_its_user_calls_it(tmp_path: Path) -> None:
         .replace("group-name: train", "group-name: train-u")
     )
     assert type_in("why", "job/train", "-f", str(path)).stdout.startswith("job/train waits: ")
-    assert type_in("whatif", "job/train", "-f", str(path)).stdout.startswith("job/train: ")
+    assert type_in("whatif", "job/train", "-f", str(path)).stdout.startswith("job/train waits: ")
+
+
+def test_names_are_given_as_to_kubectl(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(Path(CLUSTER).read_text().replace("metadata: {name: t", "metadata: {namespace: team, name: t"))
+    told = type_in("why", "job/team/train", "-f", str(path)).stdout
+    assert told.startswith("job/team/train waits: ")
+    assert type_in("why", "team/train", "-f", str(path)).stdout == type_in("why", "job/train", "-n", "team", "-f", str(path)).stdout == told
+    assert type_in("whatif", "job/train", "-n", "team", "-f", str(path)).stdout.startswith("job/team/train waits: ")
+    assert type_in("eta", "job/train", "-n", "team", "-f", str(path)).stdout.startswith("job/team/train ")
+    assert "podgroup/probe" not in type_in("eta", "-n", "team", "-f", str(path)).stdout
+    assert "podgroup/probe" in type_in("eta", "-A", "-f", str(path)).stdout
+    assert "podgroup/probe" not in type_in("lint", "-n", "team", "-f", str(path)).stdout
+    assert (
+        type_in("score", "pod/train-0", "-n", "team", "-f", str(path)).stdout
+        == type_in("score", "--pod", "team/train-0", "-f", str(path)).stdout
+    )
+
+
+@pytest.mark.parametrize("command", ["why", "whatif", "eta", "score", "lint"])
+def test_the_help_says_how_namespaces_are_named(command: str) -> None:
+    help_ = type_in(command, "--help").output
+    assert "--namespace" in help_ and ("NAMESPACE/NAME" in help_ or command == "lint")

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pumice.answers import Why, why
+from pumice.answers.lint import lint
 from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.core import Event, ObjectReference
@@ -23,6 +24,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, priority_class
 from pumice.testing.scene import NOW, policy
 from tests.answers.test_commands import type_in
+from tests.answers.test_lint import tiers
 
 BY = policy("enqueue, allocate, preempt", ["priority", "gang", "conformance", "predicates"])
 BECAUSE = "preempt for default/urgent, as priority, gang, conformance permit; it loses 1200 s of work on 4 GPUs"
@@ -128,3 +130,19 @@ def test_an_event_of_a_group_that_names_no_pod_tells_nothing() -> None:
     about = ObjectReference(kind="PodGroup", name="low", namespace="default")
     take_in_evictions(made, [("Event", Event(Metadata("e", "default"), about, "Evict", "made room", rfc3339(NOW)))])
     assert past_evictions(made) == ()
+
+
+def test_the_plugins_that_decided_are_named_and_not_those_of_an_earlier_tier() -> None:
+    """gang lets no pod of a gang go, so that drf in the next tier decides alone, whatever the priorities."""
+    large = podgroup("large", 2).phase("Running").priority_class("high")
+    held = [pod(f"large-{number}").cpu(4).gang("large").on("n1").priority(10) for number in range(2)]
+    waits = podgroup("small").phase("Inqueue")
+    made = cluster(priority_class("high", 10), node("n1").cpu(8), large, *held, waits, pod("small").cpu(2).gang("small"))
+    by = tiers("enqueue, allocate, preempt", ("priority", "gang", "conformance"), ("drf", "predicates"))
+    told = why(made, by, NOW, "job/large")
+    assert told.line.endswith("(preempt) for default/small, as drf permits")
+    finding = next(each for each in lint(made, by, NOW) if each.rule == "gang-without-say")
+    assert finding.consequence.startswith("where priority, gang, conformance let nobody go, drf alone decides whom preempt evicts")
+    assert finding.example.endswith("of podgroup/default/large (priority 10) for podgroup/default/small")
+    cycle(made, by, NOW)
+    assert {each.permitted_by for each in past_evictions(made)} == {("drf",)}

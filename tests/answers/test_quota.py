@@ -24,7 +24,7 @@ def test_the_level_of_the_tree_that_binds_is_named() -> None:
     told = why(made, hierarchy(), NOW, "job/j")
     assert told.headline is not None
     assert told.headline.because == Because.QUOTA
-    assert told.headline.text == "queue dept holds 3 of the 4 cpu it may hold; 2 more is asked for (1 short)"
+    assert told.headline.text == "queue dept may hold 4 cpu, and holds 3; it asks for 2 (1 short)"
     with Sketch(made) as sketch:
         make_all(sketch, told.headline.remedy)
         after = why(made, hierarchy(), NOW, "job/j")

@@ -89,13 +89,13 @@ def outranked() -> tuple[Cluster, Policy]:
 
 
 LINES = {
-    no_room: (Because.NO_ROOM, "no node has 8 cpu free: n2, the only one that it may use, has 2 (6 short)"),
+    no_room: (Because.NO_ROOM, "no node has 8 cpu free: n2, the only node that it may use, has 2 (6 short)"),
     too_large: (Because.TOO_LARGE, "it asks for 32 cpu on one node, and the largest, n2, has 8 in all (24 short)"),
     fragmented: (
         Because.FRAGMENTED,
-        "no node has 3 cpu free, though 6 are free together: the freest of 3 that it may use, n0, has 2 (1 short)",
+        "no node has 3 cpu free, though all together have 6: of 3 nodes that it may use, n0 comes closest with 2 (1 short)",
     ),
-    quota: (Because.QUOTA, "queue small holds 3 of the 4 cpu it may hold; 2 more is asked for (1 short)"),
+    quota: (Because.QUOTA, "queue small may hold 4 cpu, and holds 3; it asks for 2 (1 short)"),
     closed_queue: (Because.QUEUE_CLOSED, "queue shut is Closed: it serves no job"),
     taint: (Because.TAINT, "2 of 3 nodes, the only ones with room for it, have a taint that it does not tolerate: gpu=yes:NoSchedule"),
     affinity: (Because.AFFINITY, "no node that it may use matches its node selector disk=ssd"),
@@ -108,7 +108,7 @@ LINES = {
     missing_volume: (Because.VOLUME, "PersistentVolumeClaim default/data does not exist"),
     outranked: (
         Because.OUTRANKED,
-        "it would start by itself, but podgroup/first goes first (priority 10 above 0) and leaves too little",
+        "it would start if it were alone, but podgroup/first goes first (priority 10 above 0) and leaves too little room",
     ),
 }
 

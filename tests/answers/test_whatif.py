@@ -74,7 +74,13 @@ def test_each_option_helps_and_one_step_smaller_does_not(make: object, subject: 
 
 def test_the_options_are_told_with_what_they_do_to_others() -> None:
     options = {option.change: option for option in whatif(plain(), scheduler(), NOW, "job/j").options}
-    assert list(options) == ["pods of 4 cpu", "without podgroup/default/a", "priority class high", "1 more node like n1"]
+    assert list(options) == [
+        "pods of 4 cpu",
+        "pod/default/a moved to node n2",
+        "without podgroup/default/a",
+        "priority class high",
+        "1 more node like n1",
+    ]
     evicting = options["priority class high"]
     assert evicting.room_is_made
     assert evicting.others.evicted == {"podgroup/default/a": 1}

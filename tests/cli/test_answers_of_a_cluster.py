@@ -17,6 +17,7 @@ from pumice.cli.main import cli
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
+from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.testing import pod, podgroup
 from tests.live.situations import KUBE
 from tests.ports import free_port
@@ -77,15 +78,17 @@ def test_the_scheduler_and_the_api_server_tell_the_same(tmp_path: Path) -> None:
                 process.terminate()
                 await process.wait()
             version = store.ledger.version
-            of_server = await answers(large, "--kubeconfig", str(kubeconfig))
+            built_in = tmp_path / "built-in.conf"
+            built_in.write_text(DEFAULT)
+            of_server = await answers(large, "--kubeconfig", str(kubeconfig), "--conf", str(built_in))
             assert store.ledger.version == version, "nothing is written"
             return of_scheduler, of_server
 
     of_scheduler, of_server = asyncio.run(story())
-    short = "queue default holds 3 of the 4 cpu it deserves; 3 more is asked for (2 short)"
+    short = "queue default deserves 4 cpu by its weight (all of the cluster), and holds 3; it asks for 3 (2 short)"
     never = "it must start with 5 cpu, and queue default may hold 4 at most (1 short)"
     for why, whatif, eta, lint, check in (of_scheduler, of_server):
-        assert (why, whatif) == (f"job/waits waits: {short}", f"job/waits: {short}")
+        assert (why, whatif) == (f"job/waits waits: {short}", f"job/waits waits: {short}")
         assert eta.startswith("job/waits starts within ")
         assert lint == "fine: nothing found"
         assert check == f"podgroup/large can never run here: {never}\n"

@@ -247,7 +247,7 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
     everyone, nobody, veto, abstains = [a, b, c], [], Vote.REJECT, None
 
     def victims(*tiers: list[list[Task] | Vote | None]) -> list[Task]:
-        return hooks.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)
+        return hooks.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)[0]
 
     assert victims([[b, a], [a, b]]) == [b, a]
     assert victims([abstains, [c]], [everyone]) == [c]
@@ -260,7 +260,7 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
 def test_whom_one_refuses_the_next_is_not_asked_about_unless_it_counts_them_too() -> None:
     a, b, c = tasks_named("a", "b", "c")
     first, second, all_seeing = Says([a, b]), Says([b, c]), Says([b], sees_refused_victims=True)
-    assert hooks.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c]) == [b]
+    assert hooks.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c])[0] == [b]
     assert [plugin.asked_about for plugin in (first, second, all_seeing)] == [[a, b, c], [a, b], [a, b, c]]
 
 

@@ -8,9 +8,10 @@ answered by `pumice.answers.eta`, which uses the simulator.
 """
 
 from pumice.answers.answer import Because, Headline, Link, Near, Why
+from pumice.answers.difference import Difference, compare
 from pumice.answers.fits import Fit, fits
 from pumice.answers.sketch import Sketch
-from pumice.answers.whatif import Difference, Option, WhatIf, compare, whatif
+from pumice.answers.whatif import Option, WhatIf, whatif
 from pumice.answers.why import why
 
 __all__ = [

@@ -23,6 +23,7 @@ class Because(StrEnum):
     GATED = "gated"
     QUEUE_CLOSED = "queue-closed"
     QUOTA = "quota"
+    POD_QUOTA = "pod-quota"  #: a ResourceQuota
     OVERCOMMITTED = "overcommitted"
     NOT_ADMITTED = "not-admitted"
     NO_NODES = "no-nodes"
@@ -91,9 +92,13 @@ class Why(Struct, frozen=True, omit_defaults=True, rename="camel"):
     state: str  #: "waits", "starts", "runs", "is evicted", ...
     headline: Headline | None = None  #: of a subject that waits
     text: str = ""  #: in one line, of a subject that does not wait
+    advice: tuple[Change, ...] = ()  #: with it the subject starts: this was rehearsed, through as many cycles as it takes
+    then: str = ""  #: of a subject whose remedy alone does not start it: what holds it back then
+    note: str = ""  #: what the subject asks for and no plugin heeds
     never: str = ""  #: of a subject that waits: what keeps it from ever running here, if that differs from the headline
     chain: tuple[Link, ...] = ()
     nearest: tuple[Near, ...] = ()
+    like: str = ""  #: of a subject that waits: the node that further nodes should be like; empty if none would do
     alternatives: tuple[Scored, ...] = ()  #: of a running pod: the best nodes for it now
     evictions: tuple[PastEviction, ...] = ()  #: the last evictions of its pods
     parts: tuple[Why, ...] = ()  #: of a queue: the answers for its waiting jobs

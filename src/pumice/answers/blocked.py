@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
-import numpy as np
 from msgspec import Struct
 
-from pumice.answers import closed, quota, room
+from pumice.answers import closed, pod_quota, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import AskScheduler, Gone, MakeGroup, MakeQueue, MorePods, OpenQueue, Ungate
 from pumice.answers.nodes import NodesFor
+from pumice.answers.promised import is_promised
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.meta import SCHEDULER_NAME
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.model import status
 from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
@@ -36,11 +38,21 @@ class Found(Struct, frozen=True):
     headline: Headline | None = None
 
 
+class Together(NamedTuple):
+    """Pods that must be in one HyperNode."""
+
+    tasks: list[Task]
+    wanted: int  #: how many of them
+    tier: int  #: the highest tier of the HyperNode
+
+
 class Blocked:
     """The chain of questions about a waiting job or pod. Its results are `links`, `headline` and `nearest`."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, refused: Headline | None = None) -> None:
+        """`refused`: a ResourceQuota keeps the controller from making its pods."""
         self.look = look
+        self.refused = refused
         self.session = look.session
         self.cluster = look.session.cluster
         self.policy = look.session.policy
@@ -48,13 +60,14 @@ class Blocked:
         self.job = look.waiter.job
         self.whose = look.waiter.name
         self.nearest: tuple[Near, ...] = ()
+        self.like = ""  #: the nearest node that would do if it were empty
         found = list(self._found())
         self.links = tuple(each.link for each in found)
         self.headline = next((each.headline for each in found if each.headline is not None), None)
 
     def _found(self) -> Iterator[Found]:
         is_held = False
-        for question in (self._served, self._admitted, self._has_pods, self._gates, self._queue, self._quota, self._nodes):
+        for question in (self._served, self._has_nodes, self._admitted, self._has_pods, self._gates, self._queue, self._quota, self._nodes):
             found = question()
             if found is not None:
                 fine = is_held and found.headline is not None and found.headline.because is Because.UNKNOWN  # it never got to this question
@@ -79,7 +92,9 @@ class Blocked:
         if waits and wanted not in self.cluster.schedulers:
             served = sorted(self.cluster.schedulers)
             text = f'it asks for scheduler "{wanted}"; this one serves {", ".join(served)}'
-            return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(self.whose, served[-1]),)))
+            named = waits[0].annotations.get(GROUP_NAME)
+            whose = f"podgroup/{waits[0].namespace}/{named}" if named else self.whose
+            return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(whose, self._own if named else served[-1]),)))
         if self._by_profile:
             return _yes(question, f"scheduler {wanted}")
         if self.job is None or self.job.group is None:
@@ -90,7 +105,10 @@ class Blocked:
         if queue is None or not queue.exists:
             name = queue.name if queue is not None else self.cluster.default_queue
             return _no(question, Headline(Because.NO_QUEUE, f"queue {name} does not exist", remedy=(MakeQueue(name),)))
-        return _yes(question, f"PodGroup {self.job.name} in queue {queue.name}")
+        return _yes(question, f"scheduler {self._own}, for queue {queue.name}")
+
+    def _has_nodes(self) -> Found | None:
+        return None if self.cluster.nodes.count else _no("are there nodes?", Headline(Because.NO_NODES, "there is no node"))
 
     # -- may it start at all?
 
@@ -100,34 +118,39 @@ class Blocked:
             return None
         question = "is it admitted?"
         if not job.is_pending:
-            return _yes(question, f"its PodGroup is {job.phase}")
+            return _yes(question, "yes" if job.phase == INQUEUE else f"yes, its PodGroup is {job.phase}")
         why = self.session.not_admitted.get(job.uid, "")
         if not job.queue.open:
             text = f"queue {job.queue.name} is {job.queue.state or 'not open yet'}: it lets no job in"
             return _no(question, Headline(Because.QUEUE_CLOSED, text, remedy=(OpenQueue(job.queue.name),)))
         shortages = self.session.shortages.get(job.uid, ())
-        headline = (
-            quota.headline(self.session, job, shortages, promised=True)
-            if shortages
-            else Headline(Because.NOT_ADMITTED, why or "no action lets it in")
-        )
-        return _no(question, headline)
+        headline = quota.headline(self.session, job, shortages, promised=True) if shortages else None
+        if headline is None and self.session.plugin("resourcequota") is not None:
+            headline = pod_quota.of_minimum(self.cluster, job)
+        return _no(question, headline or Headline(Because.NOT_ADMITTED, why or "no action lets it in"))
 
     def _has_pods(self) -> Found | None:
         job = self.job
         if job is None or self._by_profile:
             return None
         question = "are its pods there?"
+        if self.refused is not None:
+            return _no(question, self.refused)
         if not job.tasks:
             if theirs := self._asked_of_others(job):
                 text = f'its pods ask for scheduler "{theirs}"; this one serves {", ".join(sorted(self.cluster.schedulers))}'
-                return _no(question, Headline(Because.OTHER_SCHEDULER, text))
+                return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(f"podgroup/{job.uid}", self._own),)))
             text = f"none of its {job.min_member} pods is there yet; its controller creates them"
             return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
         refusal = self.session.job_valid(job)
         if refusal is None:
             return _yes(question, _pods(job))
         return _no(question, _too_few(job, refusal.message))
+
+    @property
+    def _own(self) -> str:
+        """The schedulerName with which pods of PodGroups are served here."""
+        return SCHEDULER_NAME if SCHEDULER_NAME in self.cluster.schedulers else max(self.cluster.schedulers)
 
     def _asked_of_others(self, job: Job) -> str:
         """The scheduler that pods of the job's PodGroup request, if it is not served here; else empty."""
@@ -167,7 +190,7 @@ class Blocked:
         job = self.job
         if job is None or job.queue is None or self._by_profile or not self.waiter.tasks:
             return None
-        question, session = "has its queue quota left?", self.session
+        question, session = "may its queue hold more?", self.session
         refused = [task for task in self._in_order if task.uid in session.refused_by_queue]
         if not refused and session.overused(job.queue) and self._in_order:
             refused = [self._in_order[0]]
@@ -197,8 +220,6 @@ class Blocked:
         question = "is there a node for it?"
         if lacking := self._no_action():
             return _no(question, Headline(Because.CONFIGURATION, f"the configuration has no action that places it: it lacks {lacking}"))
-        if not self.cluster.nodes.count:
-            return _no(question, Headline(Because.NO_NODES, "there is no node"))
         return self._for_pod(question) if self._by_profile else self._for_gang(question)
 
     def _no_action(self) -> str:
@@ -258,19 +279,33 @@ class Blocked:
         """Judge the nodes as the pod that found none met them: with the other pods of its gang on the nodes that they had found."""
         session, tasks = self.session, self._first_of_all(job, task)
         wanted = job.min_member if job.min_member > 1 and job.ready_count < job.min_member else 1
-        domain = self._domain(job, evaluation)
+        together = self._together(job, tasks, wanted)
+        domain = self._domain(job, evaluation, together.tier) if together is not None else None
         with session.statement() as statement:
             self._place_again(statement, [other for other in tasks if other is not task])
             evaluation.refresh()
             left = [other for other in tasks if other.status == status.PENDING]
-            if domain is None or not (evaluation.admitted & evaluation.fits_future).any():
+            found_none = not (evaluation.admitted & evaluation.fits_future).any()
+            if together is None or domain is session.topology.tree.root or found_none:
                 return self._by_nodes(question, task, NodesFor(evaluation), Missing(wanted, job.ready_count if wanted > 1 else 0, left))
         evaluation.refresh()
+        if domain is None:
+            return _no(question, room.no_domain(together.tier))
         inside = NodesFor(evaluation, domain.rows)
         self._note(inside)
-        limit = session.topology.limit(job)
-        assert limit is not None
-        return _no(question, room.in_domain(inside, Missing(max(wanted - job.ready_count, 1), 0, tasks), domain.name, limit))
+        return _no(question, room.in_domain(inside, Missing(together.wanted, 0, together.tasks), domain.name, together.tier))
+
+    def _together(self, job: Job, tasks: list[Task], wanted: int) -> Together | None:
+        """The pods that must be in one HyperNode: those of the job, or of its first sub-group that waits. None if there are none."""
+        topology = self.session.topology
+        if topology.is_plain(job):
+            return None
+        if (tier := topology.limit(job)) is not None:
+            return Together(tasks, max(wanted - job.ready_count, 1), tier)
+        for part in job.subjobs:
+            if (tier := topology.sub_limit(job, part)) is not None and part.pending:
+                return Together(part.pending, max(-part.ready_margin, 1), tier)
+        return None
 
     def _place_again(self, statement: Statement, tasks: list[Task]) -> None:
         """Place the tasks where they were placed until their statement was discarded."""
@@ -284,38 +319,40 @@ class Blocked:
         others = [task for task in self._in_order if task is not first] or [task for task in self.waiter.tasks if task is not first]
         return [first, *others]
 
-    def _domain(self, job: Job, evaluation: Evaluation) -> HyperNode | None:
-        """The roomiest HyperNode that may hold the whole job. None if there is none, or if the job may run anywhere."""
-        topology = self.session.topology
-        if topology.is_plain(job) or topology.limit(job) is None:
-            return None
-        within = [each for group in self.session.gradients(job, topology.tree.root, Purpose.ALLOCATE) for each in group]
-        if not within or any(domain is topology.tree.root for domain in within):
-            return None
-        return max(within, key=lambda domain: NodesFor(evaluation).copies(domain.rows & evaluation.admitted))
+    def _domain(self, job: Job, evaluation: Evaluation, tier: int) -> HyperNode | None:
+        """The roomiest HyperNode that may hold the pods; the root if they may be anywhere, None if there is no HyperNode of such a tier."""
+        tree = self.session.topology.tree
+        within = [each for group in self.session.gradients(job, tree.root, Purpose.ALLOCATE) for each in group]
+        within = within or [each for each in tree.all if each.tier <= tier and each is not tree.root]
+        if tree.root in within:
+            return tree.root
+        return max(within, key=lambda domain: NodesFor(evaluation).copies(domain.rows & evaluation.admitted), default=None)
 
     def _by_nodes(self, question: str, task: Task, nodes: NodesFor, missing: Missing) -> Found:
         self._note(nodes)
         if not (nodes.open & nodes.large).any() and (choice := closed.choose(nodes)) is not None:
             return _no(question, closed.headline(self.cluster, task, self.whose, nodes, choice))
         if (nodes.open & nodes.roomy).any():
-            return _no(
-                question,
-                Headline(Because.UNKNOWN, f"node {nodes.table.names[int(np.flatnonzero(nodes.open & nodes.roomy)[0])]} has room for it"),
-            )
+            return _no(question, Headline(Because.UNKNOWN, "there is room for it, but a rule that gives no reason keeps it waiting"))
         return _no(question, room.headline(nodes, missing))
 
     def _note(self, nodes: NodesFor) -> None:
         names = nodes.table.names
         self.nearest = tuple(Near(names[row], nodes.lacks(row)) for row in nodes.nearest())
+        would_do = nodes.alive & nodes.large & ~nodes.shut(but="NodeUnschedulable")
+        self.like = names[int(nodes.distance(would_do).argmin())] if would_do.any() else ""
 
 
-ENDS = frozenset([Because.OTHER_SCHEDULER, Because.NO_PODGROUP, Because.NO_QUEUE])  #: reasons after which later questions have no answer
+ENDS = frozenset(
+    [Because.OTHER_SCHEDULER, Because.NO_PODGROUP, Because.NO_QUEUE, Because.NO_NODES]
+)  #: reasons after which later questions have no answer
 
 
 def _pods(job: Job) -> str:
     there = f"{job.valid_count} pod{'s' if job.valid_count != 1 else ''}"
-    return there if job.min_member < 2 else f"{there}, of which {job.min_member} must start together"
+    there = there if job.min_member < 2 else f"{there}, of which {job.min_member} must start together"
+    promised = sum(map(is_promised, job.tasks.values()))
+    return f"{there}; its controller is still to create {promised} of them" if promised else there
 
 
 def _yes(question: str, answer: str) -> Found:

@@ -14,10 +14,19 @@ from msgspec.structs import replace
 
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
-from pumice.api.core import Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
+from pumice.api.core import (
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeSpec,
+    Phase,
+    ResourceQuota,
+)
 from pumice.api.meta import Metadata
 from pumice.api.pod import Affinity, Container, PodSpec, Toleration
 from pumice.api.quantity import Quantity, quantity
+from pumice.api.times import rfc3339
 from pumice.api.volcano import Guarantee, PodGroup, PodGroupSpec, Queue, QueueStatus
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -112,25 +121,46 @@ class Uncordon(Change, frozen=True, tag="uncordon"):
 
 
 class MoreQuota(Change, frozen=True, tag="quota"):
-    """A queue's `capability`, `deserved` or `guarantee` gets these amounts."""
+    """A queue's `capability`, `deserved` or `guarantee` gets these amounts. What is guaranteed must be deserved as well."""
 
     queue: str
     field: str
     amounts: Amounts
 
     def __str__(self) -> str:
-        return f"{self.field} {_in_words(self.amounts)} for queue {self.queue}"
+        field = "guarantee and deserved" if self.field == "guarantee" else self.field
+        return f"{field} of {_in_words(self.amounts)} for queue {self.queue}"
 
     def make(self, sketch: Sketch) -> None:
         queue = sketch.cluster.queues[self.queue].wire
         assert queue is not None
+        sketch.put("Queue", self.of(queue))
+
+    def of(self, queue: Queue) -> Queue:
+        """The queue with this change."""
         amounts = quantities(self.amounts)
-        if self.field == "guarantee":
-            before = queue.spec.guarantee
-            spec = replace(queue.spec, guarantee=Guarantee(((before.resource if before else None) or {}) | amounts))
-        else:
-            spec = replace(queue.spec, **{self.field: (getattr(queue.spec, self.field) or {}) | amounts})
-        sketch.put("Queue", replace(queue, spec=spec))
+        if self.field != "guarantee":
+            return replace(queue, spec=replace(queue.spec, **{self.field: (getattr(queue.spec, self.field) or {}) | amounts}))
+        before, deserved = queue.spec.guarantee, queue.spec.deserved or {}
+        guarantee = Guarantee(((before.resource if before else None) or {}) | amounts)
+        lower = {name: each for name, each in amounts.items() if name not in deserved or deserved[name].milli < each.milli}
+        return replace(queue, spec=replace(queue.spec, guarantee=guarantee, deserved=deserved | lower))
+
+
+class RaiseQuota(Change, frozen=True, tag="resource-quota"):
+    """A ResourceQuota allows these amounts."""
+
+    quota: str  #: namespace/name
+    amounts: Amounts
+
+    def __str__(self) -> str:
+        return f"{_in_words(self.amounts)} in ResourceQuota {self.quota}"
+
+    def make(self, sketch: Sketch) -> None:
+        known: ResourceQuota = sketch.cluster.of("ResourceQuota")[self.quota]
+        more = quantities(self.amounts)
+        spec, state = replace(known.spec, hard=(known.spec.hard or {}) | more), replace(known.status, hard=(known.status.hard or {}) | more)
+        sketch.put("ResourceQuota", replace(known, spec=spec, status=state))
 
 
 class OpenQueue(Change, frozen=True, tag="open"):
@@ -188,7 +218,12 @@ class AskScheduler(Change, frozen=True, tag="scheduler"):
         return f"schedulerName {self.scheduler} for {self.whose}"
 
     def make(self, sketch: Sketch) -> None:
-        _edit(sketch, waiting_of(sketch.cluster, self.whose), scheduler_name=self.scheduler)
+        kind, namespace, name = self.whose.split("/")
+        theirs = (
+            task for task in sketch.cluster.tasks.values() if task.namespace == namespace and task.annotations.get(GROUP_NAME) == name
+        )
+        waits = waiting_of(sketch.cluster, self.whose) if kind == "pod" else [task for task in theirs if task.status == status.PENDING]
+        _edit(sketch, waits, scheduler_name=self.scheduler)
 
 
 class MorePods(Change, frozen=True, tag="pods"):
@@ -327,6 +362,32 @@ class Gone(Change, frozen=True, tag="gone"):
                 sketch.remove("Pod", task.key)
         if job.group is not None:
             sketch.remove("PodGroup", job.uid)
+
+
+class Move(Change, frozen=True, tag="move"):
+    """A running pod runs on another node instead."""
+
+    pod: str  #: namespace/name
+    node: str
+
+    def __str__(self) -> str:
+        return f"pod/{self.pod} moved to node {self.node}"
+
+    def make(self, sketch: Sketch) -> None:
+        task = sketch.cluster.tasks[self.pod]
+        sketch.move(task, task.status, sketch.cluster.nodes.rows[self.node])
+
+
+class Later(Change, frozen=True, tag="later"):
+    """Nothing changes but the time."""
+
+    at: float
+
+    def __str__(self) -> str:
+        return f"nothing but time, from {rfc3339(self.at)} on"
+
+    def make(self, sketch: Sketch) -> None:
+        """The cycles that follow are rehearsed at that time."""
 
 
 def quantities(amounts: Amounts) -> dict[str, Quantity]:

@@ -19,11 +19,11 @@ from msgspec import Struct, structs
 
 from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.past_forecasts import past_forecasts
+from pumice.answers.promised import roles_to_come
 from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.answers.subject import find, who_waits
-from pumice.api.annotations import GROUP_NAME, TASK_SPEC, USER
+from pumice.api.annotations import GROUP_NAME, USER
 from pumice.api.meta import DEFAULT_QUEUE
-from pumice.api.quantity import format_milli
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy
@@ -31,7 +31,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
-from pumice.simulate.work import Role, Work, role
+from pumice.simulate.work import Role, Work
 
 ROLLOUTS = 9  #: with a chance of one in ten, a further rollout would come after all of these
 HORIZON_S = 7 * 86_400.0
@@ -57,7 +57,7 @@ class Forecast:
     def __init__(self, cluster: Cluster, policy: Policy, now: float, past: Past | None = None) -> None:
         self._cluster, self._policy, self._now = cluster, policy, now
         jobs = sorted((job for job in cluster.jobs.values() if job.group is not None), key=lambda job: job.created)
-        works = {job.uid: _work(job, list(job.tasks.values())) for job in jobs}
+        works = {job.uid: _work(cluster, job, list(job.tasks.values())) for job in jobs}
         past = past or past_of(works, cluster)
         there = [(works[job.uid], tasks) for job in jobs if (tasks := _active(job)) or job.is_pending]
         plain = [task for task in cluster.tasks.values() if _is_plain(cluster, task) and task.status & (STANDS | WAITS)]
@@ -176,12 +176,12 @@ def _since(task: Task, now: float) -> float:
     return now if since is None else min(since, now)
 
 
-def _work(job: Job, tasks: list[Task]) -> Work:
+def _work(cluster: Cluster, job: Job, tasks: list[Task]) -> Work:
     """A job with these tasks, as work. If it has no tasks yet: with the pods that its controller will make."""
     assert job.group is not None
     spec = job.group.spec
     alike = groupby(tasks, key=lambda task: task.template)
-    roles = tuple(_role(list(equal)) for _, equal in alike) or _promised(job)
+    roles = tuple(_role(list(equal)) for _, equal in alike) or roles_to_come(cluster, job)
     least = max(0, job.min_member - job.counts[status.SUCCEEDED])
     begun = structs.replace(job.group.status, phase=job.phase)
     group = structs.replace(job.group, spec=structs.replace(spec, min_member=least), status=begun)
@@ -218,16 +218,6 @@ def _role(equal: list[Task]) -> Role:
     task = equal[0]
     annotations = {key: value for key, value in task.annotations.items() if key != GROUP_NAME}
     return Role(len(equal), structs.replace(task.template.spec, node_name=None), annotations, dict(task.labels))
-
-
-def _promised(job: Job) -> tuple[Role, ...]:
-    """The pods that the job's controller will make when the job is admitted, in the roles that its PodGroup counts."""
-    count = max(1, job.min_member)
-    spec = job.group.spec if job.group is not None else None
-    least = (spec.min_resources if spec is not None else None) or {}
-    equal = role(count, {name: format_milli(amount.milli // count) for name, amount in least.items()})
-    members = (spec.min_task_member if spec is not None else None) or {}
-    return tuple(Role(number, equal.spec, {TASK_SPEC: name}) for name, number in members.items() if number) or (equal,)
 
 
 KINDS = ("job", "podgroup", "pod")

@@ -13,12 +13,13 @@ from msgspec import Struct
 
 from pumice.answers import closed, room
 from pumice.answers.answer import Because, Headline
+from pumice.answers.newcomers import metadata_of, newcomers
 from pumice.answers.nodes import NodesFor
+from pumice.answers.promised import promise
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, who_waits
-from pumice.api.meta import Metadata, Wire
-from pumice.cluster.offline import complete
+from pumice.api.meta import Wire
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
@@ -56,18 +57,22 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
 def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Fit:
     """Whether a waiting job, PodGroup or pod can ever run. The cluster is afterwards as it was. Raises InputError."""
     found = find(cluster, subject)
-    waits = who_waits(cluster, found)
     bounds: list[Fit] = []
 
     def capture(seen: Look) -> None:
-        bounds.append(_bounded(seen, str(found)))
+        bounds.append(bounded(seen, str(found)))
 
-    if waits.tasks:
-        look(cluster, policy, now, waits, capture, alone=True, world=world)
+    with Sketch(cluster) as sketch:
+        job = cluster.jobs.get(found.key) if found.kind != "pod" else None
+        if job is not None and job.group is not None:
+            promise(sketch, job)
+        waits = who_waits(cluster, found)
+        if waits.tasks:
+            look(cluster, policy, now, waits, capture, alone=True, world=world)
     return bounds[0] if bounds else Fit(str(found))
 
 
-def _bounded(seen: Look, name: str) -> Fit:
+def bounded(seen: Look, name: str) -> Fit:
     waits, session = seen.waiter, seen.session
     if waits.job is not None and waits.job.queue is not None and waits.job.queue.exists:
         headline = _by_quota(session, waits.job)
@@ -167,19 +172,11 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
 # A claim that does not exist is no bound: it may be created next.
 
 
-def newcomers(items: Iterable[tuple[str, Wire]], cluster: Cluster) -> list[tuple[str, Wire]]:
-    """These objects as an API server would complete them, and no other objects."""
-    classes = [("PriorityClass", each) for each in cluster.of("PriorityClass").values()]
-    new = list(items)
-    given = {(kind, _metadata(item).name) for kind, item in new}
-    return [(kind, item) for kind, item in complete([*classes, *new]) if (kind, _metadata(item).name) in given]
-
-
 def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> list[Fit]:
     """The `Fit` of each PodGroup, and of each pod without one, among these objects, which the cluster already holds."""
     subjects = []
     for kind, item in items:
-        key = f"{_metadata(item).namespace or 'default'}/{_metadata(item).name}"
+        key = f"{metadata_of(item).namespace or 'default'}/{metadata_of(item).name}"
         if kind == "PodGroup":
             subjects.append(f"podgroup/{key}")
         elif kind == "Pod" and ((job := cluster.tasks[key].job) is None or job.group is None):
@@ -197,8 +194,3 @@ def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Poli
         if fit.bound is not None and fit.bound.because is not Because.VOLUME:
             return fit.words
     return ""
-
-
-def _metadata(item: Wire) -> Metadata:
-    made: Metadata = item.metadata  # type: ignore[attr-defined]
-    return made

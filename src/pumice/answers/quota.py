@@ -7,8 +7,9 @@ from math import inf
 
 from msgspec.structs import replace
 
+from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, MoreQuota, MoreRoom
+from pumice.answers.changes import Amounts, Change, MoreQuota, MoreRoom
 from pumice.scheduler.framework.decisions import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
@@ -28,13 +29,35 @@ def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promi
     asked, held, allowed, short = (
         dimensions.in_words(worst.column, max(amount, 0.0)) for amount in (worst.asked, worst.held, worst.allowed, worst.short)
     )
-    holds = "holds or has promised" if promised else "holds"
+    limit, asks = f"{allowed} {name}", f"it asks for {asked} ({short} short)"
     if not worst.queue:
-        text = f"the cluster {holds} {held} of the {allowed} {name} that jobs may be let in for; {asked} more is asked for ({short} short)"
+        text = f"jobs are admitted for {limit} in all{_overcommitted(session, worst)}, of which {held} are held or promised; {asks}"
         return Headline(Because.OVERCOMMITTED, text, asked, _left(session, worst), short, _more_room(session, shortages))
-    word = "it deserves" if not promised and session.plugin("proportion") is not None else "it may hold"
-    text = f"queue {worst.queue} {holds} {held} of the {allowed} {name} {word}; {asked} more is asked for ({short} short)"
+    if not promised and session.plugin("proportion") is not None:
+        text = f"queue {worst.queue} deserves {limit} by its weight{_of_cluster(session, worst)}, and holds {held}; {asks}"
+    else:
+        held = f", of which {held} are held or promised" if promised else f", and holds {held}"
+        text = f"queue {worst.queue} may hold {limit}{_of_cluster(session, worst)}{held}; {asks}"
     return Headline(Because.QUOTA, text, asked, _left(session, worst), short, _more_quota(session, shortages))
+
+
+def _overcommitted(session: Session, shortage: Shortage) -> str:
+    """What the cluster has, and by which factor jobs are admitted beyond it, in words."""
+    plugin = session.plugin("overcommit")
+    has = session.cluster.dimensions.in_words(shortage.column, float(session.total[shortage.column]))
+    return f" ({plugin.factor:g} times the cluster's {has})" if plugin is not None and plugin.factor != 1 else ""
+
+
+def _of_cluster(session: Session, shortage: Shortage) -> str:
+    """What the cluster has of the resource, in words, if the queue's own capability does not bound it."""
+    total = float(session.total[shortage.column])
+    if session.cluster.queues[shortage.queue].capability[shortage.column] < inf:
+        return ""
+    return (
+        " (all of the cluster)"
+        if shortage.allowed >= total
+        else f" (the cluster has {session.cluster.dimensions.in_words(shortage.column, total)})"
+    )
 
 
 def _left(session: Session, shortage: Shortage) -> str:
@@ -42,33 +65,46 @@ def _left(session: Session, shortage: Shortage) -> str:
 
 
 def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """More room on the first node: enough for the cluster, times the factor of plugin overcommit, to suffice."""
-    dimensions, plugin = session.cluster.dimensions, session.plugin("overcommit")
-    row = next(iter(session.nodes), None)
-    if row is None:
-        return ()
+    """More room on a node: enough for the cluster, times the factor of plugin overcommit, to suffice."""
+    plugin = session.plugin("overcommit")
     factor = plugin.factor if plugin is not None else 1.0
+    return _room(session, {each.column: -(-each.short // factor) + 1 for each in shortages})
+
+
+def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
+    """This much more of each resource, on the node that has most of what is short."""
+    nodes, dimensions = session.nodes, session.cluster.dimensions
+    rows = list(nodes)
+    if not rows:
+        return ()
+    column = max(needed, key=lambda each: needed[each] / max(float(nodes.allocatable[each, rows].sum()), 1.0))
+    row = max(rows, key=lambda each: float(nodes.allocatable[column, each]))
     amounts = {}
-    for each in shortages:
-        name, least = dimensions.names[each.column], -(-each.short // factor) + 1
-        amounts[name] = dimensions.format(each.column, -(-least // DEVICE) * DEVICE if is_scalar(name) and not in_bytes(name) else least)
-    return (MoreRoom(session.nodes.names[row], amounts),)
+    for each, least in needed.items():
+        name = dimensions.names[each]
+        amounts[name] = dimensions.format(each, -(-least // DEVICE) * DEVICE if is_scalar(name) and not in_bytes(name) else least)
+    return (MoreRoom(nodes.names[row], amounts),)
 
 
 def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
-    """Higher limits: the capabilities of the queue and its ancestors that are too low; if none is, the guarantee of the queue."""
-    dimensions, queues = session.cluster.dimensions, session.cluster.queues
-    queue = queues[shortages[0].queue]
+    """Higher limits: the capabilities of the queue and its ancestors that are too low. If none is: a guarantee, if it leaves room for those
+    of the other queues and admission allows it; else more room in the cluster."""
+    queue, total = session.cluster.queues[shortages[0].queue], session.total
     needed = {each.column: each.held + each.asked for each in shortages}
-    changes: list[Change] = []
-    for level in (queue, *_above(session, queue)):
-        amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items() if level.capability[c] < most}
-        if amounts:
-            changes.append(MoreQuota(level.name, "capability", amounts))
-    if not changes:
-        amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items()}
-        changes.append(MoreQuota(shortages[0].queue, "guarantee", amounts))
-    return tuple(changes)
+    levels = ((level, {c: most for c, most in needed.items() if level.capability[c] < most}) for level in (queue, *_above(session, queue)))
+    if higher := [MoreQuota(level.name, "capability", _amounts(session, lacking)) for level, lacking in levels if lacking]:
+        return tuple(higher)
+    guaranteed = sum((other.guarantee for other in session.queues if other is not queue), session.cluster.dimensions.zeros())
+    beyond = {c: most + guaranteed[c] - total[c] for c, most in needed.items() if most + guaranteed[c] > total[c]}
+    guarantee = MoreQuota(queue.name, "guarantee", _amounts(session, needed))
+    if not beyond and queue.wire is not None and is_allowed(session.cluster, queue.wire, guarantee.of(queue.wire)):
+        return (guarantee,)
+    return _room(session, beyond) if beyond else ()
+
+
+def _amounts(session: Session, vector: dict[int, float]) -> Amounts:
+    dimensions = session.cluster.dimensions
+    return {dimensions.names[column]: dimensions.format(column, amount) for column, amount in vector.items()}
 
 
 def _asked_at_once(job: Job, column: int) -> float:
@@ -79,22 +115,31 @@ def _asked_at_once(job: Job, column: int) -> float:
 
 
 def in_words(session: Session, queue: Queue, columns: Sequence[int]) -> str:
-    """What the queue and its ancestors hold of their limits, in the requested resources, in words."""
-    dimensions = session.cluster.dimensions
+    """What the queue and its ancestors hold, deserve and may hold of the requested resources, in words."""
     parts = []
-    for name, held, limit in _levels(session, queue):
-        numbers = [
-            f"{dimensions.in_words(c, held[c])} of {dimensions.in_words(c, limit[c])} {dimensions.names[c]}"
-            for c in columns
-            if limit[c] < inf and c != PODS
+    for level, held, deserved, limit in _levels(session, queue):
+        words = [
+            f"{session.cluster.dimensions.names[column]} {_amounts_of(session, column, held, deserved, limit)}"
+            for column in columns
+            if column != PODS and (limit[column] < inf or deserved[column] > 0)
         ]
-        if numbers:
-            parts.append(f"queue {name} holds {', '.join(numbers)}")
-    return "; ".join(parts) or "no limit"
+        if words:
+            parts.append(f"queue {level}: {'; '.join(words)}")
+    return ". ".join(parts) or "no limit"
 
 
-def _levels(session: Session, queue: Queue) -> Iterator[tuple[str, Vector, Vector]]:
-    """Name, held and limit of the queue and its ancestors, as far as a plugin bounds them."""
+def _amounts_of(session: Session, column: int, held: Vector, deserved: Vector, limit: Vector) -> str:
+    def says(vector: Vector, word: str) -> str:
+        return f"{session.cluster.dimensions.in_words(column, float(vector[column]))} {word}"
+
+    parts = [says(held, "held")]
+    parts += [says(deserved, "deserved")] if deserved[column] > 0 else []
+    parts += [says(limit, "allowed")] if limit[column] < inf else []
+    return ", ".join(parts)
+
+
+def _levels(session: Session, queue: Queue) -> Iterator[tuple[str, Vector, Vector, Vector]]:
+    """Name, held, deserved and limit of the queue and its ancestors, as far as a plugin bounds them."""
     for plugin_name in ("capacity", "proportion"):
         plugin = session.plugin(plugin_name)
         if plugin is None:
@@ -104,8 +149,7 @@ def _levels(session: Session, queue: Queue) -> Iterator[tuple[str, Vector, Vecto
         for level in (queue, *(_above(session, queue) if is_tree else ())):
             if level.name in entitled:
                 deserved, limit = entitled[level.name]
-                held = _held(session, level) if is_tree else level.held
-                yield level.name, held, deserved if plugin_name == "proportion" else limit
+                yield level.name, _held(session, level) if is_tree else level.held, deserved, limit
 
 
 def _held(session: Session, queue: Queue) -> Vector:

@@ -7,6 +7,7 @@ from typing import Any
 from pumice.answers.answer import Because, Headline, Link
 from pumice.answers.changes import Gone
 from pumice.answers.sketch import Look
+from pumice.answers.subject import called
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE, Job
@@ -22,14 +23,13 @@ def headline(look: Look, decisions: Decisions) -> Headline | None:
     names = (*(f"podgroup/{job.uid}" for job in jobs), *(f"pod/{task.key}" for task in tasks))
     if not names:
         return None
-    shown = ", ".join(name.replace("/default/", "/") for name in names[:SHOWN]) + (
-        f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    )
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    shown = ", ".join(called(look.session.cluster, name) for name in names[:SHOWN]) + more
     reason = (
         _before(look.session, jobs[0], look.waiter.job) if jobs and look.waiter.job is not None else _priority(tasks, look.waiter.tasks)
     )
     goes = "goes" if len(names) == 1 else "go"
-    text = f"it would start by itself, but {shown} {goes} first{reason} and leave{'s' if len(names) == 1 else ''} too little"
+    text = f"it would start if it were alone, but {shown} {goes} first{reason} and leave{'s' if len(names) == 1 else ''} too little room"
     return Headline(Because.OUTRANKED, text, remedy=(Gone(names),))
 
 

@@ -11,6 +11,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, NamedTuple
 
+from pumice.answers.course import with_gang
 from pumice.answers.sketch import Sketch
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import Rehearsal
@@ -163,7 +164,7 @@ class Rollout:
 
     def _evict(self, victims: list[Task]) -> None:
         """Evict the victims, with their gangs where these cannot go on without them. The work that the pods have done is lost."""
-        for task in dict.fromkeys(each for victim in victims for each in _with_gang(victim)):
+        for task in dict.fromkeys(each for victim in victims for each in with_gang(victim)):
             self._since[task] = inf
             if task.status != status.RELEASING:
                 self._sketch.move(task, status.RELEASING, task.node)
@@ -177,13 +178,6 @@ class Rollout:
 
 def _nothing(subject: Any) -> None:
     """Do nothing: only the cycle that follows is wanted."""
-
-
-def _with_gang(victim: Task) -> list[Task]:
-    job = victim.job
-    if job is None or job.min_member < job.count(ACTIVE | status.RELEASING):
-        return [victim]
-    return [victim, *(task for task in job.tasks.values() if task.status & RUNS)]
 
 
 def name_of(task: Task) -> str:

@@ -43,16 +43,16 @@ def headline(nodes: NodesFor, missing: Missing) -> Headline:
     )
     node, remedy = nodes.table.names[row], (_room(nodes, row, missing),)
     freest = (
-        f"the freest of {int(among.sum())} that it may use, {node}, has {free}"
+        f"of {int(among.sum())} nodes that it may use, {node} comes closest with {free}"
         if among.sum() > 1
-        else f"{node}, the only one that it may use, has {free}"
+        else f"{node}, the only node that it may use, has {free}"
     )
     if missing.is_gang:
         return _gang(nodes, missing, f"one more needs {need} {name} on a node, and {freest}", remedy)
     together = nodes.free[:, among].sum(axis=1)
     if (together > nodes.template.amounts - EPSILON).all() and among.sum() > 1:
         text = (
-            f"no node has {need} {name} free, though {_words(nodes, column, together[place])} are free together: {freest} ({short} short)"
+            f"no node has {need} {name} free, though all together have {_words(nodes, column, together[place])}: {freest} ({short} short)"
         )
         return Headline(Because.FRAGMENTED, text, need, free, short, remedy)
     return Headline(Because.NO_ROOM, f"no node has {need} {name} free: {freest} ({short} short)", need, free, short, remedy)
@@ -106,6 +106,10 @@ def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Head
     need = np.sum([task.template.request for task in left or tasks], axis=0)
     short_there = np.maximum(need - np.maximum(free[:, row], 0.0), 0.0) if left else need
     return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), (_more(nodes, row, short_there),))
+
+
+def no_domain(tier: int) -> Headline:
+    return Headline(Because.TOPOLOGY, f"its pods must be in one HyperNode of tier {tier} or lower, and there is none")
 
 
 def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:

@@ -16,7 +16,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from pumice.answers.subject import Waiter
+from pumice.api.meta import Wire
 from pumice.api.pod import Pod, PodStatus
+from pumice.api.volcano import Queue
 from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.decisions import Decisions
@@ -32,6 +34,16 @@ Undo = Callable[[], None]
 
 class Sketch(StateJournal):
     """Changes to a cluster that are undone at the end. Use it as a context manager."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.queues_before: dict[str, Queue] = {}  #: the queues that were changed, as they were
+
+    def put(self, kind: str, item: Wire) -> None:
+        known = self.cluster.queues.get(item.metadata.name) if isinstance(item, Queue) else None
+        if known is not None and known.wire is not None:
+            self.queues_before.setdefault(known.name, known.wire)
+        super().put(kind, item)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         changed = dict(self.cluster.changed)

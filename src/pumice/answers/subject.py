@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
 
 KINDS = ("job", "pod", "podgroup", "queue", "node")
+NAMESPACED = ("job", "pod", "podgroup")
 SHORT = {
     "jobs": "job",
     "vcjob": "job",
@@ -57,11 +59,14 @@ def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
 
 
 def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[str, ...] = KINDS) -> Subject:
-    """The subject that `text` names. Raises InputError."""
+    """The subject that `text` names: KIND/NAME, KIND/NAMESPACE/NAME, or NAMESPACE/NAME of a job or a pod. Raises InputError."""
     kind, slash, name = text.partition("/")
     kind = SHORT.get(kind.lower(), kind.lower())
+    if slash and name and kind not in KINDS and "/" not in name:
+        return _by_name(cluster, text)
     if not slash or not name or kind not in kinds:
-        raise InputError(f'"{text}" is no subject; write one of {", ".join(f"{kind}/NAME" for kind in kinds)}, or pod/NAMESPACE/NAME')
+        listed = ", ".join(f"{kind}/NAME" for kind in kinds)
+        raise InputError(f'"{text}" is no subject; write one of {listed}, or NAMESPACE/NAME, or job/NAMESPACE/NAME')
     if kind in ("queue", "node"):
         known: Mapping[str, object] = cluster.queues if kind == "queue" else cluster.nodes.rows
         return _known(Subject(kind, name), known)
@@ -69,6 +74,13 @@ def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[s
     if kind == "job":
         return Subject("job", _job_key(cluster, key), key)
     return _known(Subject(kind, key), cluster.tasks if kind == "pod" else cluster.jobs)
+
+
+def _by_name(cluster: Cluster, key: str) -> Subject:
+    """The job of this namespace and name, or else the pod. Raises InputError."""
+    if key in cluster.tasks:
+        return Subject("pod", key)
+    return Subject("job", _job_key(cluster, key), key)
 
 
 def _known(subject: Subject, known: Mapping[str, object]) -> Subject:
@@ -79,13 +91,15 @@ def _known(subject: Subject, known: Mapping[str, object]) -> Subject:
 
 def _job_key(cluster: Cluster, key: str) -> str:
     """The key under which a job is known: its own if a PodGroup or pods have it, else that of the PodGroup it owns. Raises InputError."""
-    if key in cluster.jobs or tasks_of_job(cluster, key):
+    if key in cluster.jobs:
         return key
     namespace, _, name = key.partition("/")
     for job in cluster.jobs.values():
         owner = job.group.metadata.controller if job.group is not None else None
         if job.namespace == namespace and owner is not None and owner.name == name:
             return job.uid
+    if tasks_of_job(cluster, key):
+        return key
     names = [*cluster.jobs, *(f"{task.namespace}/{named}" for task in cluster.tasks.values() if (named := _job_of(task)))]
     raise InputError(f"there is no job {key}{did_you_mean(key, names)}")
 
@@ -100,6 +114,32 @@ def _job_of(task: Task) -> str:
     return next((pairs[key] for key in NAMED_JOB for pairs in (task.labels, task.annotations) if key in pairs), "")
 
 
+_NAMED = re.compile(r"(?<![\w./-])(podgroup/|pod/)?([\w.-]+/[\w.-]+)(?![\w/])")
+
+
+def called(cluster: Cluster, text: str) -> str:
+    """The text with the names that users gave their jobs, in place of those of PodGroups that were made for them."""
+
+    def of_user(found: re.Match[str]) -> str:
+        job = cluster.jobs.get(found[2]) if found[1] != "pod/" else None
+        owner = job.group.metadata.controller if job is not None and job.group is not None else None
+        if job is not None and owner is not None:
+            return f"{owner.kind.lower()}/{_brief(f'{job.namespace}/{owner.name}')}"
+        return f"{found[1]}{_brief(found[2])}" if found[1] else found[0]
+
+    return _NAMED.sub(of_user, text)
+
+
+def _brief(key: str) -> str:
+    return key.removeprefix("default/")
+
+
+def owner_of(task: Task) -> str:
+    """The name of a pod's PodGroup, or of the pod itself if it has none, as changes use it."""
+    job = task.job
+    return f"podgroup/{job.uid}" if job is not None and job.group is not None else f"pod/{task.key}"
+
+
 def who_waits(cluster: Cluster, subject: Subject) -> Waiter:
     """The waiting pods of a job, a PodGroup or a pod."""
     if subject.kind == "pod":
@@ -109,4 +149,4 @@ def who_waits(cluster: Cluster, subject: Subject) -> Waiter:
     if job is not None:
         return waiter(job, job.tasks.values())
     tasks = tasks_of_job(cluster, subject.key)
-    return waiter(tasks[0].job, tasks)
+    return waiter(tasks[0].job if tasks else None, tasks)

@@ -1,51 +1,92 @@
-"""Answers as text for people: first the one line that matters, then the chain of questions, then the nodes that nearly fit."""
+"""Answers as text for people: first the one line that matters, then the chain of questions, then the nodes that nearly fit.
+
+`Naming` says how jobs are called: by the names that their users gave them (`subject.called`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pumice.answers.answer import Why
-from pumice.answers.whatif import Difference, Option, WhatIf
+from pumice.answers.answer import Near, Why
+from pumice.answers.changes import Change
+from pumice.answers.difference import Difference
+from pumice.answers.whatif import Option, WhatIf
 from pumice.api.times import rfc3339
 from pumice.text_table import columns
 
-
-def page(answer: Why) -> str:
-    return "\n\n".join(_parts(answer))
+Naming = Callable[[str], str]
 
 
-def _parts(answer: Why) -> Iterator[str]:
-    yield f"{answer.subject} {answer.state}: {answer.line}"
+def page(answer: Why, naming: Naming = str) -> str:
+    return "\n\n".join(_parts(answer, naming))
+
+
+def _parts(answer: Why, naming: Naming) -> Iterator[str]:
+    yield naming(f"{answer.subject} {answer.state}: {answer.line}")
     if answer.never:
-        yield f"It can never run here: {answer.never}"
-    if answer.headline is not None and answer.headline.remedy:
-        yield "What would help: " + "; ".join(map(str, answer.headline.remedy))
+        yield naming(f"It can never run here: {answer.never}.")
+    if answer.note:
+        yield naming(f"Note: {answer.note}.")
+    if help_ := advice(answer):
+        yield naming(help_)
     if answer.chain:
-        yield columns(("", "QUESTION", "ANSWER"), [("ok" if link.fine else "NO", link.question, link.answer) for link in answer.chain])
-    if answer.nearest:
-        yield columns(("NEAREST NODE", "LACKS"), [(near.node, "; ".join(near.lacks) or "nothing") for near in answer.nearest])
+        yield _table(
+            ("", "QUESTION", "ANSWER"), [("ok" if link.fine else "NO", link.question, link.answer) for link in answer.chain], naming
+        )
+    if nearest := [near for near in answer.nearest if near.lacks]:
+        yield _table(("NEAREST NODE", "LACKS"), [_near(near) for near in nearest], naming)
     if answer.alternatives:
         rules = list(answer.alternatives[0].scores)
         rows = [(each.node, f"{each.total:g}", *(f"{each.scores[rule]:g}" for rule in rules)) for each in answer.alternatives]
         yield columns(("NODE", "TOTAL", *rules), rows)
     if answer.evictions and answer.state != "was evicted":
-        yield columns(("EVICTED AT", "POD", "BECAUSE OF"), [(rfc3339(each.at), each.pod, each.words) for each in answer.evictions])
+        yield _table(("EVICTED AT", "POD", "BECAUSE OF"), [(rfc3339(each.at), each.pod, each.words) for each in answer.evictions], naming)
     if answer.parts:
-        yield columns(("WHO", "STATE", "WHY"), [(part.subject, part.state, part.line) for part in answer.parts])
+        yield _table(("JOB", "STATE", "WHY"), [(part.subject, part.state, part.line) for part in answer.parts], naming)
 
 
-def options(answer: WhatIf) -> str:
-    if not answer.options:
-        return f"{answer.subject}: {answer.line}\n\nNo single change that is tried lets it start now."
-    rows = [(option.change, what_then(option), option.others) for option in answer.options]
-    return f"{answer.subject}: {answer.line}\n\n{columns(('WITH', 'IT', 'AND THEN'), rows)}"
+def advice(answer: Why) -> str:
+    """What would help, in one sentence: only what was rehearsed; else what is short, and what holds the subject back next. May be empty."""
+    if answer.advice:
+        return f"What would help: {_all(answer.advice)}"
+    if answer.headline is None or not answer.then:
+        return ""
+    return f"{_all(answer.headline.remedy)} would not be enough: then {answer.then}"
+
+
+def _near(near: Near) -> tuple[str, str]:
+    return near.node, "; ".join(near.lacks)
+
+
+def options(answer: WhatIf, naming: Naming = str) -> str:
+    rows = [(option.change, what_then(option), str(option.others)) for option in answer.options]
+    table = _table(("CHANGE", "THE JOB", "OTHERS"), rows, naming) if rows else naming(without_options(answer))
+    return "\n\n".join(filter(None, (naming(f"{answer.subject} {answer.state}: {answer.line}"), table)))
+
+
+def without_options(answer: WhatIf) -> str:
+    """What is said where no change is named; may be empty."""
+    if answer.options or answer.state != "waits":
+        return ""
+    if answer.itself is not None:
+        return f"Nothing needs to be changed: it {what_then(answer.itself)}."
+    then = f" If what is short were there, the next reason would be: {answer.then}." if answer.then else ""
+    return f"None of the changes that were tried lets it start.{then}"
 
 
 def what_then(option: Option) -> str:
     nodes = ", ".join(sorted(set(option.places.values())))
-    return f"waits on {nodes} for those who are evicted" if option.room_is_made else f"starts on {nodes}"
+    return f"starts on {nodes}, once the pods that it evicts have left" if option.room_is_made else f"starts on {nodes}"
 
 
-def differences(made: Difference) -> str:
+def differences(made: Difference, naming: Naming = str) -> str:
     rows = [(owner, verb, str(count)) for verb, counts in made.parts for owner, count in counts.items()]
-    return columns(("WHO", "IN THE NEXT CYCLE", "PODS"), rows) if rows else "The next cycle decides the same."
+    return _table(("JOB OR POD", "WITH THE CHANGE", "PODS"), rows, naming) if rows else "The change makes no difference."
+
+
+def _all(changes: Iterable[Change]) -> str:
+    return "; ".join(map(str, changes))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], naming: Naming) -> str:
+    return columns(head, [[naming(cell) for cell in row] for row in rows])

@@ -1,110 +1,52 @@
-"""What would help, and what a change would do: each answer comes from a cycle that was really rehearsed on the changed state.
+"""What would help: each answer is rehearsed on the changed state, through as many cycles as it takes (`course.py`).
 
-For each kind of change, the smallest change that helps is searched by halving: one step smaller does not help.
-
-`difference` compares the next cycle with a change to the one without: which pods start, are evicted or wait.
+For each kind of change, the smallest change that helps is searched by halving: one step smaller does not help. Changes to queues that
+admission refuses are left out.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nsmallest
+from math import inf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pumice.answers.answer import Because, Headline, Near, Why
-from pumice.answers.changes import Change, Gone, MoreNodes, make_all, merged
+from pumice.answers.allowed import all_allowed
+from pumice.answers.answer import Because, Headline, Why
+from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
+from pumice.answers.course import Course, course
+from pumice.answers.difference import Difference, difference
+from pumice.answers.moves import moves
 from pumice.answers.quota import DEVICE
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
-from pumice.answers.why import room_being_made, starts, why
-from pumice.scheduler.framework.cycle import rehearse
-from pumice.scheduler.framework.decisions import Decisions
+from pumice.answers.why import Asked, expect
+from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import PODS, dominant_share, in_bytes
-from pumice.scheduler.model.task import Task
-
-Counts = dict[str, int]
-
-
-class CycleOutcome(Struct, frozen=True):
-    """Numbers of pods by owner. The owner of a pod is its PodGroup, or the pod itself if it has none."""
-
-    starts: Counts
-    evicted: Counts
-    waits: Counts
-
-
-class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Numbers of pods by owner, for those owners whose outcome with the change differs from the one without."""
-
-    starts: Counts = {}
-    starts_no_more: Counts = {}
-    evicted: Counts = {}
-    evicted_no_more: Counts = {}
-    waits: Counts = {}
-
-    def __str__(self) -> str:
-        words = (f"{owner} {verb} ({_pods(count)})" for verb, counts in self.parts for owner, count in counts.items())
-        return "; ".join(words) or "nobody else is affected"
-
-    @property
-    def parts(self) -> tuple[tuple[str, Counts], ...]:
-        """Each verb, with the numbers of pods for which it holds."""
-        verbs = ("starts", "no longer starts", "is evicted", "is no longer evicted", "waits")
-        return tuple(zip(verbs, (self.starts, self.starts_no_more, self.evicted, self.evicted_no_more, self.waits), strict=True))
-
-    def without(self, owner: str) -> Difference:
-        """The side effects: the differences for all owners except this one."""
-        return Difference(*({name: n for name, n in counts.items() if name != owner} for _, counts in self.parts))
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod{'s' if count > 1 else ''}"
-
-
-def owner_of(task: Task) -> str:
-    job = task.job
-    return f"podgroup/{job.uid}" if job is not None and job.group is not None else f"pod/{task.key}"
-
-
-def outcome(cluster: Cluster, decisions: Decisions) -> CycleOutcome:
-    """The outcome of a cycle's decisions. Call this while the cluster is still in the state for which they were made."""
-    starts = Counter(owner_of(bind.task) for bind in decisions.binds)
-    evicted = Counter(owner_of(eviction.task) for eviction in decisions.evictions)
-    tasks = [*(task for job in cluster.waiting.values() for task in job.pending.values()), *cluster.without_job.values()]
-    waits = Counter(owner_of(task) for task in tasks if task.status == status.PENDING)
-    return CycleOutcome(dict(starts), dict(evicted), {owner: n - starts[owner] for owner, n in waits.items() if n > starts[owner]})
-
-
-def difference(before: CycleOutcome, after: CycleOutcome) -> Difference:
-    return Difference(
-        _more(after.starts, before.starts),
-        _more(before.starts, after.starts),
-        _more(after.evicted, before.evicted),
-        _more(before.evicted, after.evicted),
-        _more(after.waits, before.waits),
-    )
-
-
-def _more(of: Counts, than: Counts) -> Counts:
-    return {owner: count - than.get(owner, 0) for owner, count in sorted(of.items()) if count > than.get(owner, 0)}
-
 
 MOST_ENDING = 20  #: how many running jobs are tried, the smallest first
 MOST_NODES = 64
-MOST_REMEDIES = 6
-ROOM = (Because.NO_ROOM, Because.FRAGMENTED, Because.TOO_LARGE, Because.GANG, Because.GANG_TOO_LARGE)  #: more room is no option
+ROOM = (
+    Because.NO_ROOM,
+    Because.FRAGMENTED,
+    Because.TOO_LARGE,
+    Because.GANG,
+    Because.GANG_TOO_LARGE,
+)  #: nodes do not grow: others are added
 STEP_MILLI, STEP_BYTES = 100.0, 64.0 * 2**20  #: steps by which pods are made smaller: 100m CPU, 64Mi; else one device
+STANDING = status.BINDING | status.BOUND | status.RUNNING
 
 
 class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A change with which the subject starts now."""
+    """A change with which the subject starts."""
 
     change: str
     changes: tuple[Change, ...]
@@ -116,34 +58,22 @@ class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
 class WhatIf(Struct, frozen=True, omit_defaults=True, rename="camel"):
     subject: str
     line: str  #: the subject's state now
+    state: str = "waits"  #: as `Why` has it
+    itself: Option | None = None  #: if nothing need be changed: how it starts
     options: tuple[Option, ...] = ()  #: the cheapest first
+    then: str = ""  #: without options: what would hold it back once the headline's remedy is there
     whole: bool = True  #: whether everything was tried; False if the search was ended early
-
-
-class TrialCycle(Struct, frozen=True):
-    """The result of a cycle on the changed state."""
-
-    places: dict[str, str]
-    waits_on: dict[str, str]
-    outcome: CycleOutcome
 
 
 def whatif(
     cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE, goes_on: Callable[[], bool] = lambda: True
 ) -> WhatIf:
-    """The smallest changes with which a job or a pod starts now, the cheapest first. The search ends early, with what it has found, when
+    """The smallest changes with which a job or a pod starts, the cheapest first. The search ends early, with what it has found, when
     `goes_on` returns False. Raises InputError."""
-    return _Search(cluster, policy, now, world, find(cluster, subject), goes_on).run()
-
-
-def compare(
-    cluster: Cluster, policy: Policy, now: float, changes: Iterable[Change], other: Policy | None = None, world: World = NOWHERE
-) -> Difference:
-    """What changes, or another policy, alter in the next cycle. Raises InputError."""
-    before = outcome(cluster, rehearse(cluster, policy, now, world))
+    asked = find(cluster, subject)
     with Sketch(cluster) as sketch:
-        make_all(sketch, changes)
-        return difference(before, outcome(cluster, rehearse(cluster, other or policy, now, world)))
+        expect(sketch, asked)
+        return _Search(cluster, policy, now, world, asked, goes_on).run()
 
 
 class _Ended(Exception):
@@ -154,60 +84,67 @@ class _Search:
     def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject, goes_on: Callable[[], bool]) -> None:
         self._cluster, self._policy, self._now, self._world, self._subject = cluster, policy, now, world, subject
         self._goes_on = goes_on
+        self._asked = Asked(cluster, policy, now, world)
         self._waits = who_waits(cluster, subject)
 
     def run(self) -> WhatIf:
-        told = why(self._cluster, self._policy, self._now, f"{self._subject.kind}/{self._subject.key}", self._world)
-        if told.headline is None or not self._waits.tasks:
-            return WhatIf(str(self._subject), told.line)
-        self._before = outcome(self._cluster, self._rehearse())
-        found: list[Option] = []
+        told = self._asked.stands(self._subject)
+        found = WhatIf(str(self._subject), told.line, told.state)
+        if told.state not in ("waits", "starts"):
+            return found
+        self._before = course(self._cluster, self._policy, self._now, self._subject, self._world)
+        if self._before.places or not self._waits.tasks:
+            itself = Option("", (), self._before.places, self._before.made_room) if self._before.places else None
+            return replace(found, itself=itself)
+        options: list[Option] = []
         try:
-            found.extend(option for option in self._looks(told, told.headline) if option is not None)
+            options.extend(option for option in self._looks(told) if option is not None)
         except _Ended:
-            return WhatIf(str(self._subject), told.line, tuple(found), whole=False)
-        return WhatIf(str(self._subject), told.line, tuple(found))
+            return replace(found, options=tuple(options), whole=False)
+        return replace(found, options=tuple(options), then="" if options else self._asked.advised(self._subject, told).then)
 
-    def _looks(self, told: Why, headline: Headline) -> Iterator[Option | None]:
+    def _looks(self, told: Why) -> Iterator[Option | None]:
         """Try all kinds of changes, from the one that costs the user least to the one that costs most."""
+        remedy = told.headline.remedy if told.headline is not None else ()
+        is_room = told.headline is not None and told.headline.because in ROOM
+        yield self._later()
         yield from self._other_queues()
         yield self._fewer_pods()
         yield self._smaller_pods()
+        yield self._somebody_moves(told.headline)
         yield self._somebody_ends()
-        if headline.remedy and headline.because not in ROOM:
-            yield self._option(headline.remedy)
+        if remedy and not is_room:
+            yield self._option(remedy)
         yield self._higher_priority()
-        yield self._more_nodes(told.nearest)
-        yield self._all_that_lacks()
+        nodes = self._more_nodes(told.like)
+        yield nodes
+        if remedy and is_room and nodes is None:
+            yield self._option(remedy)
+        yield self._all_that_lacks(told)
 
     # -- trying
 
-    def _rehearse(self) -> Decisions:
-        return rehearse(self._cluster, self._policy, self._now, self._world)
-
-    def _try(self, changes: Iterable[Change]) -> TrialCycle:
+    def _try(self, changes: Iterable[Change], now: float | None = None, *, short: bool = False) -> Course | None:
+        """What becomes of the subject with these changes; None if admission refuses them."""
         if not self._goes_on():
             raise _Ended
         with Sketch(self._cluster) as sketch:
             make_all(sketch, changes)
-            decisions, waits = self._rehearse(), who_waits(self._cluster, self._subject)
-            places = {bind.task.key: bind.node for bind in decisions.binds if bind.task in waits.members}
-            made = {place.task.key: place.node for place in decisions.pipelined if place.task in waits.members}
-            made |= {task.key: node for task, node in decisions.nominations.items() if node and task in waits.members}
-            if room_being_made(self._cluster, self._policy, decisions, waits) is None:
-                made = {}
-            return TrialCycle(places if starts(decisions, waits) else {}, made, outcome(self._cluster, decisions))
+            if not all_allowed(sketch):
+                return None
+            return course(self._cluster, self._policy, now or self._now, self._subject, self._world, short=short)
 
     def _helps(self, *changes: Change) -> bool:
-        return bool(self._try(changes).places)
+        found = self._try(changes, short=True)
+        return found is not None and bool(found.places)
 
-    def _option(self, changes: tuple[Change, ...], *, evicting: bool = False) -> Option | None:
-        trial = self._try(changes)
-        if not trial.places and not (evicting and trial.waits_on):
+    def _option(self, changes: tuple[Change, ...], now: float | None = None) -> Option | None:
+        found = self._try(changes, now)
+        if found is None or not found.places:
             return None
         own = f"podgroup/{self._waits.job.uid}" if self._waits.job is not None else f"pod/{self._subject.key}"
-        others = difference(self._before, trial.outcome).without(own)
-        return Option("; ".join(map(str, changes)), changes, trial.places or trial.waits_on, not trial.places, others)
+        others = difference(self._before, found).without(own)
+        return Option("; ".join(map(str, changes)), changes, found.places, found.made_room, others)
 
     def _smallest(self, most: int, change: Callable[[int], Change]) -> Option | None:
         """The change with the smallest number from 1 to `most` that helps; None if `most` itself does not help."""
@@ -219,24 +156,20 @@ class _Search:
             least, most = (least, middle) if self._helps(change(middle)) else (middle, most)
         return self._option((change(most),))
 
-    def _all_that_lacks(self) -> Option | None:
+    def _all_that_lacks(self, told: Why) -> Option | None:
         """All remedies where several are needed, without those that the others make needless. None if they do not help."""
-        given: list[Change] = []
-        with Sketch(self._cluster) as sketch:
-            for _ in range(MOST_REMEDIES):
-                told = why(self._cluster, self._policy, self._now, f"{self._subject.kind}/{self._subject.key}", self._world)
-                if told.headline is None or not told.headline.remedy:
-                    break
-                given += told.headline.remedy
-                make_all(sketch, told.headline.remedy)
-        needed = merged(given, self._cluster.dimensions)
-        if len(given) < 2 or not self._helps(*needed):
-            return None
-        for change in list(needed):
+        advice = self._asked.advised(self._subject, told).advice
+        is_more = told.headline is not None and advice != told.headline.remedy
+        return self._option(self._needed(advice)) if advice and is_more and self._helps(*advice) else None
+
+    def _needed(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """These changes, which help together, without those that are not needed."""
+        needed = list(changes)
+        for change in changes:
             without = [each for each in needed if each is not change]
             if without and self._helps(*without):
                 needed = without
-        return self._option(tuple(needed))
+        return tuple(needed)
 
     # -- kinds of changes
 
@@ -275,38 +208,64 @@ class _Search:
             int((amount - 1) // step), lambda steps: SmallerPods(whose, {name: dimensions.format(column, amount - steps * step)})
         )
 
+    def _later(self) -> Option | None:
+        """No change, but time: the first instant that a plugin names at which the subject starts."""
+        seen = RehearsalObserver()
+        decisions = rehearse(self._cluster, self._policy, self._now, self._world, observer=seen)
+        turns = {decisions.again_at, *(plugin.next_turn(seen.session) for plugin in seen.session.plugins.everyone)}
+        options = (self._option((Later(at),), at) for at in sorted(turns) if self._now < at < inf)
+        return next(filter(None, options), None)
+
+    def _somebody_moves(self, headline: Headline | None) -> Option | None:
+        """A running pod that could run on another node, so that the subject finds room."""
+        if headline is None or headline.because not in ROOM:
+            return None
+        found = (self._option((move,)) for move in moves(self._cluster, self._policy, self._now, self._world, self._waits.tasks[0]))
+        return next(filter(None, found), None)
+
     def _somebody_ends(self) -> Option | None:
-        """The end of the smallest running job, or running pod without a job, that helps."""
-        cluster = self._cluster
-        total = cluster.nodes.total()
-        running = [
-            job for job in cluster.jobs.values() if job.counts[status.RUNNING] and job is not self._waits.job and job.group is not None
-        ]
-        jobs = [(dominant_share(job.held, total), f"podgroup/{job.uid}") for job in running]
-        without_job = (task for task in self._standing() if task.job is None or task.job.group is None)
-        pods = [(dominant_share(task.template.request, total), f"pod/{task.key}") for task in without_job]
-        enough = sorted(jobs + pods)
-        for _, name in enough[:MOST_ENDING]:
+        """The end of the smallest running job, or running pod without a job, that helps. Where none does alone, that of several."""
+        names = self._smallest_standing()
+        for name in names:
             if (option := self._option((Gone((name,)),))) is not None:
                 return option
-        return None
+        if len(names) < 2 or not self._helps(Gone(tuple(names))):
+            return None
+        least, most = 1, len(names)  # `least` does not help
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (least, middle) if self._helps(Gone(tuple(names[:middle]))) else (middle, most)
+        needed = names[:most]
+        for name in names[: most - 1]:
+            without = [each for each in needed if each != name]
+            needed = without if self._helps(Gone(tuple(without))) else needed
+        return self._option((Gone(tuple(needed)),))
 
-    def _standing(self) -> list[Task]:
-        return [task for task in self._cluster.tasks.values() if task.status == status.RUNNING]
+    def _smallest_standing(self) -> list[str]:
+        """The names of the smallest running jobs, and of running pods without a job."""
+        cluster, total = self._cluster, self._cluster.nodes.total()
+        running = (job for job in cluster.jobs.values() if job.count(STANDING) and job is not self._waits.job and job.group is not None)
+        enough = [(dominant_share(job.held, total), f"podgroup/{job.uid}") for job in running]
+        enough += [
+            (dominant_share(task.template.request, total), f"pod/{task.key}")
+            for task in cluster.tasks.values()
+            if task.status & STANDING and (task.job is None or task.job.group is None)
+        ]
+        return [name for _, name in nsmallest(MOST_ENDING, enough)]
 
     def _higher_priority(self) -> Option | None:
         """The lowest priority class above the subject's own with which it starts, or room is made for it."""
         own = max(task.pod_priority for task in self._waits.tasks)
         classes = sorted(self._cluster.of("PriorityClass").values(), key=lambda each: (each.value, each.metadata.name))
         for each in classes:
-            if each.value > own and not each.metadata.name.startswith("system-"):
-                option = self._option((OtherPriority(self._waits.name, each.metadata.name),), evicting=True)
-                if option is not None:
-                    return option
+            if each.value <= own or each.metadata.name.startswith("system-"):
+                continue
+            if (option := self._option((OtherPriority(self._waits.name, each.metadata.name),))) is not None:
+                return option
         return None
 
-    def _more_nodes(self, nearest: tuple[Near, ...]) -> Option | None:
-        """The smallest number of additional nodes that helps. They are like the node that lacks least."""
-        if not nearest:
+    def _more_nodes(self, like: str) -> Option | None:
+        """The smallest number of additional nodes that helps. They are like the nearest node that would do if it were empty."""
+        if not like:
             return None
-        return self._smallest(min(len(self._waits.tasks), MOST_NODES), lambda count: MoreNodes(nearest[0].node, count))
+        return self._smallest(min(len(self._waits.tasks), MOST_NODES), lambda count: MoreNodes(like, count))

@@ -1,52 +1,65 @@
 """Why does a subject wait, or run where it runs? The answer comes from rehearsals of the next cycle.
 
-In the first rehearsal no other job or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it
-starts, a second one serves all jobs and pods: a subject that does not start among them is outranked (`rank.py`).
+Pods that its controller will make are promised first (`promised.py`), as far as ResourceQuotas allow. In the first rehearsal no other job
+or pod waits: what holds the subject back then is named by the chain of questions (`blocked.py`). If it starts, a second one serves all jobs
+and pods: a subject that does not start among them is outranked (`rank.py`). Last, the remedy of the headline is tried, through as many
+cycles as it takes (`course.py`): it is advice only if the subject starts with it. Else the answer says what holds it back next.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pumice.answers import rank
+from pumice.answers import pod_quota, rank
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
-from pumice.answers.changes import Gone
-from pumice.answers.fits import Fit, fits
+from pumice.answers.changes import Change, Gone, make_all, merged
+from pumice.answers.course import course
+from pumice.answers.fits import Fit, bounded
 from pumice.answers.place import gone_pod, of_pods, running
-from pumice.answers.sketch import Look, look
+from pumice.answers.promised import promise
+from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, tasks_of_job, waiter, who_waits
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.task import Task
 
+MOST_REMEDIES = 6  #: changes that advice consists of at most
 
-def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Why:
-    """The answer for `job/x`, `pod/x`, `podgroup/x`, `queue/x` or `node/x`. The cluster is afterwards as it was. Raises InputError."""
+
+def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE, *, advise: bool = False) -> Why:
+    """The answer for `job/x`, `pod/x`, `podgroup/x`, `queue/x` or `node/x`. With `advise`, what would help is rehearsed, too, in several
+    cycles. The cluster is afterwards as it was. Raises InputError."""
     if (gone := gone_pod(cluster, subject)) is not None:
         return gone
-    asked = find(cluster, subject)
-    answer = _Asked(cluster, policy, now, world).about(asked)
-    if answer.headline is None:
-        return answer
-    return replace(answer, never=_never(fits(cluster, policy, now, f"{asked.kind}/{asked.key}", world), answer.headline))
+    return Asked(cluster, policy, now, world, advise=advise).about(find(cluster, subject))
 
 
-def _never(fit: Fit, headline: Headline) -> str:
+def _never(fits: list[Fit], headline: Headline | None) -> str:
     """What will keep the subject from ever running, if that is not what holds it back now; else empty. A missing claim may still come."""
-    bound = fit.bound
-    if bound is None or bound.because in (headline.because, Because.VOLUME):
+    bound = fits[0].bound if fits else None
+    if bound is None or headline is None or bound.because in (headline.because, Because.VOLUME):
         return ""
-    return fit.words
+    return fits[0].words
 
 
-class _Asked:
-    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World) -> None:
-        self._cluster, self._policy, self._now, self._world = cluster, policy, now, world
+def expect(sketch: Sketch, subject: Subject) -> None:
+    """Let the pods exist that the controller of the subject's job will make."""
+    job = sketch.cluster.jobs.get(subject.key) if subject.kind in ("job", "podgroup") else None
+    if job is not None and job.group is not None:
+        promise(sketch, job)
+
+
+class Asked:
+    """The state about which questions are asked."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, *, advise: bool = False) -> None:
+        self._cluster, self._policy, self._now, self._world, self._advise = cluster, policy, now, world, advise
 
     def about(self, subject: Subject) -> Why:
         if subject.kind == "queue":
@@ -54,13 +67,45 @@ class _Asked:
         if subject.kind == "node":
             return self._node(subject)
         evictions = of_pods(self._cluster, _tasks(self._cluster, subject), subject.key if subject.kind != "pod" else "")
-        return replace(self._stands(subject), evictions=evictions)
+        with Sketch(self._cluster) as sketch:
+            expect(sketch, subject)
+            told = self.stands(subject)
+            told = self.advised(subject, told) if self._advise else told
+            return replace(told, evictions=evictions, note=self._unheeded(subject))
 
-    def _stands(self, subject: Subject) -> Why:
+    def _unheeded(self, subject: Subject) -> str:
+        """Which demand of the subject's PodGroup has no effect in this configuration; empty if none."""
+        job = self._cluster.tasks[subject.key].job if subject.kind == "pod" else self._cluster.jobs.get(subject.key)
+        return why_unheeded(job.group, self._policy) if job is not None and job.group is not None else ""
+
+    def stands(self, subject: Subject) -> Why:
+        """How the subject stands, with the pods that exist by now and no others."""
         waits = who_waits(self._cluster, subject)
         if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
-            return self._waits(subject, self._whole_gang(waits))
+            return self._waits(subject)
         return self._placed(subject)
+
+    def advised(self, subject: Subject, answer: Why) -> Why:
+        """The answer with advice: the remedy, if a rehearsal starts the subject with it, else with those of what holds it back next. If it
+        does not start with all of them either, the answer says what holds it back once the first is there."""
+        given: list[Change] = []
+        told, then = answer, ""
+        with Sketch(self._cluster) as sketch:
+            while told.headline is not None and told.headline.remedy and len(given) < MOST_REMEDIES:
+                if given and told.headline.because is Because.OUTRANKED:
+                    break  # those who go first cannot be asked to leave once there is room for one more
+                given += told.headline.remedy
+                make_all(sketch, told.headline.remedy)
+                if self.lets_start(subject):
+                    return replace(answer, advice=tuple(merged(given, self._cluster.dimensions)))
+                told = self.stands(subject)
+                then = then or (told.line if told.headline is not None and told.line != answer.line else "")
+        return replace(answer, then=then)
+
+    def lets_start(self, subject: Subject) -> bool:
+        """Whether the subject starts if things go on; of a PodGroup of which no pod is known, whether it is admitted."""
+        found = course(self._cluster, self._policy, self._now, subject, self._world, short=True)
+        return bool(found.places) or (found.admitted and not who_waits(self._cluster, subject).tasks)
 
     # -- subjects that wait
 
@@ -71,35 +116,41 @@ class _Asked:
             return waits
         return waiter(job, job.tasks.values())
 
-    def _waits(self, subject: Subject, waits: Waiter) -> Why:
-        blocked: list[Blocked] = []
-        alone = self._look(waits, blocked, alone=True)
-        name = str(subject)
-        if not starts(alone, waits):
-            if (room := room_being_made(self._cluster, self._policy, alone, waits)) is not None:
-                return Why(name, "waits", room, chain=(Link("is room being made?", True, room.text),))
-            return _blocked(name, blocked[0])
+    def _waits(self, subject: Subject) -> Why:
+        with Sketch(self._cluster) as sketch:
+            job = who_waits(self._cluster, subject).job
+            refused = pod_quota.headline(self._cluster, job) if job is not None else None
+            if refused is not None:
+                pod_quota.withdraw_refused(sketch)
+            return self._waits_with(subject, self._whole_gang(who_waits(self._cluster, subject)), refused)
+
+    def _waits_with(self, subject: Subject, waits: Waiter, refused: Headline | None) -> Why:
+        name, blocked, fits = str(subject), list[Blocked](), list[Fit]()
+
+        def capture(seen: Look) -> None:
+            blocked.append(Blocked(seen, refused))
+            fits.append(bounded(seen, name))
+
+        alone = self._look(waits, capture, alone=True)
+        if refused is not None or not starts(alone, waits):
+            room = room_being_made(self._cluster, self._policy, alone, waits)
+            headline = room or blocked[0].headline
+            told = _room(name, room) if room is not None else _blocked(name, blocked[0])
+            return replace(told, never=_never(fits, headline))
         seen: list[Look] = []
-        together = self._rehearse_all(waits, seen)
+        together = self._look(waits, seen.append, alone=False)
         if starts(together, waits):
             return _starts(name, together, waits)
         if (room := room_being_made(self._cluster, self._policy, together, waits)) is not None:
-            return Why(name, "waits", room, chain=(Link("is room being made?", True, room.text),))
+            return _room(name, room)
         outranked = rank.headline(seen[0], together)
         if outranked is not None:
             return Why(name, "waits", outranked, chain=(rank.link(outranked),))
-        among: list[Blocked] = []
-        self._look(waits, among, alone=False)
-        return _blocked(name, among[0])
+        self._look(waits, capture, alone=False)
+        return _blocked(name, blocked[-1])
 
-    def _look(self, waits: Waiter, blocked: list[Blocked], *, alone: bool) -> Decisions:
-        def capture(seen: Look) -> None:
-            blocked.append(Blocked(seen))
-
+    def _look(self, waits: Waiter, capture: Capture, *, alone: bool) -> Decisions:
         return look(self._cluster, self._policy, self._now, waits, capture, alone=alone, world=self._world)
-
-    def _rehearse_all(self, waits: Waiter, seen: list[Look]) -> Decisions:
-        return look(self._cluster, self._policy, self._now, waits, seen.append, alone=False, world=self._world)
 
     # -- subjects that do not wait
 
@@ -184,7 +235,11 @@ def starts(decisions: Decisions, waits: Waiter) -> bool:
 
 def _blocked(name: str, blocked: Blocked) -> Why:
     headline = blocked.headline or Headline(Because.UNKNOWN, "nothing that Pumice knows of holds it back")
-    return Why(name, "waits", headline, chain=blocked.links, nearest=blocked.nearest)
+    return Why(name, "waits", headline, chain=blocked.links, nearest=blocked.nearest, like=blocked.like)
+
+
+def _room(name: str, room: Headline) -> Why:
+    return Why(name, "waits", room, chain=(Link("is room being made?", True, room.text),))
 
 
 def _starts(name: str, decisions: Decisions, waits: Waiter) -> Why:

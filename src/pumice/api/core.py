@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -53,6 +53,8 @@ class PriorityClass(Wire, frozen=True):
 
 class ResourceQuotaSpec(Wire, frozen=True):
     hard: ResourceList | None = None
+    scopes: list[str] | None = None
+    scope_selector: dict[str, Any] | None = None
 
 
 class ResourceQuotaStatus(Wire, frozen=True):

@@ -60,6 +60,7 @@ class Objects(Struct):
     faults: list[InputError] = field(default_factory=list)  #: why objects could not be read
     listed: bool = False  #: a List was read, as `kubectl get` writes it: its cluster may hold more objects
     whole: bool = False  #: every kind was listed, so nothing is missing
+    plugins_dir: str | None = None  #: the folder from which the scheduler of their cluster loads plugins
     _seen: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Any]:

@@ -18,7 +18,7 @@ PAIRED = ("cpu", "memory", "ephemeral-storage")
 #: resources that are also counted by their plain name
 COUNTED = ("services", "configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas")
 _OF_SERVICES, _OF_CLASS = ("services.loadbalancers", "services.nodeports"), ".storageclass.storage.k8s.io/"
-_MUST_SAY = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+MUST_SAY = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -164,7 +164,7 @@ def why_refused(quota: Object, resource: str, new: Object, old: Object | None, e
     charged = {key: amount - paid.get(key, 0) for key, amount in charge(resource, new).items() if key in hard}
     asked = {key: amount for key, amount in charged.items() if amount > 0 or old is None}
     if resource == "pods" and old is None:
-        unsaid = [key for key in hard if key in _MUST_SAY and key not in asked]
+        unsaid = [key for key in hard if key in MUST_SAY and key not in asked]
         if unsaid:
             return f"failed quota: {name}: must specify {','.join(sorted(unsaid))}"
     if not asked:

@@ -8,7 +8,8 @@ from collections import Counter
 import click
 from msgspec.structs import replace
 
-from pumice.answers.fits import bounds, newcomers
+from pumice.answers.fits import bounds
+from pumice.answers.newcomers import newcomers
 from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, warn
 from pumice.scheduler.framework.policy import Policy

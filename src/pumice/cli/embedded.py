@@ -11,9 +11,11 @@ from importlib import import_module
 from pathlib import Path
 
 import click
+import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, controller_of
+from pumice.cli.configured import CONFIGURATION_PATH, Told
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
@@ -80,6 +82,9 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
                 keeping = tasks.create_task(server.until_broken())
                 tasks.create_task(asyncio.to_thread(import_module, "pumice.answers.fits"))  # so that the first who submits does not wait
                 await scheduler.synced.wait()
+                server.documents[CONFIGURATION_PATH] = lambda: msgspec.json.encode(
+                    Told(wanted.configured, list(scheduler.policy.texts), wanted.plugins_dir)
+                )
                 following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
                 yield Embedded(plane, scheduler)
                 for task in (deciding, keeping, *following):

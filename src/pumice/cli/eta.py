@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import click
@@ -10,16 +12,21 @@ import msgspec
 from pumice.answers.calibration import Calibration, calibrate
 from pumice.answers.eta import HORIZON_S, Eta, etas
 from pumice.answers.eta import eta as eta_of
+from pumice.answers.subject import called
 from pumice.api.times import span
-from pumice.cli.inputs import Inputs, input_options, load
+from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.run import cluster_of
 from pumice.text_table import columns
+
+CHANCES = (50, 90)  #: per cent
 
 
 @click.command()
 @click.argument("subject", required=False)
 @input_options
+@namespace_option
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Without a subject: of all namespaces. This is so without -n.")
 @click.option("--now", help="The instant of the forecast, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("--score", metavar="FORMAT:FILE", help="Play this workload, and say how often jobs started within what they were told.")
 @click.option("--nodes", metavar="POOLS", help="With --score: the nodes in shorthand, such as 300x8gpu. Default: those of the workload.")
@@ -35,6 +42,7 @@ from pumice.text_table import columns
 def eta(
     inputs: Inputs,
     subject: str | None,
+    everywhere: bool,
     now: str | None,
     score: str | None,
     nodes: str | None,
@@ -42,9 +50,10 @@ def eta(
     every: int,
     output: str,
 ) -> None:
-    """When SUBJECT (job/NAME, podgroup/NAME, pod/NAME) will start: what half of the rollouts reach, and nine of ten.
+    """When SUBJECT will start: what half of the rollouts reach, and nine of ten. Without a subject, each job that waits.
 
-    Without a subject, each PodGroup that waits. Reads files with -f, else a live cluster, to which nothing is written.
+    SUBJECT is job/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or NAMESPACE/NAME). Reads files with -f,
+    else a live cluster, to which nothing is written.
     """
     if subject is not None and score is not None:
         raise click.UsageError("--score asks about a workload, so it takes no subject")
@@ -53,14 +62,19 @@ def eta(
         answer = _score(score, nodes, policy, every)
         text = calibration_page(answer)
     else:
-        moment = inputs.moment(now)
-        cluster, decides = load(inputs.or_cluster(), moment)
+        moment, given = inputs.moment(now), inputs.or_cluster()
+        cluster, decides = load(given, moment)
+        naming = partial(called, cluster)
         if subject is None:
-            answer = sorted(etas(cluster, decides, moment).values(), key=lambda each: (each.p50 is None, each.p50, each.subject))
-            text = all_that_wait(answer)
+            found = etas(cluster, decides, moment)
+            wanted = [
+                each for uid, each in found.items() if everywhere or uid.startswith(f"{inputs.namespace}/" if inputs.namespace else "")
+            ]
+            answer = sorted(wanted, key=lambda each: (each.p50 is None, each.p50, each.subject))
+            text = all_that_wait(answer, naming)
         else:
-            answer = eta_of(cluster, decides, moment, subject)
-            text = page(answer)
+            answer = eta_of(cluster, decides, moment, given.named(subject))
+            text = page(answer, naming)
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
 
 
@@ -70,25 +84,35 @@ def _score(workload: str, nodes: str | None, policy: str, every: int) -> Calibra
     return calibrate(cluster_of(decides, read), decides, read, every)
 
 
-def page(answer: Eta) -> str:
+def page(answer: Eta, called: Callable[[str], str] = str) -> str:
     if answer.state != "waits":
-        return f"{answer.subject} does not wait"
-    moments = [(name, _within(seconds), at or "") for name, seconds, at in answer.moments]
+        return f"{called(answer.subject)} does not wait"
+    moments = [(f"{chance} %", _within(seconds), at or "") for (_, seconds, at), chance in zip(answer.moments, CHANCES, strict=True)]
     sources = [(source, str(count)) for source, count in sorted(answer.run_times.items(), key=lambda each: -each[1])]
     return "\n\n".join(
         (
-            f"{answer.subject} starts {_within(answer.p50)}, and {_within(answer.p90)} with a chance of 90 %",
-            columns(("", "STARTS", "BY"), moments),
-            columns(("RUN TIMES BY", "JOBS"), sources),
-            f"Jobs that came in the last 24 hours, and are expected to come again each day: {answer.arrivals}.",
-            *([f"P90 is corrected by what became of {answer.past_forecasts} forecasts."] if answer.past_forecasts else ()),
+            f"{called(answer.subject)} {_expected(answer)}",
+            columns(("CHANCE", "STARTS", "BY"), moments),
+            columns(("RUN TIMES KNOWN FROM", "JOBS"), sources),
+            f"New jobs that the forecast expects each day, as many as came in the last 24 hours: {answer.arrivals}.",
+            *([f"The 90 % are corrected by the outcomes of {answer.past_forecasts} earlier forecasts."] if answer.past_forecasts else ()),
         )
     )
 
 
-def all_that_wait(answers: list[Eta]) -> str:
-    rows = [(answer.subject, *(_within(seconds) for _, seconds, _ in answer.moments)) for answer in answers]
-    return columns(("SUBJECT", "P50", "P90"), rows) if rows else "No PodGroup waits."
+def _expected(answer: Eta) -> str:
+    if answer.p50 is None:
+        return f"will probably not start within {span(HORIZON_S)}"
+    if answer.p90 is None:
+        return f"starts within {span(answer.p50)} with a chance of 50 %; it may take longer than {span(HORIZON_S)}"
+    if span(answer.p50) == span(answer.p90):
+        return f"starts within {span(answer.p90)}, with a chance of 90 %"
+    return f"starts within {span(answer.p50)} with a chance of 50 %, and within {span(answer.p90)} with a chance of 90 %"
+
+
+def all_that_wait(answers: list[Eta], called: Callable[[str], str] = str) -> str:
+    rows = [(called(answer.subject), *(_within(seconds) for _, seconds, _ in answer.moments)) for answer in answers]
+    return columns(("JOB", "STARTS (50 % CHANCE)", "STARTS (90 % CHANCE)"), rows) if rows else "No job waits."
 
 
 def brief_eta(answer: Eta) -> str:
@@ -97,7 +121,7 @@ def brief_eta(answer: Eta) -> str:
 
 
 def _within(seconds: float | None) -> str:
-    return f"within {span(seconds)}" if seconds is not None else f"not within {span(HORIZON_S)}"
+    return f"within {span(seconds)}" if seconds is not None else f"later than {span(HORIZON_S)}"
 
 
 def calibration_page(found: Calibration) -> str:

@@ -1,11 +1,13 @@
-"""A live cluster as input: all objects of the kinds that scheduling reads are listed, and nothing is written."""
+"""A live cluster as input: all objects of the kinds that scheduling reads are listed, and nothing is written. So are Volcano's Jobs, as
+they say which pods their controller will make; and the configuration in force is found, and named."""
 
 from __future__ import annotations
 
 import click
 
-from pumice.api.kinds import CONFIG_MAPS, EVENTS
+from pumice.api.kinds import EVENTS, JOBS
 from pumice.api.manifests import Objects, read_stream
+from pumice.cli.configured import InForce, in_force
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, ListScope
@@ -13,20 +15,25 @@ from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
 from pumice.scheduler.framework.past_evictions import EVICTION_REASONS
 
 EVICTIONS = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in EVICTION_REASONS]
-CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
 
 
-def read_cluster(objects: Objects, remote: Remote, *, events: bool = False) -> None:
-    """Add the cluster's objects to `objects`. A kind that the server does not know has no objects. Raises InputError, ClickException."""
+def read_cluster(objects: Objects, remote: Remote, conf: str | None, *, events: bool = False) -> None:
+    """Add the cluster's objects to `objects`, and the configuration in force if neither `conf` nor the objects name another. A kind that
+    the server does not know has no objects. Raises InputError, ClickException."""
 
-    async def read(client: Client) -> None:
-        for scope in (*map(ListScope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
+    async def read(client: Client) -> InForce | None:
+        known = None if conf or objects.configurations else await in_force(client)
+        for scope in (*map(ListScope, EVERY), ListScope(JOBS), *(EVICTIONS if events else ())):
             await _read(client, scope, objects)
-        for scope in EVICTIONS if events else ():
-            await _read(client, scope, objects)
+        return known
 
     objects.whole = True
-    remote.run(read)
+    known = remote.run(read)
+    where = conf or (known.where if known is not None else objects.configurations[-1].where)
+    if known is not None:
+        objects.configurations += known.texts
+        objects.plugins_dir = known.plugins_dir
+    click.echo(f"Asked: the cluster at {remote.access.server}; configuration: {where}.", err=True)
 
 
 async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
@@ -37,7 +44,7 @@ async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
             read_stream(head + b",".join(map(bytes, page.items)) + b"]}", resource.plural, objects)
     except ApiError as error:
         if error.code == 403:
-            objects.whole = objects.whole and resource == EVENTS
+            objects.whole = objects.whole and resource in (EVENTS, JOBS)
             click.echo(f"{resource.plural} are not read: {error.message}", err=True)
         elif error.code != 404:
             raise

@@ -59,6 +59,7 @@ class Inputs(Struct, frozen=True):
     remote: Remote | None = None  #: used in place of `kubeconfig` and `context`
     expand: bool = False  #: make the missing pods of workloads that come from a server, too
     events: bool = False  #: from a live cluster, also read the events about evictions
+    namespace: str | None = None  #: of names that state none; None for that of the context
 
     def or_cluster(self) -> Inputs:
         """These inputs; if they name neither files nor a recording, with a live cluster as the input."""
@@ -90,7 +91,7 @@ class Inputs(Struct, frozen=True):
             from pumice.cli.from_cluster import read_cluster  # a client is not needed for files
             from pumice.cli.remote import Remote
 
-            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), events=self.events)
+            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), self.conf, events=self.events)
         workloads = [each for each in objects.workloads if self.expand or not each.is_served]
         if workloads:
             from pumice.cluster.workloads import expanded  # controllers are not needed if the input has the pods
@@ -99,8 +100,27 @@ class Inputs(Struct, frozen=True):
             objects.items += expanded(workloads, present, now, warn, leave_out)
         return objects
 
+    def named(self, text: str) -> str:
+        """A subject such as job/NAME, with the namespace of --namespace, or of the context, if it states none."""
+        from pumice.answers.subject import NAMESPACED, SHORT
+
+        kind, slash, name = text.partition("/")
+        if not slash or "/" in name or SHORT.get(kind.lower(), kind.lower()) not in NAMESPACED:
+            return text
+        return f"{kind}/{self.default_namespace}/{name}"
+
+    @property
+    def default_namespace(self) -> str:
+        if self.namespace:
+            return self.namespace
+        if not self.from_cluster:
+            return "default"
+        from pumice.cli.remote import Remote
+
+        return (self.remote or Remote(self.kubeconfig, self.context, "")).namespace(None) or "default"
+
     def policy(self, objects: Objects) -> Policy:
-        return load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow, self.release)
+        return load_policy(objects, self.conf, self.plugins_dir or objects.plugins_dir, self.strict, self.shadow, self.release)
 
 
 def _is_url(file: str) -> bool:
@@ -167,6 +187,9 @@ def release_of(version: str | None, gates: str) -> Release:
         return release(minor, read_gates(gates))
     except ValueError as error:
         raise InputError(str(error), where=option) from None
+
+
+namespace_option = click.option("-n", "--namespace", help="The namespace of names without one. Default: the context's; of files, default.")
 
 
 def is_kube_batch(objects: Objects) -> bool:
@@ -242,6 +265,10 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             cluster.put(kind, item)
         except Exception as error:
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
+    if objects.workloads:
+        from pumice.answers.promised import jobs_among, know_jobs  # answers are not needed for scheduling alone
+
+        know_jobs(cluster, jobs_among(objects.workloads))
     take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
         from pumice.answers.past_forecasts import take_in_forecasts  # answers are not needed for scheduling alone

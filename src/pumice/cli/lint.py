@@ -8,15 +8,18 @@ import msgspec
 from pumice.answers.lint import Level
 from pumice.answers.lint import lint as findings_of
 from pumice.answers.lint.finding import sarif
+from pumice.answers.subject import called
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.live.scheduler.http_world import HttpWorld
 
 
 @click.command()
 @input_options
+@click.option("-n", "--namespace", help="Only findings about this namespace, and about what belongs to none.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="About all namespaces. This is so without -n.")
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("-o", "output", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
-def lint(inputs: Inputs, now: str | None, output: str) -> None:
+def lint(inputs: Inputs, everywhere: bool, now: str | None, output: str) -> None:
     """Find what will do otherwise than meant: each finding with its consequence and the fix. Exit code 1 if one is an error.
 
     Reads files with -f, else a live cluster, to which nothing is written.
@@ -24,9 +27,11 @@ def lint(inputs: Inputs, now: str | None, output: str) -> None:
     moment = inputs.moment(now)
     cluster, policy = load(inputs.or_cluster(), moment)
     findings = findings_of(cluster, policy, moment, HttpWorld())
+    if inputs.namespace and not everywhere:
+        findings = [each for each in findings if each.subject.count("/") < 2 or each.subject.split("/")[1] == inputs.namespace]
     if output == "text":
         for finding in findings:
-            click.echo(f"{finding.level}: {finding.text} [{finding.rule}]")
+            click.echo(called(cluster, f"{finding.level}: {finding.text} [{finding.rule}]"))
         click.echo(f"{len(findings)} found" if findings else "fine: nothing found")
     else:
         value = findings if output == "json" else sarif(findings, inputs.conf or next(iter(inputs.files), "cluster"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import click
 import msgspec
 
 from pumice.answers import why as why_of
-from pumice.answers.subject import KINDS, SHORT
+from pumice.answers.subject import KINDS, SHORT, called
 from pumice.answers.text import page
 from pumice.api.times import rfc3339
 from pumice.cli.inputs import recorded_policy, warn
@@ -51,8 +52,8 @@ def replay(
     if subject is None:
         raise SystemExit(_one(cycle, decide(played, cycle, policy), as_json))
     kind = subject.partition("/")[0]
-    answer = why_of(played.cluster, policy, cycle.at, subject if kind in KINDS or kind in SHORT else f"pod/{subject}")
-    click.echo(_json(answer) if as_json else page(answer))
+    answer = why_of(played.cluster, policy, cycle.at, subject if kind in KINDS or kind in SHORT else f"pod/{subject}", advise=True)
+    click.echo(_json(answer) if as_json else page(answer, partial(called, played.cluster)))
 
 
 def _json(value: object) -> str:

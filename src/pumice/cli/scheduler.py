@@ -59,7 +59,7 @@ NOT_NEEDED = {
 
 OWN: tuple[Decorator, ...] = (
     click.option("--scheduler-conf", default="", help="The configuration file; read again when it changes. Default: a built-in one."),
-    seconds("--schedule-period", "1s", "Waiting pods are looked at again after so long; news are answered at once."),
+    seconds("--schedule-period", "1s", "The longest time between two cycles; a change in the cluster is handled at once."),
     click.option(
         "--default-queue", default=DEFAULT_QUEUE, show_default=True, help="Created at the start; for PodGroups that name no queue."
     ),

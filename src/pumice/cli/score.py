@@ -9,25 +9,33 @@ from pumice.answers.score import ScoreTable
 from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import refuse
-from pumice.cli.inputs import Inputs, input_options, load
+from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.cli.tables import print_table
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.text_table import columns
 
 
 @click.command()
+@click.argument("subject", metavar="[POD]", required=False)
 @input_options
-@click.option("--pod", "pod", required=True, help="The pod, as namespace/name; without a namespace, default.")
+@namespace_option
+@click.option("--pod", "pod", help="The same as POD.")
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
-    """Each node's verdict and scores for a pod, at its turn in the cycle."""
-    moment = inputs.moment(now)
-    cluster, policy = load(inputs, moment)
-    key = pod if "/" in pod else f"default/{pod}"
+def score(inputs: Inputs, subject: str | None, pod: str | None, now: str | None, output: str) -> None:
+    """Each node's verdict and scores for a pod, at its turn in the cycle.
+
+    POD is pod/NAME or NAME (in another namespace: -n, or NAMESPACE/NAME). Reads files with -f, else a live cluster.
+    """
+    if (subject is None) == (pod is None):
+        raise click.UsageError("name a pod, and once: as an argument or with --pod")
+    moment, given = inputs.moment(now), inputs.or_cluster()
+    cluster, policy = load(given, moment)
+    name = (subject or pod or "").removeprefix("pod/")
+    key = name if "/" in name else f"{given.default_namespace}/{name}"
     task = cluster.tasks.get(key)
     if task is None:
-        raise InputError(f"there is no pod {key}{did_you_mean(key, cluster.tasks)}", where="--pod")
+        raise InputError(f"there is no pod {key}{did_you_mean(key, cluster.tasks)}", where="--pod" if pod is not None else "")
     table = score_of(cluster, policy, moment, task, HttpWorld())
     if table.note:
         click.echo(table.note, err=True)

@@ -35,6 +35,8 @@ class UpRequest(msgspec.Struct, frozen=True):
     submitted: Sequence[Given] = ()  #: objects to create once all parts are up
     conf: Sequence[Path] = ()  #: the files that `load` reads
     load: Callable[[], Policy] | None = None  #: reads the policy anew. Raises InputError
+    configured: str = "the built-in one"  #: where the policy comes from, in words
+    plugins_dir: str | None = None
     speed: float = 1.0
     host: str = "127.0.0.1"
     port: int = 0
@@ -78,6 +80,8 @@ def wanted(
         submitted=[one for file in later for one in file.objects],
         conf=[Path(path) for path in conf],
         load=load,
+        configured=", ".join(dict.fromkeys([*(text.where for text in found), *conf])) or "the built-in one",
+        plugins_dir=str(Path(plugins_dir).resolve()) if plugins_dir else None,
         speed=0.0 if pause else speed,
         host=host,
         port=port,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 import msgspec
 from msgspec.structs import replace
 
 from pumice.answers import compare
 from pumice.answers import whatif as whatif_of
-from pumice.answers.changes import Change
-from pumice.answers.fits import newcomers
+from pumice.answers.changes import Change, make_all
+from pumice.answers.newcomers import newcomers
 from pumice.answers.requests import Drain, MoreObjects, QueueField
+from pumice.answers.sketch import Sketch
+from pumice.answers.subject import called
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
-from pumice.cli.inputs import Inputs, input_options, load, load_policy
+from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.policy import Policy
 
@@ -21,6 +25,7 @@ from pumice.scheduler.framework.policy import Policy
 @click.command()
 @click.argument("subject", required=False)
 @input_options
+@namespace_option
 @click.option("--submit", "submitted", type=click.Path(), multiple=True, help="A file of objects that are not there yet.")
 @click.option("--drain", "drained", multiple=True, metavar="NODE", help="A node that takes no more pods, and loses those it has.")
 @click.option(
@@ -37,9 +42,10 @@ def whatif(
     now: str | None,
     output: str,
 ) -> None:
-    """What would let SUBJECT start now; without one, what the changes named do to the next cycle.
+    """What would let SUBJECT start; without one, what the changes that are named do in the next cycles.
 
-    Reads files with -f, else a live cluster, to which nothing is written. With --conf and no SUBJECT: what that configuration would change.
+    SUBJECT is job/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or NAMESPACE/NAME). Reads files with -f,
+    else a live cluster, to which nothing is written. With --conf and no SUBJECT: what that configuration would change.
     """
     moment = inputs.moment(now)
     given = inputs.or_cluster()
@@ -47,8 +53,8 @@ def whatif(
         if submitted or drained or fields:
             raise click.UsageError("name a subject, or changes: not both")
         cluster, policy = load(given, moment)
-        answer = whatif_of(cluster, policy, moment, subject, HttpWorld())
-        _print(answer, options(answer), output)
+        answer = whatif_of(cluster, policy, moment, given.named(subject), HttpWorld())
+        _print(answer, options(answer, partial(called, cluster)), output)
         return
     if not (submitted or drained or fields or inputs.conf):
         raise click.UsageError("say what is asked: a subject such as job/NAME, or changes with --submit, --drain, --queue or --conf")
@@ -57,7 +63,10 @@ def whatif(
     if submitted:
         changes.append(MoreObjects(tuple(newcomers(replace(given, files=submitted, from_cluster=False).read(moment).items, cluster))))
     difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())
-    _print(difference, differences(difference), output)
+    with Sketch(cluster) as sketch:
+        make_all(sketch, changes)  # they may be about jobs that are not there yet
+        text = differences(difference, partial(called, cluster))
+    _print(difference, text, output)
 
 
 def _other(inputs: Inputs, now: float) -> Policy | None:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 import msgspec
 from msgspec.structs import replace
 
 from pumice.answers import why as why_of
+from pumice.answers.subject import called
 from pumice.answers.text import page
-from pumice.cli.inputs import Inputs, input_options, load
+from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.live.scheduler.http_world import HttpWorld
 
 
 @click.command()
 @click.argument("subject")
 @input_options
+@namespace_option
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
-    """Why SUBJECT (job/NAME, pod/NAME, podgroup/NAME, queue/NAME, node/NAME) waits, or runs where it does.
+    """Why SUBJECT waits, or runs where it does.
 
-    Reads files with -f, else a live cluster, to which nothing is written.
+    SUBJECT is job/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or NAMESPACE/NAME), queue/NAME or
+    node/NAME. Reads files with -f, else a live cluster, to which nothing is written.
     """
-    moment = inputs.moment(now)
-    cluster, policy = load(replace(inputs.or_cluster(), events=True), moment)
-    answer = why_of(cluster, policy, moment, subject, HttpWorld())
-    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else page(answer))
+    moment, given = inputs.moment(now), replace(inputs.or_cluster(), events=True)
+    cluster, policy = load(given, moment)
+    answer = why_of(cluster, policy, moment, given.named(subject), HttpWorld(), advise=True)
+    text = page(answer, partial(called, cluster))
+    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)

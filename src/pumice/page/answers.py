@@ -27,7 +27,9 @@ from pumice.answers.eta import eta
 from pumice.answers.lint import RULES, Rule, worst_first
 from pumice.answers.lint.finding import Finding
 from pumice.answers.past_forecasts import forecast_events
-from pumice.answers.text import what_then
+from pumice.answers.promised import FindJob, know_jobs
+from pumice.answers.subject import called
+from pumice.answers.text import what_then, without_options
 from pumice.answers.whatif import whatif
 from pumice.api.errors import InputError
 from pumice.api.times import instant, rfc3339
@@ -50,9 +52,11 @@ _encode = msgspec.json.encode
 class PageAnswers:
     """Answers to the questions that a reader asks by a click."""
 
-    def __init__(self, scheduler: Scheduler, recorder: Recorder) -> None:
+    def __init__(self, scheduler: Scheduler, recorder: Recorder, find_job: FindJob | None = None) -> None:
+        """`find_job` looks up Volcano's Jobs, where there is an API server in this process."""
         self._scheduler = scheduler
         self._recorder = recorder
+        self._find_job = find_job
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -72,7 +76,7 @@ class PageAnswers:
     async def _about(self, answer: Callable[[str, Cluster], bytes], request: Request) -> Response:
         async with self._one_at_a_time:
             try:
-                found = await self._scheduler.look(partial(answer, request.query.get("subject", "")))
+                found = await self._scheduler.look(partial(self._knowing, answer, request.query.get("subject", "")))
             except InputError as error:
                 return Response.json({"error": str(error)}, 404, headers=UNCACHED)
         return Response(found, content_type=JSON, headers=UNCACHED)
@@ -86,6 +90,11 @@ class PageAnswers:
 
     # -- between two cycles
 
+    def _knowing(self, answer: Callable[[str, Cluster], bytes], subject: str, cluster: Cluster) -> bytes:
+        if self._find_job is not None:
+            know_jobs(cluster, self._find_job)
+        return answer(subject, cluster)
+
     def _pods(self, key: str, cluster: Cluster) -> bytes:
         if key.startswith(LOOSE):
             task = cluster.tasks.get(key.removeprefix(LOOSE))
@@ -97,16 +106,19 @@ class PageAnswers:
 
     def _why(self, subject: str, cluster: Cluster) -> bytes:
         """Why a job or pod waits, as JSON, with the remedy and the evictions in words as well."""
-        answer = why(cluster, self._scheduler.policy, self._now(), subject)
-        remedy = [str(change) for change in answer.headline.remedy] if answer.headline is not None else []
-        evictions = [f"{each.pod} at {rfc3339(each.at)}, because of {each.words}" for each in answer.evictions]
-        return _encode({"line": answer.line, "remedy": remedy, "evictions": evictions, "answer": answer})
+        answer = why(cluster, self._scheduler.policy, self._now(), subject, advise=True)
+        remedy = [called(cluster, str(change)) for change in answer.advice]
+        evictions = [called(cluster, f"{each.pod} at {rfc3339(each.at)}, because of {each.words}") for each in answer.evictions]
+        return _encode({"line": called(cluster, answer.line), "remedy": remedy, "evictions": evictions, "answer": answer})
 
     def _whatif(self, subject: str, cluster: Cluster) -> bytes:
         until_s = time.monotonic() + LONGEST_SEARCH_S
         found = whatif(cluster, self._scheduler.policy, self._now(), subject, goes_on=lambda: time.monotonic() < until_s)
-        options = [{"change": each.change, "then": what_then(each), "others": str(each.others)} for each in found.options]
-        return _encode({"options": options, "whole": found.whole})
+        options = [
+            {"change": called(cluster, each.change), "then": what_then(each), "others": called(cluster, str(each.others))}
+            for each in found.options
+        ]
+        return _encode({"options": options, "whole": found.whole, "told": called(cluster, without_options(found))})
 
     def _eta(self, subject: str, cluster: Cluster) -> bytes:
         if len(cluster.tasks) + len(cluster.nodes) > MOST_ROLLED:

@@ -80,7 +80,8 @@ class PageServer:
         self._told_s = 0.0  #: when readers were last sent something
         self._working: list[asyncio.Task[None]] = []
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
-        answers |= PageAnswers(scheduler, self._recorder).routes
+        find_job = None if api is None else lambda namespace, name: api.store.find("jobs.batch.volcano.sh", namespace, name)
+        answers |= PageAnswers(scheduler, self._recorder, find_job).routes
         self._simulations = Simulations(api) if api is not None else None
         answers |= self._simulations.routes if self._simulations is not None else {}
         if readers is not None:

@@ -19,6 +19,7 @@ Rule = Callable[[Cluster, Policy, float, World], Iterator[Finding]]
 
 RULES: tuple[Rule, ...] = (
     configuration.unheard_voters,
+    configuration.gangs_without_say,
     configuration.idle_actions,
     configuration.idle_plugins,
     configuration.order_of_actions,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pumice.answers.lint.finding import Finding, Level
-from pumice.answers.whatif import owner_of
+from pumice.answers.subject import owner_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.world import World
@@ -21,6 +21,7 @@ VICTIMS = {
     "gangreclaim": "unified_evictable",
     "shuffle": "victim_tasks",
 }
+SWITCHES = {"preempt": "enablePreemptable", "reclaim": "enableReclaimable"}
 PLACERS = ("allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim")
 NEEDS = {"job_enqueueable": "enqueue", "victim_tasks": "shuffle", "unified_evictable": "gangpreempt"}
 
@@ -42,6 +43,37 @@ def unheard_voters(cluster: Cluster, policy: Policy, now: float, world: World) -
                 f"Put {late} into the tier of {voting[0][0]}",
                 _example(cluster, policy, now, world, action),
             )
+
+
+def gangs_without_say(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
+    """Find tiers without the plugin gang that decide about victims wherever an earlier tier, with gang in it, names nobody."""
+    for action, hook in (("preempt", "preemptable"), ("reclaim", "reclaimable")):
+        tiers = [[choice.plugin.name for choice in tier if _votes(choice, hook)] for tier in policy.tiers]
+        voting = [tier for tier in tiers if tier]
+        first = next((number for number, tier in enumerate(voting) if "gang" in tier), None)
+        alone = next((tier for tier in voting[first + 1 :] if "gang" not in tier), None) if first is not None else None
+        if first is None or alone is None or not policy.has_action(action):
+            continue
+        who, decides = ", ".join(alone), "decides" if len(alone) == 1 else "decide"
+        yield Finding(
+            "gang-without-say",
+            Level.WARNING,
+            WHERE,
+            f"where {', '.join(voting[first])} let nobody go, {who} alone {decides} whom {action} evicts: "
+            "gangs are broken, whatever their priority",
+            f"Put {who} into the tier of gang, or set {SWITCHES[action]}: false there",
+            _broken(cluster, policy, now, world, action, alone),
+        )
+
+
+def _broken(cluster: Cluster, policy: Policy, now: float, world: World, action: str, alone: list[str]) -> str:
+    """A pod that these plugins alone would let the action evict now, and for whom, in words; empty if there is none."""
+    for eviction in rehearse(cluster, policy, now, world).evictions:
+        if eviction.action == action and eviction.permitted_by and set(eviction.permitted_by) <= set(alone):
+            job = eviction.task.job
+            whose = f"podgroup/{job.uid} (priority {job.priority})" if job is not None else f"pod/{eviction.task.key}"
+            return f"The next cycle would evict {eviction.task.key} of {whose} for podgroup/{eviction.beneficiary}"
+    return ""
 
 
 def _votes(choice: PluginOption, hook: str) -> bool:

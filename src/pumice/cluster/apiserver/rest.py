@@ -25,7 +25,7 @@ from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.subresources import Subresources, bind
-from pumice.http.messages import Answer, Request, Response, Stream
+from pumice.http.messages import JSON, Answer, Request, Response, Stream
 
 _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -46,6 +46,7 @@ class RestHandler:
         self._openapi = OpenApi(store.kinds)
         self._reader = ReadHandler(store)
         self._subresources = Subresources(store, access, log_source)
+        self.documents: dict[str, Callable[[], bytes]] = {}  #: by path: JSON that other parts of the process tell
 
     def respond(self, request: Request) -> Answer:
         """The answer to a request. Never raises: an error becomes a Status."""
@@ -129,6 +130,8 @@ class RestHandler:
         self.access.require_path(request.user, request.path)
         if request.path == ARCHIVE_PATH:
             return Response(export_cluster(self.store))
+        if request.path in self.documents:
+            return Response(self.documents[request.path](), content_type=JSON)
         answer = self._openapi.respond(request) or self._discovery.respond(request)
         if answer is None:
             raise status.no_such_path()

@@ -154,6 +154,7 @@ class Server:
         tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
         self._rest = RestHandler(self.store, AccessControl(self.store, tokens), log_source)
         self.token = tokens.admin_token
+        self.documents = self._rest.documents
         self._authority: Authority | None = None
         self._server: asyncio.Server | None = None
         self._broken = asyncio.Event()

@@ -83,13 +83,13 @@ export class Answer {
   }
 }
 
-function changes({ error, options = [], whole }) {
+function changes({ error, options = [], whole, told }) {
   if (error) return [html("p", { class: "quiet" }, error)];
   const rows = new Rows("Changes that were each tried in a rehearsed cycle", [
     { name: "With", words: true, cell: ({ change }) => change }, { name: "It", words: true, cell: ({ then }) => then }, { name: "And the others", words: true, cell: ({ others }) => others }]);
   rows.draw(options.map((option) => [option.change, option]));
   const unfinished = !whole && "The search took too long here and was ended; `pumice whatif` tries everything.";
-  const words = options.length ? unfinished : unfinished || "No single change that is tried lets it start now.";
+  const words = options.length ? unfinished : unfinished || told;
   return [options.length && rows.element, words && html("p", { class: "quiet" }, words)].filter(Boolean);
 }
 

@@ -46,7 +46,7 @@ const STEPS = [
   { click: "Ask for more", act: () => submit("tour-big", "tour-research", 2, 2, 8), seen: named("tour-big"), leads: () => jobAddress("default/tour-big"),
     told: "tour-big needs both nodes whole, so it waits. This is its page: what keeps it waiting, in numbers. Ask what would help, below." },
   { click: "Send an important pod", act: important, seen: evictedFor("tour-urgent"), leads: cycleOf,
-    told: "Preemption: tour-urgent is more important. Pods of the least important job went, as few as do; the gang was left whole. This is the cycle that decided it." },
+    told: "Preemption: tour-urgent is more important. Pods of the least important job went, and no more than were needed; the gang was left whole. This is the cycle that decided it." },
   { click: "Let another queue claim its share", act: () => submit("tour-serve", "tour-prod", 1, 1, 2), seen: evictedFor("tour-serve"), leads: cycleOf,
     possible: (store) => store.policy?.actions.some(({ name }) => name === "reclaim"),
     told: "Reclaim: tour-prod deserves four GPUs and had none, tour-research held twelve where it deserves four. So one pod on borrowed GPUs went, which is what tour-serve needs: not the gang’s, and not the last one of tour-sweep." },

@@ -43,7 +43,7 @@ class Evict(Struct, frozen=True):
     node: str
     beneficiary: str
     action: str
-    permitted_by: tuple[str, ...] = ()  #: names of the plugins that decide which tasks this action may evict
+    permitted_by: tuple[str, ...] = ()  #: names of the plugins that let the pod go
 
 
 class Pipelined(Struct, frozen=True):

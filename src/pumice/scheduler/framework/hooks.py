@@ -110,8 +110,8 @@ def agree_in_first_tier(tiers: Tiers, *question: Any) -> bool:
     return False
 
 
-def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victims:
-    """The victims that all plugins of a tier accept, from the first tier in which there are any.
+def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> tuple[Victims, list[Method]]:
+    """The victims that all plugins of a tier accept, from the first tier in which there are any; and the methods that accepted them.
 
     A method answers with a list of tasks, or with None to abstain, or with Vote.REJECT, which leaves its tier without victims. A plugin is
     not asked about a task that an earlier plugin of the tier has refused: most plugins add up what would be left after all evictions, and
@@ -119,6 +119,7 @@ def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victim
     """
     for methods in tiers:
         victims: Victims | None = None
+        accepting: list[Method] = []
         for method in methods:
             asks_about_all = victims is None or method.__self__.sees_refused_victims  # type: ignore[attr-defined]
             answer = method(evictor, candidates if asks_about_all else victims)
@@ -127,14 +128,15 @@ def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victim
             if answer is Vote.REJECT or not answer:
                 victims = []
                 break
+            accepting.append(method)
             if victims is None:
                 victims = answer
             elif answer != victims:
                 accepted = {task.uid for task in answer}
                 victims = [task for task in victims if task.uid in accepted]
         if victims:
-            return victims
-    return []
+            return victims, accepting
+    return [], []
 
 
 def union_in_first_tier(tiers: Tiers, *question: Any) -> Victims:
@@ -202,9 +204,6 @@ HOOKS: dict[str, Hook] = {
 
 #: the hooks through which a plugin gives its filters and scorers
 RULE_HOOKS = ("filters", "filter", "filter_node", "scorers", "score", "score_node")
-
-#: by action: the hook that says which tasks it may evict
-VICTIMS_HOOKS = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}
 
 SWITCHES = frozenset(hook.switch for hook in HOOKS.values()) - {""} | {
     "enableHierarchy",

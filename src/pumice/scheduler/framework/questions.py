@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, cmp_to_key
-from typing import Any
+from typing import Any, cast
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.gathering import Gathering
@@ -65,9 +65,6 @@ class Questions:
     explain_not_allocatable: Callable[[Queue, Task], str] = asked()  #: why the queue refuses the task; empty if no plugin knows
     pre_predicate: Callable[[Task], Refusal | None] = asked()
     hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]] = asked()  #: a score of each HyperNode for a sub-job
-    preemptable: Callable[[Task, Victims], Victims] = asked()
-    reclaimable: Callable[[Task, Victims], Victims] = asked()
-    unified_evictable: Callable[[Any, Victims], Victims] = asked()
     victim_tasks: Callable[[Iterable[Task]], Victims] = asked()
     on_gate_removed: Callable[[Task], None] = asked()
 
@@ -76,6 +73,7 @@ class Questions:
         self.plugins = plugins
         self._folded = plugins.questions
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
+        self._permitting: dict[Task, list[Callable[..., Any]]] = {}  #: by victim: the methods that let it go when they were last asked
         self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
 
     # -- orders
@@ -185,6 +183,25 @@ class Questions:
             return True
         self.refused_by_queue[task.uid] = self.explain_not_allocatable(queue, task)
         return False
+
+    def preemptable(self, evictor: Task, candidates: Victims) -> Victims:
+        return self._let_go("preemptable", evictor, candidates)
+
+    def reclaimable(self, evictor: Task, candidates: Victims) -> Victims:
+        return self._let_go("reclaimable", evictor, candidates)
+
+    def unified_evictable(self, context: Any, candidates: Victims) -> Victims:
+        return self._let_go("unified_evictable", context, candidates)
+
+    def _let_go(self, hook: str, evictor: Any, candidates: Victims) -> Victims:
+        """The victims that plugins let go. Which plugins these are is remembered."""
+        victims, accepting = self._folded[hook](evictor, candidates)
+        self._permitting.update(dict.fromkeys(victims, accepting))
+        return cast("Victims", victims)
+
+    def permitted_by(self, victim: Task) -> tuple[str, ...]:
+        """The names of the plugins that let a victim go, when they were last asked about it."""
+        return tuple(method.__self__.name for method in self._permitting.get(victim, ()))  # type: ignore[attr-defined]
 
     def eviction_cache_key(self, hook: str, evictor: Task) -> Hashable:
         """Equal for evictors for which plugins permit the same victims; different for each evictor if a plugin lacks this hook."""

@@ -19,7 +19,7 @@ from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
 from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Waiting
 from pumice.scheduler.framework.gathering import Gathering
-from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
+from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
@@ -158,12 +158,6 @@ class Session(Questions):
         return self.decisions
 
     # -- what the session knows
-
-    def permitting(self, action: str) -> tuple[str, ...]:
-        """The names of the plugins that decide which tasks an action may evict: those of the first tier that has any."""
-        hook = VICTIMS_HOOKS.get(action)
-        voters = next((tier for tier in self.plugins.tiers[hook] if tier), []) if hook else []
-        return tuple(method.__self__.name for method in voters)  # type: ignore[attr-defined]
 
     def plugin(self, name: str) -> Any:
         """The session's plugin of this name, or None."""

@@ -1,0 +1,462 @@
+"""A small cluster in which advice is followed: control plane and controllers are the embedded ones, the clock is moved by hand.
+
+    cluster = SmallCluster(policy)
+    cluster.create(objects)
+    cluster.settle()                        # cycles until nothing changes
+    told = why(*cluster.state, "job/train")
+    cluster.follow(change)                  # as a user would, through admission
+
+A change is carried out as a user would with kubectl: fields that may be patched are patched, workloads with other fields are deleted and
+created anew.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from functools import singledispatchmethod
+
+from pumice.answers.changes import (
+    AskScheduler,
+    Change,
+    Drop,
+    Gone,
+    Later,
+    MakeClaim,
+    MakeGroup,
+    MakeQueue,
+    MoreNodes,
+    MorePods,
+    MoreQuota,
+    MoreRoom,
+    Move,
+    OpenQueue,
+    RaiseQuota,
+    Tolerate,
+    Uncordon,
+    Ungate,
+)
+from pumice.answers.promised import know_jobs
+from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
+from pumice.api.annotations import GROUP_NAME, TASK_SPEC
+from pumice.api.json_objects import Object, controller_of
+from pumice.api.quantity import format_milli, quantity
+from pumice.api.structs import STRUCTS, convert
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, WriteOptions
+from pumice.cluster.clock import VirtualClock
+from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.nodes.pod_life import log_of
+from pumice.cluster.nodes.stage import read_stages
+from pumice.live.scheduler.sources import EVERY
+from pumice.scheduler.config import schedulers_of
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+
+START = 1_767_268_800.0
+MOST_CYCLES = 15
+JOBS, GROUPS, QUEUES = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
+AT_ONCE = DeleteOptions(grace_s=0)
+USER = WriteOptions(manager="kubectl")
+Mend = Callable[[Object], None]  #: changes the spec of a pod
+
+
+class SmallCluster:
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.clock = VirtualClock(START)
+        numbers = iter(range(1, 1_000_000))
+        server = Server(
+            clock=self.clock.now, new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012d}", log_source=log_of, plain=True
+        )
+        self.plane = ControlPlane(self.clock, server, read_stages())
+        self.store = self.plane.store
+        self.plane.quiet()
+
+    # -- objects
+
+    def create(self, objects: Iterable[Object]) -> None:
+        """Create objects through admission. Their status is written as well. Raises StatusError."""
+        for obj in objects:
+            kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])
+            assert kind is not None, obj
+            namespace = obj["metadata"].get("namespace", "default") if kind.namespaced else ""
+            if self.store.find(kind.storage, namespace, obj["metadata"]["name"]) is None:
+                self.store.create(kind, copy.deepcopy(obj), namespace, USER)
+            if "status" in obj and kind.resource != "nodes":
+                self.update_status(obj)
+        self.plane.quiet()
+
+    def update_status(self, obj: Object) -> None:
+        kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])
+        assert kind is not None, obj
+        namespace = obj["metadata"].get("namespace", "default") if kind.namespaced else ""
+        self._patch(kind.resource, obj["metadata"]["name"], {"status": obj["status"]}, namespace, "status")
+
+    def _patch(self, resource: str, name: str, patch: Object, namespace: str = "", subresource: str = "") -> None:
+        self.store.patch(resource, name, PatchRequest("merge", patch), namespace, subresource, USER)
+
+    # -- the scheduler
+
+    @property
+    def state(self) -> tuple[Cluster, Policy, float]:
+        """The cluster as a scheduler would read it now, the policy and the instant."""
+        cluster = Cluster(schedulers_of(self.policy))
+        cluster.shadow_groups = self.policy.shadow_groups
+        for kind in EVERY:
+            storage = self.store.kinds.at(kind.group, kind.version, kind.plural)
+            for obj in self.store.all(storage.storage) if storage is not None else ():
+                cluster.put(kind.kind, convert(obj, STRUCTS[kind]))
+        know_jobs(cluster, lambda namespace, name: self.store.find(JOBS, namespace, name))
+        cluster.refresh_sums()
+        return cluster, self.policy, self.clock.now()
+
+    def settle(self, patience_s: float = 1.0) -> None:
+        """Let cycles run until a cycle changes nothing, and nothing happens for a while after it."""
+        for _ in range(MOST_CYCLES):
+            before = self.store.ledger.version
+            cluster, policy, now = self.state
+            self._carry_out(cluster, cycle(cluster, policy, now))
+            self._pass()
+            if self.store.ledger.version == before:
+                self._pass(patience_s)
+                if self.store.ledger.version == before:
+                    return
+
+    def _pass(self, seconds: float = 1.0) -> None:
+        until = self.clock.now() + seconds
+        self.plane.quiet()
+        while (when := self.clock.next_time()) is not None and when <= until:
+            self.clock.move_to(when)
+            self.plane.quiet()
+        self.clock.move_to(until)
+        self.plane.quiet()
+
+    def _carry_out(self, cluster: Cluster, decisions: Decisions) -> None:
+        for bind in decisions.binds:
+            self.store.bind(bind.task.namespace, bind.task.name, bind.node, annotations=bind.annotations or None)
+        for eviction in decisions.evictions:
+            self.store.delete("pods", eviction.task.name, eviction.task.namespace, AT_ONCE)
+        for task, node in decisions.nominations.items():
+            if self.store.find("pods", task.namespace, task.name) is not None:
+                self._patch("pods", task.name, {"status": {"nominatedNodeName": node or None}}, task.namespace, "status")
+        for group in decisions.groups:
+            known = self.store.find(GROUPS, group.job.namespace, group.job.name)
+            if known is not None and (known.get("status") or {}).get("phase") != group.phase:
+                self._patch(GROUPS, group.job.name, {"status": {"phase": group.phase}}, group.job.namespace, "status")
+
+    def has_started(self, whose: str) -> bool:
+        """Whether a pod of this job, PodGroup or pod has a node: `job/NAMESPACE/NAME`, and so on."""
+        for pod in self.store.all("pods"):
+            namespace, owner = pod["metadata"]["namespace"], controller_of(pod)
+            group = (pod["metadata"].get("annotations") or {}).get(GROUP_NAME)
+            mine = {f"pod/{namespace}/{pod['metadata']['name']}", f"podgroup/{namespace}/{group}"}
+            mine |= {f"job/{namespace}/{owner['name']}"} if owner is not None else set()
+            if pod["spec"].get("nodeName") and whose in mine:
+                return True
+        return False
+
+    def waiting(self) -> list[str]:
+        """The PodGroups and the pods without one that wait."""
+        cluster, _, _ = self.state
+        jobs = ({**cluster.waiting, **cluster.not_enqueued}).values()
+        names = [f"podgroup/{job.uid}" for job in jobs if job.group is not None and not job.ready_count]
+        alone = (task for task in cluster.tasks.values() if task.job is None or task.job.group is None)
+        return [*names, *(f"pod/{task.key}" for task in alone if task.status == status.PENDING)]
+
+    # -- a user who follows advice
+
+    @singledispatchmethod
+    def follow(self, change: Change) -> None:
+        """Carry out a change as a user would. Raises StatusError."""
+        raise NotImplementedError(change)
+
+    @follow.register
+    def _(self, change: MoreRoom) -> None:
+        node = self.store.get("nodes", change.node)
+        amounts = node["status"]["allocatable"]
+        more = {name: _sum(amounts.get(name, "0"), amount) for name, amount in change.amounts.items()}
+        self._patch("nodes", change.node, {"status": {"allocatable": more, "capacity": more}}, subresource="status")
+
+    @follow.register
+    def _(self, change: MoreNodes) -> None:
+        for number in range(change.count):
+            node = _fresh(self.store.get("nodes", change.like))
+            name = f"{change.like}-new-{number}"
+            labels = {key: name if value == change.like else value for key, value in (node["metadata"].get("labels") or {}).items()}
+            node["metadata"] |= {"name": name, "labels": labels}
+            node["spec"] = {key: value for key, value in node["spec"].items() if key != "unschedulable"}
+            self.store.create("nodes", node, "", USER)
+
+    @follow.register
+    def _(self, change: Uncordon) -> None:
+        self._patch("nodes", change.node, {"spec": {"unschedulable": None}})
+
+    @follow.register
+    def _(self, change: MoreQuota) -> None:
+        spec: Object = {change.field: change.amounts}
+        if change.field == "guarantee":
+            deserved = self.store.get(QUEUES, change.queue)["spec"].get("deserved") or {}
+            lower = {n: a for n, a in change.amounts.items() if n not in deserved or quantity(deserved[n]).milli < quantity(a).milli}
+            spec = {"guarantee": {"resource": change.amounts}, "deserved": lower}
+        self._patch(QUEUES, change.queue, {"spec": spec})
+
+    @follow.register
+    def _(self, change: RaiseQuota) -> None:
+        namespace, _, name = change.quota.partition("/")
+        self._patch("resourcequotas", name, {"spec": {"hard": change.amounts}}, namespace)
+
+    @follow.register
+    def _(self, change: OpenQueue) -> None:
+        self._patch(QUEUES, change.queue, {"status": {"state": "Open"}}, subresource="status")
+
+    @follow.register
+    def _(self, change: MakeQueue) -> None:
+        self.create([{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": change.queue}, "spec": {}}])
+
+    @follow.register
+    def _(self, change: MakeGroup) -> None:
+        kind, namespace, name = change.whose.split("/")
+        group = {"metadata": {"name": name, "namespace": namespace}, "spec": {"minMember": 1}}
+        self.create([{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", **group}])
+        if kind == "pod":
+            self._patch("pods", name, {"metadata": {"annotations": {GROUP_NAME: name}}}, namespace)
+
+    @follow.register
+    def _(self, change: AskScheduler) -> None:
+        self._renew(change.whose, lambda spec: spec.update(schedulerName=change.scheduler))
+
+    @follow.register
+    def _(self, change: MorePods) -> None:
+        namespace, _, name = change.like.partition("/")
+        for number in range(change.count):
+            pod = _fresh(self.store.get("pods", name, namespace))
+            pod["metadata"]["name"] = f"{name}-more-{change.role}{number}"
+            if change.role:
+                pod["metadata"].setdefault("annotations", {})[TASK_SPEC] = change.role
+            pod["spec"].pop("nodeName", None)
+            self.store.create("pods", pod, namespace, USER)
+
+    @follow.register
+    def _(self, change: Ungate) -> None:
+        for pod in self._pods(change.whose):
+            left = [each for each in pod["spec"].get("schedulingGates") or () if each["name"] not in change.gates]
+            self._patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": left or None}}, pod["metadata"]["namespace"])
+
+    @follow.register
+    def _(self, change: Tolerate) -> None:
+        def tolerate(spec: Object) -> None:
+            for taint in change.taints:
+                pair, _, effect = taint.rpartition(":")
+                key, _, value = pair.partition("=")
+                more = {"key": key, "operator": "Equal", "value": value, "effect": effect}
+                spec["tolerations"] = [*(spec.get("tolerations") or ()), more]
+
+        self._renew(change.whose, tolerate)
+
+    @follow.register
+    def _(self, change: Drop) -> None:
+        self._renew(change.whose, DROPS[change.field])
+
+    @follow.register
+    def _(self, change: MakeClaim) -> None:
+        namespace, _, name = change.claim.partition("/")
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+        volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+        volume |= {"claimRef": {"namespace": namespace, "name": name}, "storageClassName": ""}
+        claim["spec"] = spec | {"storageClassName": "", "volumeName": f"volume-{name}"}
+        self.create([{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"volume-{name}"}, "spec": volume}, claim])
+
+    @follow.register
+    def _(self, change: Gone) -> None:
+        for whose in change.whose:
+            kind, namespace, name = whose.split("/")
+            owner = self._owner(whose) if kind == "podgroup" else None
+            if owner is not None:
+                self.store.delete(JOBS, owner, namespace, AT_ONCE)
+                continue
+            for pod in self._pods(whose, every=True):
+                self.store.delete("pods", pod["metadata"]["name"], namespace, AT_ONCE)
+            if kind == "podgroup" and self.store.find(GROUPS, namespace, name) is not None:
+                self.store.delete(GROUPS, name, namespace)
+
+    @follow.register
+    def _(self, change: FewerPods) -> None:
+        namespace, _, name = change.group.partition("/")
+        owner = self._owner(f"podgroup/{change.group}")
+        if owner is not None:
+            spec, left = self.store.get(JOBS, owner, namespace)["spec"], change.count
+            tasks = []
+            for task in spec["tasks"]:
+                count = min(left, task["replicas"])
+                left -= count
+                tasks.append(task | {"replicas": count, "minAvailable": count})
+            self._patch(JOBS, owner, {"spec": {"minAvailable": change.count, "tasks": tasks}}, namespace)
+            return
+        group = self.store.get(GROUPS, name, namespace)
+        least = {
+            each: format_milli(quantity(amount).milli * change.count // group["spec"]["minMember"])
+            for each, amount in (group["spec"].get("minResources") or {}).items()
+        }
+        spec = {"minMember": change.count, "minTaskMember": None, "minResources": least or None}
+        self._patch(GROUPS, name, {"spec": spec}, namespace)
+        for pod in self._pods(f"podgroup/{change.group}")[change.count :]:
+            self.store.delete("pods", pod["metadata"]["name"], namespace, AT_ONCE)
+
+    @follow.register
+    def _(self, change: SmallerPods) -> None:
+        def shrink(spec: Object) -> None:
+            resources = spec["containers"][0].setdefault("resources", {})
+            limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name not in change.amounts}
+            limits |= {name: amount for name, amount in change.amounts.items() if "/" in name}
+            resources["requests"] = (resources.get("requests") or {}) | change.amounts
+            resources["limits"] = limits
+
+        kind, namespace, name = change.whose.split("/")
+        if kind == "podgroup" and self._owner(change.whose) is None:
+            self._ask_for_less(namespace, name, change)
+        self._renew(change.whose, shrink)
+
+    def _ask_for_less(self, namespace: str, name: str, change: SmallerPods) -> None:
+        """Lower the minResources of a PodGroup by what its first pods ask for less."""
+        spec = self.store.get(GROUPS, name, namespace)["spec"]
+        least = dict(spec.get("minResources") or {})
+        for pod in self._pods(change.whose)[: spec.get("minMember", 0)]:
+            asked = pod["spec"]["containers"][0]["resources"]["requests"]
+            for resource in least.keys() & change.amounts.keys():
+                less = quantity(asked[resource]).milli - quantity(change.amounts[resource]).milli
+                least[resource] = format_milli(quantity(least[resource]).milli - less)
+        if least:
+            self._patch(GROUPS, name, {"spec": {"minResources": least}}, namespace)
+
+    @follow.register
+    def _(self, change: OtherQueue) -> None:
+        namespace, _, name = change.group.partition("/")
+        owner = self._owner(f"podgroup/{change.group}")
+        if owner is None:
+            self._patch(GROUPS, name, {"spec": {"queue": change.queue}}, namespace)
+        else:
+            self._submit_anew(owner, namespace, lambda job: job["spec"].update(queue=change.queue))
+
+    @follow.register
+    def _(self, change: OtherPriority) -> None:
+        def rank(spec: Object) -> None:
+            for field in ("priority", "preemptionPolicy"):
+                spec.pop(field, None)
+            spec["priorityClassName"] = change.priority_class
+
+        kind, namespace, name = change.whose.split("/")
+        if kind == "podgroup" and self._owner(change.whose) is None:
+            self._patch(GROUPS, name, {"spec": {"priorityClassName": change.priority_class}}, namespace)
+        self._renew(change.whose, rank, lambda job: job["spec"].update(priorityClassName=change.priority_class))
+
+    @follow.register
+    def _(self, change: Move) -> None:
+        namespace, _, name = change.pod.partition("/")
+        pod = self.store.get("pods", name, namespace)
+        self._patch("nodes", pod["spec"]["nodeName"], {"spec": {"unschedulable": True}})
+        self.store.delete("pods", name, namespace, AT_ONCE)
+        if controller_of(pod) is None:
+            anew = _fresh(pod)
+            anew["spec"].pop("nodeName", None)
+            self.store.create("pods", anew, namespace, USER)
+        self.settle()
+        self._patch("nodes", pod["spec"]["nodeName"], {"spec": {"unschedulable": None}})
+
+    @follow.register
+    def _(self, change: Later) -> None:
+        self.clock.move_to(change.at)
+
+    def _owner(self, whose: str) -> str | None:
+        """The Volcano Job that owns a PodGroup."""
+        _, namespace, name = whose.split("/")
+        group = self.store.find(GROUPS, namespace, name)
+        owner = controller_of(group) if group is not None else None
+        return owner["name"] if owner is not None and owner["kind"] == "Job" else None
+
+    def _pods(self, whose: str, *, every: bool = False) -> list[Object]:
+        """The pods of a PodGroup that wait, or the pod itself; `every`: all of them."""
+        kind, namespace, name = whose.split("/")
+        if kind == "pod":
+            return [self.store.get("pods", name, namespace)]
+        own = [pod for pod in self.store.all("pods", namespace) if (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) == name]
+        return [pod for pod in own if every or not pod["spec"].get("nodeName")]
+
+    def _renew(self, whose: str, mend: Mend, also: Mend | None = None) -> None:
+        """Submit a job, or pods without one, again with another pod template."""
+        kind, namespace, _ = whose.split("/")
+        owner = self._owner(whose) if kind == "podgroup" else None
+        if owner is None:
+            for pod in self._pods(whose):
+                self.store.delete("pods", pod["metadata"]["name"], namespace, AT_ONCE)
+                anew = _fresh(pod)
+                mend(anew["spec"])
+                self.store.create("pods", anew, namespace, USER)
+            return
+
+        def mended(job: Object) -> None:
+            for task in job["spec"]["tasks"]:
+                mend(task["template"].setdefault("spec", {}))
+            if also is not None:
+                also(job)
+
+        self._submit_anew(owner, namespace, mended)
+
+    def _submit_anew(self, name: str, namespace: str, mend: Mend) -> None:
+        job = _fresh(self.store.get(JOBS, name, namespace))
+        job.pop("status", None)
+        mend(job)
+        self.store.delete(JOBS, name, namespace, AT_ONCE)
+        self._pass()
+        self.store.create(JOBS, job, namespace, USER)
+        self.plane.quiet()
+
+
+def _sum(one: str, other: str) -> str:
+    return format_milli(quantity(one).milli + quantity(other).milli)
+
+
+def _fresh(obj: Object) -> Object:
+    """The object as a user would create it."""
+    made: Object = copy.deepcopy(obj)
+    kept = ("name", "namespace", "labels", "annotations")
+    made["metadata"] = {key: value for key, value in made["metadata"].items() if key in kept}
+    return made
+
+
+def _without_node_terms(spec: Object) -> None:
+    spec.pop("nodeSelector", None)
+    (spec.get("affinity") or {}).pop("nodeAffinity", None)
+
+
+def _without_pod_terms(spec: Object) -> None:
+    for name in ("podAffinity", "podAntiAffinity"):
+        (spec.get("affinity") or {}).pop(name, None)
+
+
+def _without_ports(spec: Object) -> None:
+    for container in (*spec["containers"], *(spec.get("initContainers") or ())):
+        container.pop("ports", None)
+
+
+def _without(*fields: str) -> Mend:
+    def mend(spec: Object) -> None:
+        for field in fields:
+            spec.pop(field, None)
+        for container in spec["containers"] if "volumes" in fields else ():
+            container.pop("volumeMounts", None)
+
+    return mend
+
+
+DROPS: dict[str, Mend] = {
+    "node affinity": _without_node_terms,
+    "pod affinity": _without_pod_terms,
+    "host port": _without_ports,
+    "volume": _without("volumes"),
+    "topology spread constraint": _without("topologySpreadConstraints"),
+    "device claim": _without("resourceClaims"),
+}

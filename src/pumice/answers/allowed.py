@@ -1,0 +1,44 @@
+"""Whether admission allows a changed queue: advice that Volcano's webhooks refuse is no advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from pumice.answers.sketch import Sketch
+from pumice.api.json_objects import Object, field
+from pumice.api.structs import document
+from pumice.api.volcano import Queue
+from pumice.controllers import admission
+from pumice.controllers.controller import Lister
+from pumice.scheduler.model.cluster import Cluster
+
+
+def is_allowed(cluster: Cluster, before: Queue, after: Queue) -> bool:
+    """Whether admission lets a queue become like `after`, beside the other queues as they are now."""
+    queues = (queue.wire for queue in cluster.queues.values() if queue.wire is not None)
+    lister = _Queues(document("Queue", after if queue.metadata.name == after.metadata.name else queue) for queue in queues)
+    return not admission.validate(admission.UPDATE, document("Queue", after), document("Queue", before), cast("Lister", lister))
+
+
+def all_allowed(sketch: Sketch) -> bool:
+    """Whether admission allows all changes that were made to queues."""
+    queues = sketch.cluster.queues
+    changed = ((before, queues[name].wire) for name, before in sketch.queues_before.items() if name in queues)
+    return all(is_allowed(sketch.cluster, before, after) for before, after in changed if after is not None)
+
+
+class _Queues:
+    """As much of a Lister as the admission of queues needs."""
+
+    def __init__(self, queues: Iterable[Object]) -> None:
+        self._queues = {queue["metadata"]["name"]: queue for queue in queues}
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._queues.get(name)
+
+    def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
+        return iter(self._queues.values())
+
+    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
+        return (queue for queue in self._queues.values() if (field(queue, path) or "") == value)

@@ -1,0 +1,148 @@
+"""What becomes of a job if things go on: several rehearsed cycles, with what happens between them, until nothing changes any more.
+
+Between two cycles controllers make the pods of jobs that were admitted, as far as ResourceQuotas allow; bound pods run; evicted pods, and
+pods that are leaving already, are gone and wait again if their job goes on. Nothing ends by itself: running pods run on. The state itself
+is changed, and then restored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from msgspec import Struct
+
+from pumice.answers.pod_quota import withdraw_refused
+from pumice.answers.promised import promise
+from pumice.answers.sketch import Sketch
+from pumice.answers.subject import Subject, Waiter, owner_of, waiter, who_waits
+from pumice.scheduler.framework.cycle import Rehearsal
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.journal import Otherwise
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.task import Task
+
+MOST_CYCLES = 8
+PERIOD_S = 1.0
+
+Counts = dict[str, int]
+
+
+class Course(Struct, frozen=True):
+    """What became of the subject, and of all others: numbers of pods by owner (their PodGroup, or the pod itself)."""
+
+    places: dict[str, str]  #: the nodes of the subject's pods that started
+    admitted: bool  #: the subject's PodGroup was admitted on the way
+    cycles: int  #: how many cycles went by until the subject started
+    made_room: bool  #: pods had to leave for it
+    starts: Counts
+    evicted: Counts
+    waits: Counts
+
+
+class _Run:
+    """One rehearsal of several cycles. `run` is called once."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject | None, short: bool) -> None:
+        self._cluster, self._policy, self._now, self._subject, self._short = cluster, policy, now, subject, short
+        self._rehearsal = Rehearsal(cluster, policy, world)
+        self._places: dict[str, str] = {}
+        self._starts: Counter[str] = Counter()
+        self._evicted: Counter[str] = Counter()
+        self._admitted = self._made_room = False
+        self._cycles = 0
+
+    def run(self) -> Course:
+        with self._rehearsal, Sketch(self._cluster) as self._sketch:
+            withdraw_refused(self._sketch)
+            waits = who_waits(self._cluster, self._subject) if self._subject is not None else waiter(None, ())
+            for number in range(MOST_CYCLES):
+                if not self._cycle(number, waits) or (self._short and self._places):
+                    break
+            return self._outcome()
+
+    def _cycle(self, number: int, waits: Waiter) -> bool:
+        """Run one cycle, and let happen what follows from it. Return whether anything has changed."""
+        not_admitted = list(self._cluster.not_enqueued.values())
+        decisions, take_back = self._rehearsal.cycle(self._now + number * PERIOD_S)
+        self._sketch.note(Otherwise(take_back))
+        if not self._places:
+            self._cycles = number + 1
+        admitted = [job for job in not_admitted if job.phase == INQUEUE]
+        return any([self._admit(admitted, waits), self._start(decisions, waits), self._leave(decisions, waits)])
+
+    def _admit(self, admitted: list[Job], waits: Waiter) -> bool:
+        """Let controllers make the pods of jobs that were admitted."""
+        self._admitted |= waits.job in admitted
+        before = len(self._cluster.tasks)
+        for job in admitted:
+            if job is not waits.job:  # whose pods were promised from the start
+                promise(self._sketch, job)
+        if len(self._cluster.tasks) > before:
+            withdraw_refused(self._sketch)
+        return bool(admitted)
+
+    def _start(self, decisions: Decisions, waits: Waiter) -> bool:
+        for bind in decisions.binds:
+            task = bind.task
+            self._starts[owner_of(task)] += 1
+            if _is_own(task, waits):
+                self._places[task.key] = bind.node
+            if bind.annotations:
+                self._sketch.set(task, annotations=task.annotations)
+                self._cluster.annotate(task, bind.annotations)
+            self._sketch.set(task, started=self._now, placed_at=self._now)
+            self._sketch.move(task, status.RUNNING, task.node)
+        for task, node in decisions.nominations.items():
+            self._sketch.set(task, nominated=node)
+        return bool(decisions.binds)
+
+    def _leave(self, decisions: Decisions, waits: Waiter) -> bool:
+        """Let the victims go, with the rest of their gangs where these cannot go on without them; and all who are leaving anyway."""
+        victims = dict.fromkeys(each for eviction in decisions.evictions for each in with_gang(eviction.task))
+        for task in victims:
+            self._evicted[owner_of(task)] += 1
+        table = self._cluster.nodes
+        rows = np.flatnonzero((table.releasing > 0).any(axis=0)).tolist()
+        leaving = [task for row in rows for task in table.tasks[row].values() if task.status == status.RELEASING]
+        rooms = any(_is_own(place.task, waits) for place in decisions.pipelined)
+        rooms |= any(node and _is_own(task, waits) for task, node in decisions.nominations.items())
+        self._made_room |= rooms and bool(victims or leaving)
+        gone = dict.fromkeys([*victims, *leaving])
+        for task in gone:
+            if task.controller is None and (task.job is None or task.job.group is None or task.job.group.metadata.controller is None):
+                self._sketch.remove("Pod", task.key)
+            else:
+                self._sketch.move(task, status.PENDING, -1)
+                self._sketch.set(task, disrupted=False, deleting=False, started=None, placed_at=None)
+        return bool(gone)
+
+    def _outcome(self) -> Course:
+        cluster = self._cluster
+        tasks = [*(task for job in cluster.waiting.values() for task in job.pending.values()), *cluster.without_job.values()]
+        waits = Counter(owner_of(task) for task in tasks if task.status == status.PENDING)
+        found = dict(self._starts), dict(self._evicted), dict(waits)
+        return Course(self._places, self._admitted, self._cycles, self._made_room, *found)
+
+
+def course(cluster: Cluster, policy: Policy, now: float, subject: Subject | None, world: World, *, short: bool = False) -> Course:
+    """What becomes of the subject, if there is one, and of all others. `short`: end as soon as it has started."""
+    return _Run(cluster, policy, now, world, subject, short).run()
+
+
+def _is_own(task: Task, waits: Waiter) -> bool:
+    """Whether a pod is of the subject: one of its pods, or one that was made since for its job."""
+    return task in waits.members or (waits.job is not None and waits.job.group is not None and task.job is waits.job)
+
+
+def with_gang(victim: Task) -> list[Task]:
+    """The pods that leave with a victim: those of its gang that cannot go on without it."""
+    job = victim.job
+    standing = status.BINDING | status.BOUND | status.RUNNING
+    if job is None or job.min_member < job.count(standing | status.PENDING | status.PIPELINED | status.RELEASING):
+        return [victim]
+    return [victim, *(task for task in job.tasks.values() if task.status & standing)]

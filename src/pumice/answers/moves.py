@@ -1,0 +1,55 @@
+"""Running pods that could run on another node, and so make room for a waiting pod where it nearly fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from pumice.answers.changes import Move
+from pumice.answers.sketch import Sketch, rehearse_alone
+from pumice.answers.subject import waiter
+from pumice.scheduler.framework.cycle import RehearsalObserver
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model.task import Task
+
+MOST_NODES, MOST_PODS = 3, 4  #: how many nodes that nearly fit are looked at, and how many pods of each
+
+
+def moves(cluster: Cluster, policy: Policy, now: float, world: World, waits: Task) -> Iterator[Move]:
+    """Moves of single pods after which a node has room for a pod like `waits`, each rehearsed: the pod finds the other node by itself."""
+    for row in _nearly_fitting(cluster, waits):
+        free = cluster.nodes.idle[:, row]
+        standing = [task for task in cluster.nodes.tasks[row].values() if task.status == status.RUNNING]
+        enough = [task for task in standing if (free + task.template.request > waits.template.request - EPSILON).all()]
+        for task in sorted(enough, key=lambda each: (float(each.template.request.sum()), each.key))[:MOST_PODS]:
+            if node := _elsewhere(cluster, policy, now, world, task):
+                yield Move(task.key, node)
+
+
+def _nearly_fitting(cluster: Cluster, waits: Task) -> list[int]:
+    """The rows of nodes that are large enough and lack the smallest part of the request."""
+    nodes, needs = cluster.nodes, waits.template.needs
+    large, lacks = nodes.alive.copy(), np.zeros(len(nodes))
+    for column, amount in needs:
+        large &= nodes.allocatable[column] > amount - EPSILON
+        lacks += np.maximum(amount - nodes.idle[column], 0.0) / amount
+    rows = np.flatnonzero(large & (lacks > 0))
+    return [int(row) for row in rows[np.argsort(lacks[rows], kind="stable")][:MOST_NODES]]
+
+
+def _elsewhere(cluster: Cluster, policy: Policy, now: float, world: World, task: Task) -> str:
+    """The node that a running pod would get if its own took no more pods; empty if none."""
+    row = task.node
+    wire = cluster.nodes.wire[row]
+    with Sketch(cluster) as sketch:
+        sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=True)))
+        sketch.move(task, status.PENDING, -1)
+        decisions = rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, RehearsalObserver())
+        place = next((bind.node for bind in decisions.binds if bind.task is task), "")
+    return "" if place == wire.metadata.name else place

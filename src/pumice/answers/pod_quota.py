@@ -1,0 +1,132 @@
+"""ResourceQuotas that keep pods from being made: which one, with the amounts, and what would be enough.
+
+The pods that are judged are those that controllers would make (`promised.py`). The other pods of their namespace count as used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from pumice.answers.answer import Because, Headline
+from pumice.answers.changes import RaiseQuota
+from pumice.answers.promised import is_promised
+from pumice.answers.sketch import Sketch
+from pumice.api.core import ResourceQuota
+from pumice.api.json_objects import Object
+from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
+from pumice.api.structs import encode
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
+
+
+class Refusal(Struct, frozen=True):
+    """A quota that refuses a pod."""
+
+    quota: str  #: namespace/name
+    task: Task
+    hard: Usage  #: of the names in which it is exceeded
+    used: Usage  #: the same, before the pod
+    asked: Usage
+    unsaid: tuple[str, ...] = ()  #: amounts that the quota demands of each pod, and that this one does not state
+
+
+def refusals(cluster: Cluster, namespace: str) -> list[Refusal]:
+    """The refusals of promised pods of a namespace, which are made in their order."""
+    quotas = [quota for quota in cluster.of("ResourceQuota").values() if (quota.metadata.namespace or "default") == namespace]
+    if not quotas:
+        return []
+    tasks = [task for task in cluster.tasks.values() if task.namespace == namespace and not task.status & status.FINISHED]
+    books = [_Book(quota, [task for task in tasks if not is_promised(task)]) for quota in quotas]
+    found = []
+    for task in filter(is_promised, tasks):
+        refusal = next(filter(None, (book.refusal(task) for book in books)), None)
+        if refusal is not None:
+            found.append(refusal)
+            continue
+        for book in books:
+            book.charge(task)
+    return found
+
+
+def withdraw_refused(sketch: Sketch) -> None:
+    """Take back those promised pods that quotas would refuse."""
+    cluster = sketch.cluster
+    for namespace in {quota.metadata.namespace or "default" for quota in cluster.of("ResourceQuota").values()}:
+        for refusal in refusals(cluster, namespace):
+            sketch.remove("Pod", refusal.task.key)
+
+
+class _Book:
+    """What the pods of a quota's namespace use of it."""
+
+    def __init__(self, quota: ResourceQuota, tasks: Iterable[Task]) -> None:
+        self._quota: Object = msgspec.json.decode(encode(quota))
+        self._name = f"{quota.metadata.namespace or 'default'}/{quota.metadata.name}"
+        self._hard = {name: amount.milli for name, amount in (quota.spec.hard or {}).items() if counted_resource(name) == "pods"}
+        self._charges: dict[Template, Usage] = {}
+        self._counts: dict[Template, bool] = {}  #: whether the pod is in the quota's scopes
+        self._used = add(self._of(task.template) for task in tasks)
+
+    def _of(self, template: Template) -> Usage:
+        """The charge of a pod; empty if the quota does not count it."""
+        if template not in self._charges:
+            spec = msgspec.json.decode(encode(template.spec))
+            counts = self._counts[template] = in_scope(self._quota, {"spec": spec})
+            self._charges[template] = {name: n for name, n in pod_usage(spec).items() if name in self._hard} if counts else {}
+        return self._charges[template]
+
+    def charge(self, task: Task) -> None:
+        self._used = add((self._used, self._of(task.template)))
+
+    def refusal(self, task: Task) -> Refusal | None:
+        asked = self._of(task.template)
+        unsaid = tuple(sorted(name for name in self._hard if name in MUST_SAY and name not in asked)) if self._counts[task.template] else ()
+        over = [name for name, n in asked.items() if n > 0 and self._used.get(name, 0) + n > self._hard[name]]
+        if not over and not unsaid:
+            return None
+        hard, used, more = ({name: amounts.get(name, 0) for name in over} for amounts in (self._hard, self._used, asked))
+        return Refusal(self._name, task, hard, used, more, unsaid)
+
+
+def headline(cluster: Cluster, job: Job) -> Headline | None:
+    """The headline if quotas refuse pods of this job, so that it cannot start; else None."""
+    found = [each for each in refusals(cluster, job.namespace) if each.task.job is job] if any(map(is_promised, job.tasks.values())) else []
+    there = job.valid_count - len(found)
+    if not found or (there and there >= job.min_member):
+        return None
+    first = found[0]
+    refused = f"ResourceQuota {first.quota} refuses {len(found)} of its {len(job.tasks)} pods"
+    if first.unsaid:
+        return Headline(Because.POD_QUOTA, f"{refused}: each must state {', '.join(first.unsaid)}")
+    needed = found[: max(job.min_member, 1) - there]
+    asked = add(each.asked for each in needed if each.quota == first.quota)
+    return _short(refused, first.quota, first.hard, first.used, asked)
+
+
+def of_minimum(cluster: Cluster, job: Job) -> Headline | None:
+    """The headline if a quota has no room for the minResources of a job, which the plugin resourcequota therefore does not admit."""
+    asked = (job.group.spec.min_resources if job.group is not None else None) or {}
+    for key, quota in cluster.of("ResourceQuota").items():
+        hard, used = quota.status.hard or {}, quota.status.used or {}
+        over = [n for n in asked if n in hard and (used[n].milli if n in used else 0) + asked[n].milli > hard[n].milli]
+        if over and (quota.metadata.namespace or "default") == job.namespace:
+            wants = {name: asked[name].milli for name in over}
+            held = {name: used[name].milli if name in used else 0 for name in over}
+            return _short(f"ResourceQuota {key} has no room for it", key, {name: hard[name].milli for name in over}, held, wants)
+    return None
+
+
+def _short(what: str, quota: str, hard: Usage, used: Usage, asked: Usage) -> Headline:
+    """The headline about the amounts that a quota lacks."""
+    name = max(hard, key=lambda each: (asked[each] / max(hard[each], 1), each.startswith("requests.")))
+    short = used[name] + asked[name] - hard[name]
+    has, most, wants, less = (written({name: amount})[name] for amount in (used[name], hard[name], asked[name], short))
+    text = f"{what}: {has} of {most} {name} are used, and it asks for {wants} ({less} short)"
+    needed = written({each: used[each] + asked[each] for each in hard})
+    return Headline(Because.POD_QUOTA, text, wants, has, less, (RaiseQuota(quota, needed),))

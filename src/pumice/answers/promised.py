@@ -1,0 +1,132 @@
+"""The pods that a job's controller will make, and that do not exist yet. Answers are rehearsed with them.
+
+Volcano's controller makes the pods of a Job once its PodGroup is admitted. Which pods these are follows from the Job, if the state was read
+together with its Jobs (`know_jobs`); else from what its PodGroup says of them: how many of each role, and what all of them request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from pumice.answers.newcomers import newcomers
+from pumice.answers.sketch import Sketch
+from pumice.api.annotations import GROUP_NAME, TASK_SPEC
+from pumice.api.json_objects import Object, name_of, namespace_of
+from pumice.api.kinds import JOB, kind_of
+from pumice.api.manifests import Manifest
+from pumice.api.meta import SCHEDULER_NAME, Metadata, Wire
+from pumice.api.pod import Pod
+from pumice.api.quantity import format_milli
+from pumice.api.structs import convert
+from pumice.controllers.volcano.job import spec as job_spec
+from pumice.controllers.volcano.job.pods import make_pod, may_start, mount
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
+from pumice.simulate.work import Role, role
+
+MEMORY = "jobs"  #: its key in the cluster's memory
+MARK = "promised/"  #: the uids of promised pods begin with it
+OF_QUOTAS = ("requests.", "limits.", "count/")  #: beginnings of names under which quotas count what the other names say
+
+FindJob = Callable[[str, str], Object | None]  #: by namespace and name
+
+
+def know_jobs(cluster: Cluster, find: FindJob) -> None:
+    """Let answers look up Volcano's Jobs, which a scheduler itself does not read."""
+    cluster.memory[MEMORY] = find
+
+
+def jobs_among(workloads: Iterable[Manifest]) -> FindJob:
+    known = {(namespace_of(each.obj), name_of(each.obj)): each.obj for each in workloads if kind_of(each.obj) == JOB}
+    return lambda namespace, name: known.get((namespace, name))
+
+
+def is_promised(task: Task) -> bool:
+    return task.uid.startswith(MARK)
+
+
+def owner_of(cluster: Cluster, job: Job) -> Object | None:
+    """The Volcano Job that a PodGroup belongs to, if it is known."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    find: FindJob | None = cluster.memory.get(MEMORY)
+    if owner is None or find is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volcano.sh/"):
+        return None
+    return find(job.namespace, owner.name)
+
+
+def promise(sketch: Sketch, job: Job) -> None:
+    """Let the pods exist that the job's controller will make once the job is admitted."""
+    for kind, pod in newcomers([("Pod", pod) for pod in _to_come(sketch.cluster, job)], sketch.cluster):
+        sketch.put(kind, pod)
+
+
+def _to_come(cluster: Cluster, job: Job) -> list[Wire]:
+    found = owner_of(cluster, job)
+    if found is not None:
+        return [pod for pod in _by_job(cluster, found, job) if f"{job.namespace}/{pod.metadata.name}" not in cluster.tasks]
+    return [] if job.tasks or not job.min_amounts or _is_for_others(cluster, job) else _by_group(cluster, job)
+
+
+def _by_job(cluster: Cluster, found: Object, job: Job) -> Iterable[Pod]:
+    """The pods of the Job's tasks that may have pods now: of tasks that wait for no other task."""
+    present: dict[str, dict[str, Object]] = {}
+    for task in job.tasks.values():
+        phase = "Running" if task.status == status.RUNNING else "Succeeded" if task.status == status.SUCCEEDED else "Pending"
+        present.setdefault(task.role, {})[task.name] = {"status": {"phase": phase}}
+    for part in job_spec.tasks(found):
+        for index in range(job_spec.replicas(part)) if may_start(found, part, present) else ():
+            pod = make_pod(found, part, index, job.name)
+            mount(pod, found)
+            pod["metadata"]["namespace"] = job.namespace
+            pod["metadata"]["uid"] = f"{MARK}{job.namespace}/{name_of(pod)}"
+            yield convert(pod, Pod)
+
+
+def roles_to_come(cluster: Cluster, job: Job) -> tuple[Role, ...]:
+    """The pods of a job of which none exists yet, as roles."""
+    found = owner_of(cluster, job)
+    if found is None:
+        return _roles_of(job)
+    firsts = ((job_spec.replicas(part), convert(make_pod(found, part, 0, job.name), Pod)) for part in job_spec.tasks(found))
+    return tuple(
+        Role(count, replace(pod.spec, scheduler_name=None), _without_group(pod.metadata.annotations), pod.metadata.labels)
+        for count, pod in firsts
+        if count
+    )
+
+
+def _without_group(annotations: dict[str, str] | None) -> dict[str, str]:
+    return {key: value for key, value in (annotations or {}).items() if key != GROUP_NAME}
+
+
+def _roles_of(job: Job) -> tuple[Role, ...]:
+    """The pods of a job in the roles that its PodGroup counts, each with an equal part of the requests."""
+    count = max(1, job.min_member)
+    spec = job.group.spec if job.group is not None else None
+    least = (spec.min_resources if spec is not None else None) or {}
+    asked = {name: amount for name, amount in least.items() if not name.startswith(OF_QUOTAS) and name != "pods"}
+    equal = role(count, {name: format_milli(amount.milli // count) for name, amount in asked.items()})
+    members = (spec.min_task_member if spec is not None else None) or {}
+    return tuple(Role(number, equal.spec, {TASK_SPEC: name}) for name, number in members.items() if number) or (equal,)
+
+
+def _by_group(cluster: Cluster, job: Job) -> list[Wire]:
+    made: list[Wire] = []
+    priority_class = job.group.spec.priority_class_name if job.group is not None else None
+    scheduler = SCHEDULER_NAME if SCHEDULER_NAME in cluster.schedulers else min(cluster.schedulers)
+    for part in _roles_of(job):
+        notes = {**(part.annotations or {}), GROUP_NAME: job.name}
+        asked = replace(part.spec, scheduler_name=scheduler, priority_class_name=priority_class)
+        for _ in range(part.count):
+            name = f"{job.name}-{len(made)}"
+            made.append(Pod(Metadata(name, job.namespace, f"{MARK}{job.namespace}/{name}", annotations=notes), asked))
+    return made
+
+
+def _is_for_others(cluster: Cluster, job: Job) -> bool:
+    """Whether the job has pods that ask for a scheduler which is not served here."""
+    return any(task.namespace == job.namespace and task.annotations.get(GROUP_NAME) == job.name for task in cluster.tasks.values())

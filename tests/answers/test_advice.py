@@ -1,0 +1,47 @@
+"""Advice is followed as a user would follow it: the job starts, or what is said to come next is what comes.
+
+A part of `bench/advice.py`, which follows all of it; by night all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench.advice import Verdict, advice_of_why, all_situations, options_of_whatif, verdicts
+from bench.causes import CAUSES, Situation, situations
+
+Judge = Callable[[Situation], Iterator[Verdict]]
+#: advice that does not hold, and why
+KNOWN = {"enqueue-sla, podgroup/default/b": "without the action allocate, jobs are admitted one by one and none of them starts"}
+
+
+def missed(judge: Judge, chosen: Iterator[Situation]) -> list[Verdict]:
+    return [each for each in verdicts(judge, chosen) if each.holds is False and each.situation not in KNOWN]
+
+
+@pytest.mark.parametrize("configuration", ["capacity", "built-in", "hierarchy"])
+def test_what_why_advises_helps_jobs_that_have_no_pods_yet(configuration: str) -> None:
+    chosen = [each for each in situations() if f", {configuration}, j" in each.name][::2]
+    assert len(chosen) > 25
+    assert missed(advice_of_why, iter(chosen)) == []
+
+
+def test_what_why_advises_helps_plain_pods_and_pods_of_gangs() -> None:
+    chosen = [each for each in situations() if ", j" not in each.name][::8]
+    assert missed(advice_of_why, iter(chosen)) == []
+
+
+def test_every_option_of_whatif_starts_the_job() -> None:
+    chosen = [each for each in situations() if ", j" in each.name][::11]
+    found = verdicts(options_of_whatif, chosen)
+    assert len(found) > 20
+    assert [each for each in found if not each.holds] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("judge", [advice_of_why, options_of_whatif])
+def test_all_advice_holds(judge: Judge) -> None:
+    assert len(CAUSES) > 30
+    assert missed(judge, all_situations()) == []
