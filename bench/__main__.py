@@ -21,7 +21,7 @@ NO_ROWS = (
     *("__main__", "causes", "small_cluster", "measure", "naive", "plot", "report", "shapes", "table"),
     *("frozen", "growth", "in_accasim", "live_binder", "mutants", "mutations", "soak"),
 )
-LONG = ("large",)
+LONG = ("large", "moving")
 
 
 def parts() -> list[str]:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ def inputs() -> list[Case]:
     return found + [Case(f"examples/{path.stem}", path.read_text(), {}) for path in sorted((ROOT / "examples").glob("*.yaml"))]
 
 
-def digest(case: Case) -> tuple[str, str]:
-    """The name of an input, and the digest of all that the commands print for it."""
+def digest(case: Case, *more: str) -> tuple[str, str]:
+    """The name of an input, and the digest of all that the commands print for it. `more`: options of `cycle`."""
     moment = case.expect.get("now") or "2026-01-01T12:00:00Z"
     now = moment if isinstance(moment, str) else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     cycles = str(case.expect.get("cycles", 1))
@@ -54,7 +55,7 @@ def digest(case: Case) -> tuple[str, str]:
         path = Path(folder, "case.yaml")
         path.write_text(text)
         told = ["-f", str(path), "--now", now, "-o", "json"]
-        texts += [said("cycle", *told, "--cycles", cycles, *([] if seed is None else ["--seed", str(seed)])) for seed in SEEDS]
+        texts += [said("cycle", *told, *more, "--cycles", cycles, *([] if seed is None else ["--seed", str(seed)])) for seed in SEEDS]
         texts.append(said("score", *told, "--pod", case.expect.get("scoredPod", "default/p")))
         texts.append(said("check", "-f", str(path)))
         for spoilt in spoiled(case):
@@ -64,6 +65,10 @@ def digest(case: Case) -> tuple[str, str]:
     for line in {part for part in text.split('"') if part.startswith("http://127.0.0.1:")}:
         whole = whole.replace(line, "http://extender.test")
     return f"case {case.name}", hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _digest(more: tuple[str, ...], case: Case) -> tuple[str, str]:
+    return digest(case, *more)
 
 
 def spoiled(case: Case) -> Iterator[str]:
@@ -126,9 +131,9 @@ def metrics() -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def frozen(with_stories: bool) -> dict[str, str]:
+def frozen(with_stories: bool, *more: str) -> dict[str, str]:
     with ProcessPoolExecutor() as pool:
-        found = dict(pool.map(digest, inputs(), chunksize=8))
+        found = dict(pool.map(partial(_digest, more), inputs(), chunksize=8))
     found["plugins"] = hashlib.sha256(said("plugins", "-o", "json").encode()).hexdigest()[:16]
     return found | {"metrics": metrics()} | (stories() if with_stories else {})
 
@@ -138,8 +143,9 @@ def main() -> None:
     parser.add_argument("file", type=Path, nargs="?", help="where the digests go")
     parser.add_argument("--against", type=Path, help="digests made before")
     parser.add_argument("--no-stories", action="store_true", help="leave out the live stories, which take as long as the rest")
+    parser.add_argument("--no-shortcuts", action="store_true", help="cycles compute everything anew; the digests are the same")
     options = parser.parse_args()
-    found = frozen(not options.no_stories)
+    found = frozen(not options.no_stories, *(["--no-shortcuts"] if options.no_shortcuts else []))
     if options.file:
         options.file.write_text("".join(f"{value} {name}\n" for name, value in sorted(found.items())))
     if options.against:

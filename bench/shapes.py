@@ -46,18 +46,19 @@ def gang(
     phase: str = "Pending",
     on: Iterator[str] | None = None,
     created: float = 0.0,
+    namespace: str = "default",
 ) -> Items:
     """A PodGroup and its pods. The pods run on the nodes that `on` gives; without `on` they are pending."""
     asked = {key.replace("gpu", "nvidia.com/gpu"): quantity(value) for key, value in requests.items()}
     born = rfc3339(EPOCH + created)
     least = {key: quantity(f"{q.milli * (minimum or size)}m") for key, q in asked.items()}
     spec = PodGroupSpec(min_member=minimum or size, queue=queue, priority_class_name=priority, min_resources=least)
-    yield "PodGroup", PodGroup(Metadata(name=name, namespace="default", creation_timestamp=born), spec, PodGroupStatus(phase=phase))  # type: ignore[arg-type]
+    yield "PodGroup", PodGroup(Metadata(name=name, namespace=namespace, creation_timestamp=born), spec, PodGroupStatus(phase=phase))  # type: ignore[arg-type]
     containers = [Container(name="main", image="train:1", resources=ResourceRequirements(requests=asked))]
     for index in range(size):
         meta = Metadata(
             name=f"{name}-worker-{index}",
-            namespace="default",
+            namespace=namespace,
             uid=f"{name}-{index}",
             labels={"app": name, "volcano.sh/task-index": str(index)},
             annotations={"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": "worker"},

@@ -42,6 +42,16 @@ def told(ours: dict[str, Any]) -> dict[str, str]:
     return {pod: text for pod, text in messages.items() if not text.startswith("extender/")}
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", [case for case in ALL if "outcomes" in case.expect], ids=lambda case: case.name)
+def test_case_has_the_same_outcome_without_shortcuts(case: Case, tmp_path: Path) -> None:
+    with served(case.text) as text:
+        path = tmp_path / "case.yaml"
+        path.write_text(text)
+        cycles = ("--cycles", str(case.expect.get("cycles", 1)))
+        assert run("cycle", path, case.expect, *cycles, "--no-shortcuts") == run("cycle", path, case.expect, *cycles)
+
+
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_case(case: Case, tmp_path: Path) -> None:
     with served(case.text) as text:

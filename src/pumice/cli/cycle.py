@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from pumice.api.errors import InputError, raise_all
 from pumice.cli.inputs import Inputs, input_options, load
@@ -25,11 +26,13 @@ from pumice.text_table import columns
     "--cycles", type=click.IntRange(1), default=1, show_default=True, help="In between, bound pods run and evicted ones are gone."
 )
 @click.option("--seed", type=int, help="Break ties between equally good nodes another way. Default: the first in the input.")
+@click.option("--no-shortcuts", is_flag=True, help="Compute everything anew: slower, with the same outcome. To find faults.")
 @click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True)
-def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, output: str) -> None:
+def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, no_shortcuts: bool, output: str) -> None:
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = inputs.moment(now)
     cluster, policy = load(inputs, moment, seed)
+    policy = replace(policy, shortcuts=not no_shortcuts)
     failures: dict[Failure, None] = {}
     show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld(), failures)), output)
     refuse(failures)

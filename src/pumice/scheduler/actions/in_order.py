@@ -181,7 +181,7 @@ class Line:
         """Whether no room was found for equal pods with a run no longer than this job's, and no job has started since."""
         task = next(iter(job.pending.values()))
         shortest = self._no_room.get(self._kind(job, task))
-        if shortest is None or self._length(job) < shortest:
+        if shortest is None or self._length(job) < shortest or not self.session.policy.shortcuts:
             return False
         return all(other.template is task.template for other in job.pending.values())
 

@@ -37,7 +37,7 @@ from pumice.scheduler.engine.shared_answers import (
     prepared,
     refusal_bits,
 )
-from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, all_of, any_of, touched
+from pumice.scheduler.engine.view import Scores, SharedScores, View, all_of, any_of, touched
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
@@ -143,10 +143,10 @@ class Evaluation:
         """A copy of all rows' scores by scorers that look at each node by itself. Kept from the second call on: most tasks occur once."""
         if not self._was_scored:
             self._was_scored = True
-            return self._node_score(SharingView(self._common.kept, self.table))
+            return self._node_score(self._common.view(self.table))
         if self._scored != self.cluster.log.position:
             rows = None if self._scored < 0 else touched(self.cluster, self._scored)
-            scores = self._node_score(SharingView(self._common.kept, self.table, rows))
+            scores = self._node_score(self._common.view(self.table, rows))
             if rows is None:
                 self._node_scores = scores
             else:
@@ -256,7 +256,7 @@ class Evaluation:
 
     def _bounds(self) -> BestByBounds | None:
         """The bounds that may find the best node for a task that occurs for the first time; None if there are none for its scorers."""
-        if self._was_scored or self._asking is not PLAINLY:
+        if self._was_scored or self._asking is not PLAINLY or self._common.bounds is None:
             return None
         for rule, _ in self._other_scorers:
             if not self._common.static_scores.is_level(rule):
@@ -356,11 +356,15 @@ class LastUsed(Generic[T]):
 class Evaluations:
     """The evaluations used last, by kind of task. They hold as long as the rules do."""
 
-    def __init__(self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY) -> None:
+    def __init__(
+        self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY, *, shortcuts: bool = True
+    ) -> None:
+        """`shortcuts`: keep evaluations, and look for best nodes by bounds. Without it each task is evaluated anew."""
         self._cluster = cluster
         self._filters = filters
         self._scorers = scorers
         self._asking = asking
+        self._shortcuts = shortcuts
         self._shared = SharedScores(cluster)
         self._bounds = cache(partial(BestByBounds, cluster))
         self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
@@ -376,6 +380,8 @@ class Evaluations:
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""
         key = self.key(task)
+        if not self._shortcuts:
+            return Evaluation(task, Common(task, self._cluster, self._filters, self._scorers, self._asking))
         return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
 
     def keep_lasting(self) -> None:

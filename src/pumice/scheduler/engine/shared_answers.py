@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.scheduler.engine.bounds import BestByBounds
 from pumice.scheduler.engine.rules import Asking, Filter, Reach, Rejected, Scorer, Unscored
-from pumice.scheduler.engine.view import Scores, SharedScores, View, touched
+from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask, NDArray, Rows
@@ -141,10 +141,11 @@ class Common:
         filters: Sequence[Filter],
         scorers: Sequence[Scorer],
         asking: Asking,
-        kept: SharedScores,
-        bounds: Callable[[tuple[Scorer, ...]], BestByBounds],
+        kept: SharedScores | None = None,
+        bounds: Callable[[tuple[Scorer, ...]], BestByBounds] | None = None,
     ) -> None:
-        self.cluster, self.asking, self.kept, self.bounds = cluster, asking, kept, bounds
+        """`kept`: scores that tasks of all kinds share; `bounds`: the upper bounds of the scores by these scorers."""
+        self.cluster, self.asking, self._kept, self.bounds = cluster, asking, kept, bounds
         #: rules with their states; UNKNOWN for rules that read amounts
         self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
         self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
@@ -156,6 +157,10 @@ class Common:
         self.feasible = FeasibleRows(cluster, known, asking)
         self.static_scores = StaticScores(cluster.nodes, asking)
         self.best_of_all_served = True  #: whether it found a node for the last of these tasks, so that the next one tries it first
+
+    def view(self, table: Nodes, rows: Rows | slice | None = None) -> View:
+        """A view for scorers, with the scores that tasks of all kinds share."""
+        return View(table, rows) if self._kept is None else SharingView(self._kept, table, rows)
 
 
 def prepared(rule: Scorer, task: Task) -> Any:

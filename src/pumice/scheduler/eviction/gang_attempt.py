@@ -7,8 +7,7 @@ that need not go are spared (`needed`), and every filter is asked anew. The clus
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -102,9 +101,13 @@ class Attempt:
     def _wish(self) -> Wish:
         nodes, rows = self.session.nodes, self.domain.rows
         demands = []
-        for evaluation, count in Counter(self.session.evaluation(task) for task in self.tasks).items():
+        alike: dict[Hashable, list[Task]] = {}
+        for task in self.tasks:
+            alike.setdefault(self.session.task_kind(task), []).append(task)
+        for equal in alike.values():
+            evaluation = self.session.evaluation(equal[0])
             hopeful = rows & evaluation.resolvable if evaluation.rejected is None else np.zeros_like(rows)
-            demands.append(Demand(count, evaluation.template.needs, hopeful))
+            demands.append(Demand(len(equal), evaluation.template.needs, hopeful))
         need: Vector = np.sum([task.template.request for task in self.tasks], axis=0)
         return Wish(demands, self._least(whole=True), need, nodes.room_in_sums(nodes.idle + nodes.releasing)[:, rows].sum(axis=1))
 

@@ -150,7 +150,7 @@ def in_task_order(session: Session, job: Job) -> list[Task]:
 
 def task_class(session: Session, task: Task) -> Hashable:
     """A key that is equal for tasks with the same answers about every node and victim: if one found no node, the next will not either."""
-    return session.evaluation_of(task), task.nominated, task.priority, task.zone
+    return session.task_kind(task), task.nominated, task.priority, task.zone
 
 
 # Victims that need not go any more are put back: room made for one task of a gang may have become too much through later evictions.

@@ -119,7 +119,7 @@ class VictimCache:
 
     def now(self) -> Known:
         """The answers that hold in the present state; none if anything has moved since they were given."""
-        if len(self._session.cluster.log) != self._position:
+        if len(self._session.cluster.log) != self._position or not self._session.policy.shortcuts:
             self.undone_to({})
         return self._known
 

@@ -71,7 +71,9 @@ class Remembered(Struct, frozen=True):
 def recall(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
     """The decisions of the last cycle (the same object) if this cycle would decide the same, else None."""
     last: Remembered | None = cluster.memory.get(MEMORY)
-    if last is None or last.policy is not policy or observer.needs_full_cycles or not last.since <= now < last.until:
+    if last is None or last.policy is not policy or observer.needs_full_cycles or not policy.shortcuts:
+        return None
+    if not last.since <= now < last.until:
         return None
     return None if cluster.changed or cluster.log or cluster.revision != last.revision else last.decisions
 

@@ -81,7 +81,8 @@ class OpenPlugins:
     def of(cls, session: Session, *, guarded: bool) -> OpenPlugins:
         """The plugins of the session before, opened again, if they can be used; else new ones."""
         kept: OpenPlugins | None = session.cluster.memory.pop(MEMORY, None)
-        if kept is None or kept._policy is not session.policy or guarded or session.observer.needs_full_cycles:
+        policy, in_full = session.policy, guarded or session.observer.needs_full_cycles
+        if kept is None or kept._policy is not policy or in_full or not policy.shortcuts:
             return cls(session, guarded=guarded)
         kept._session = session
         for plugin in kept.everyone:

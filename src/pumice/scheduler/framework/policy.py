@@ -146,6 +146,7 @@ class Policy(Struct, frozen=True, dict=True):
     profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
     gathering_s: float = 0.0  #: the period for which pods beyond their job's minimum wait for jobs that are just arriving
     texts: tuple[str, ...] = ()  #: texts of the configurations from which it was read
+    shortcuts: bool = True  #: use what was computed before; without it everything is computed anew, with the same decisions
 
     @cached_property
     def choices(self) -> list[PluginOption]:

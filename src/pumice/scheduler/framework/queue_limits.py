@@ -65,7 +65,9 @@ def _taken_in_thought(session: Session, task: Task) -> Vector:
         return nothing
     state = len(session.cluster.log), job.counts[status.ALLOCATED]
     known = session.taken_in_thought.get(job.uid)
-    if known is None or known[0] != state:  # kept, or each refused pod of a large gang would cost a pass over all its pods
+    if (
+        known is None or known[0] != state or not session.policy.shortcuts
+    ):  # kept, or each refused pod of a large gang would cost a pass over all its pods
         taken: Vector = sum((each.template.request for each in job.tasks.values() if each.status == status.ALLOCATED), nothing)
         known = session.taken_in_thought[job.uid] = state, taken
     return known[1]

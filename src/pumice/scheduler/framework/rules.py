@@ -154,7 +154,7 @@ def evaluations_for(session: Session) -> Evaluations:
     """The evaluations that an earlier session has left, if they still hold; else new ones."""
     basis, found = session.cluster.memory.pop(MEMORY, (None, None))
     if basis is None or basis != _basis(session):
-        found = Evaluations(session.cluster, *session.plugins.rules, session.observer.asking)
+        found = Evaluations(session.cluster, *session.plugins.rules, session.observer.asking, shortcuts=session.policy.shortcuts)
     return found  # type: ignore[no-any-return]
 
 
@@ -170,6 +170,7 @@ def _basis(session: Session) -> tuple[Any, ...] | None:
     """What evaluations depend on besides the tasks on nodes; None if they do not outlive the session."""
     cluster = session.cluster
     is_watched = session.observer.needs_full_cycles or session.observer.asking is not PLAINLY
-    if is_watched or cluster.with_pod_affinity or not (session.policy.rules_last and session.plugins.are_trusted):
+    policy = session.policy
+    if is_watched or cluster.with_pod_affinity or not (policy.shortcuts and policy.rules_last and session.plugins.are_trusted):
         return None
-    return session.policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width
+    return policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width

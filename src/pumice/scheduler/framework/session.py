@@ -85,9 +85,9 @@ class Session(Questions):
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
         cluster.shares_claims = policy.profiles is not None and policy.profiles.release.has("DRAWorkloadResourceClaims")
-        cluster.refresh_sums()
+        cluster.refresh_sums(anew=not policy.shortcuts)
         self._ask(OpenPlugins.of(self, guarded=guarded))
-        in_full = observer.needs_full_cycles or guarded
+        in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
         one_by_one = in_full or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
         self.kinds: Kinds | None = Kinds.of(self) if policy.reads_only_state and not one_by_one else None
 
@@ -211,7 +211,7 @@ class Session(Questions):
     def shortfalls_now(self) -> Shortfalls:
         """The shortfalls of queues that were computed since a task last moved."""
         position = len(self.cluster.log)
-        if self._shortfalls[0] != position:
+        if self._shortfalls[0] != position or not self.policy.shortcuts:
             self._shortfalls = (position, {})
         return self._shortfalls[1]
 

@@ -135,7 +135,9 @@ class NodeFinder:
         prioritized = any(extender.spec.prioritize_verb for extender in extenders)
         self._chooses = bool(self.scorers) or prioritized
         self._first_will_do = not self._chooses and not any(extender.spec.filter_verb for extender in extenders)
-        self._evaluations = Evaluations(session.cluster, self.filters, self.scorers, session.observer.asking)
+        self._evaluations = Evaluations(
+            session.cluster, self.filters, self.scorers, session.observer.asking, shortcuts=session.policy.shortcuts
+        )
         self._told: tuple[Hashable, FitError] | None = None
         self.placement: Mask | None = None  #: the rows among which a node is searched; None: all
 
@@ -275,7 +277,7 @@ class NodeFinder:
     @property
     def foreseeable(self) -> bool:
         """Whether equal pods that follow one another may be planned ahead: all nodes are looked at, by rules alone."""
-        return bool(self.scorers) and not self.extenders and not 0 < self.profile.percentage < 100
+        return self.session.policy.shortcuts and bool(self.scorers) and not self.extenders and not 0 < self.profile.percentage < 100
 
     # -- why not
 

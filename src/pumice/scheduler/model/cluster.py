@@ -449,8 +449,10 @@ class Cluster:
         """Let the next cycle report the status of a job although nothing about it has changed."""
         self.changed[job.uid] = job
 
-    def refresh_sums(self) -> None:
-        """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
+    def refresh_sums(self, *, anew: bool = False) -> None:
+        """Bring the sums that depend on a job as a whole up to date, for the jobs that changed. `anew`: forget the parts of other jobs."""
+        if anew:
+            self._promises.clear()
         for job in self._stale.values():
             if job.queue is not None:
                 refresh_promises(job, self._promises)

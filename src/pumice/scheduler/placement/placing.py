@@ -126,7 +126,7 @@ class Placing:
             idle &= self.session.may_bind(task, evaluation, self._clearing)
         if not any_of(idle):
             return self.session.best_node(task, evaluation, feasible)
-        is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN
+        is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN and self.session.policy.shortcuts
         if is_run and evaluation.steady_among(idle) and not self.session.has_best_node:
             rows = plan(evaluation, idle, sheet.run_length(task))
             self._plan = (evaluation, within, rows, len(self.cluster.log))

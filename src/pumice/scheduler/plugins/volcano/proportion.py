@@ -60,7 +60,7 @@ class QueueBounds(Struct, frozen=True):
     def of(cls, session: Session, queues: list[Queue]) -> QueueBounds:
         memory = session.memory(Proportion.name)
         basis = session.cluster.nodes.version, len(session.total), [queue.wire for queue in session.queues], queues
-        if memory.get("basis") != basis:
+        if memory.get("basis") != basis or not session.policy.shortcuts:
             memory["basis"], memory["bounds"] = basis, cls._found(session, queues)
         bounds: QueueBounds = memory["bounds"]
         return bounds
