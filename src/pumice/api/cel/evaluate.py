@@ -14,6 +14,7 @@ from pumice.api.cel.check import type_named
 from pumice.api.cel.functions import FUNCTIONS, LIST, METHODS, NO_OVERLOAD, Activation, Step
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
+from pumice.api.cel.syntax import unescaped
 from pumice.api.cel.tree import (
     BindMacro,
     Call,
@@ -35,8 +36,6 @@ from pumice.api.cel.values import TYPES, Optional, kind_of
 MAP = 30  #: what making a map costs
 _NONE = Optional(False)
 _FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-#: how CEL writes field names that are no identifiers
-_ESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 
 
 class _Later:
@@ -109,7 +108,7 @@ def _target(node: Node) -> Step:
 
 
 def _member(target: Node, name: str, optional: bool) -> Step:
-    holder, plain = _target(target), _plain(name)
+    holder, plain = _target(target), unescaped(name)
 
     def step(run: Activation) -> Any:
         held = holder(run)
@@ -163,18 +162,8 @@ def _entry(held: Any, key: Any, plain: Any) -> Any:
     raise EvaluationError(f"no such key: {key}")
 
 
-def _plain(name: str) -> str:
-    """The name of a field as it is written outside of CEL, without escapes."""
-    if "__" in name:
-        for escaped, plain in _ESCAPED.items():
-            name = name.replace(escaped, plain)
-        if name.startswith("__") and name.endswith("__") and len(name) > 4:
-            return name[2:-2]
-    return name
-
-
 def _has(target: Node, name: str) -> Step:
-    holder, plain = _target(target), _plain(name)
+    holder, plain = _target(target), unescaped(name)
 
     def step(run: Activation) -> bool:
         held = holder(run)

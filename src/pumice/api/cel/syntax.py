@@ -30,6 +30,9 @@ from pumice.api.cel.values import Uint
 LONGEST = 100_000  #: the most characters of an expression
 _NEVER = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return")
 RESERVED = frozenset({*_NEVER, "var", "void", "while"})
+#: how CEL writes field names that are no identifiers
+_ESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
+MESSAGES = ("Object", "JSONPatch")  #: the messages of mutations
 WORDS = frozenset({"true", "false", "null", "in"})  #: words that cannot be names
 _TOKEN = re.compile(
     r"(?P<skip>[ \t\r\n\f]+|//[^\n]*)"
@@ -164,6 +167,16 @@ def expanded(target: Node | None, name: str, arguments: tuple[Node, ...]) -> Nod
     return Each(target, name, variables, arguments[count:])
 
 
+def unescaped(name: str) -> str:
+    """The name of a field as it is written outside of CEL, without escapes."""
+    if "__" in name:
+        for escaped, plain in _ESCAPED.items():
+            name = name.replace(escaped, plain)
+        if name.startswith("__") and name.endswith("__") and len(name) > 4:
+            return name[2:-2]
+    return name
+
+
 def _dotted(node: Node) -> str:
     """The dotted name that the node may mean, as a function's name can have dots; empty or incomplete if it is no name."""
     if isinstance(node, Select) and not node.optional:
@@ -271,8 +284,24 @@ class _Parser:
             elif self.accept("["):
                 node = Subscript(node, self.expression())
                 self.expect("]")
+            elif self.peek().text == "{" and self.peek().kind == "mark" and _dotted(node).partition(".")[0] in MESSAGES:
+                node = self.message()
             else:
                 return node
+
+    def message(self) -> Node:
+        """The fields of a message such as `Object{spec: Object.spec{replicas: 1}}`: a map from their names."""
+        self.expect("{")
+        entries: list[tuple[Node, Node]] = []
+        while not self.accept("}"):
+            if entries:
+                self.expect(",")
+                if self.accept("}"):
+                    break
+            name = unescaped(self.name())
+            self.expect(":")
+            entries.append((Literal(name), Call("dyn", (self.expression(),))))
+        return Construct(tuple(entries))
 
     def primary(self) -> Node:
         kind, text = self.tokens.pop()

@@ -11,6 +11,7 @@ from pumice.cluster.apiserver import admission
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, limit_range_rules
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
 from pumice.cluster.apiserver.metadata import name_suffix
+from pumice.cluster.apiserver.policies import VALIDATING, with_type_checking
 from pumice.cluster.apiserver.rbac import escalation_rules
 from pumice.cluster.apiserver.schema import Object
 
@@ -140,6 +141,48 @@ def _account_exists(review: AdmissionAttributes, lister: AdmissionLister) -> Adm
     return AdmissionRefusal(f'error looking up service account {review.namespace}/{name}: serviceaccount "{name}" not found')
 
 
+# A pod that names a RuntimeClass gets its overhead, and runs only on the nodes that the class is for.
+
+_RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
+
+
+def runtime_class_rules() -> list[AdmissionRule]:
+    return [AdmissionRule(("pods",), ("CREATE",), mutate=_with_runtime_class, validate=_runtime_class_fits)]
+
+
+def _runtime_class(review: AdmissionAttributes, lister: AdmissionLister) -> Object | None:
+    name = review.obj["spec"].get("runtimeClassName")
+    return lister.find(_RUNTIME_CLASSES, "", name) if name else None
+
+
+def _with_runtime_class(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
+    found, spec = _runtime_class(review, lister), review.obj["spec"]
+    if found is not None:
+        overhead, scheduling = (found.get("overhead") or {}).get("podFixed"), found.get("scheduling") or {}
+        if overhead:
+            spec.setdefault("overhead", dict(overhead))
+        if scheduling.get("nodeSelector"):
+            spec["nodeSelector"] = {**scheduling["nodeSelector"], **(spec.get("nodeSelector") or {})}
+        if scheduling.get("tolerations"):
+            own = spec.get("tolerations") or []
+            spec["tolerations"] = [*own, *(one for one in scheduling["tolerations"] if one not in own)]
+    return review.obj
+
+
+def _runtime_class_fits(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
+    spec, found = review.obj["spec"], _runtime_class(review, lister)
+    name = spec.get("runtimeClassName")
+    if name and found is None:
+        return AdmissionRefusal(f'pod rejected: RuntimeClass "{name}" not found')
+    wanted = ((found or {}).get("overhead") or {}).get("podFixed") or {}
+    if (spec.get("overhead") or {}) != wanted:
+        return AdmissionRefusal("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    selector = ((found or {}).get("scheduling") or {}).get("nodeSelector") or {}
+    if any((spec.get("nodeSelector") or {}).get(key) != value for key, value in selector.items()):
+        return AdmissionRefusal("pod rejected: conflict: RuntimeClass.scheduling.nodeSelector and pod's nodeSelector differ")
+    return None
+
+
 _PERMANENT = ("default", "kube-system", "kube-public", "kube-node-lease")
 _TOLERATED_S = 300
 
@@ -149,7 +192,9 @@ def own_rules() -> list[AdmissionRule]:
         AdmissionRule(("*",), ("CREATE",), validate=_namespace_lives),
         AdmissionRule(("namespaces",), ("DELETE",), validate=_namespace_may_go),
         AdmissionRule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
+        AdmissionRule((VALIDATING,), ("CREATE", "UPDATE"), mutate=with_type_checking),
         *service_account_rules(),
+        *runtime_class_rules(),
         *limit_range_rules(),
         *priority_rules(),
         AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),

@@ -78,6 +78,7 @@ def delete(store: Store, kind: ServedKind, name: str, namespace: str, wish: Dele
     review = AdmissionAttributes("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run, options.warnings)
     store.admission.check(review, store)
     store.webhooks.mutated(review)
+    store.policies.check(review)
     store.webhooks.check(review)
     metadata = dict(old["metadata"])
     grace_s = _grace_s(kind, old, wish)

@@ -124,6 +124,12 @@ def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]])
     return StatusError(409, "Conflict", message, {"causes": causes})
 
 
+def merged(shape: Shape, live: Object, applied: Object) -> Object:
+    """The object with the fields that are applied to it, whoever owns them."""
+    found: Object = _merge(shape, live, applied, (), set())
+    return found
+
+
 def _merge(shape: Shape | None, live: Any, applied: Any, path: Path, changed: set[Path]) -> Any:
     """The merged value. The paths of leaves that get another value are added to `changed`."""
     if live == applied:

@@ -25,6 +25,8 @@ from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
 from pumice.cluster.apiserver.patch import PatchRequest, patched
+from pumice.cluster.apiserver.policies import KINDS as POLICIES
+from pumice.cluster.apiserver.policies import Policies
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
@@ -67,11 +69,14 @@ class Store:
         self.caller = Caller(self)
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait for programs outside
         self.webhooks = Webhooks(self)
+        self.policies = Policies(self)
         self.ledger.listeners += [self.custom_kinds.heard, self.collector.heard, self._heard]
 
     def _heard(self, storage: str, event: WatchEvent) -> None:
         if storage in (MUTATING, VALIDATING):
             self.webhooks.changed()
+        elif storage in POLICIES:
+            self.policies.changed()
 
     def answer(self, call: Call) -> Any:
         """The answer to a call that the present write needs. Raises Pending if it is not there yet."""
@@ -301,7 +306,7 @@ class Store:
         obj = self.admission.mutated(review, self)
         kind = review.kind
         asked = review if obj is review.obj else review.about(obj)
-        changed = self.webhooks.mutated(asked)
+        changed = self.webhooks.mutated(self.policies.mutated(asked))
         if changed is not asked:
             obj = self._changed(kind, changed.obj, obj, options)
         if review.old is not None:
@@ -313,6 +318,7 @@ class Store:
         if obj is not review.obj:
             review = review.about(obj)
         self.admission.check(review, self)
+        self.policies.check(review)
         self.webhooks.check(review)
         return obj
 

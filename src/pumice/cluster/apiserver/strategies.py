@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.cluster.apiserver import object_checks, pod_spec, pod_updates, webhooks
+from pumice.cluster.apiserver import object_checks, pod_spec, pod_updates, policies, webhooks
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
@@ -293,6 +293,9 @@ _TABLE = {
     "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=object_checks.default_binding, causes=object_checks.binding_causes),
     webhooks.MUTATING: Strategy(default=webhooks.mutating_defaults, causes=webhooks.webhook_causes),
     webhooks.VALIDATING: Strategy(default=webhooks.webhook_defaults, causes=webhooks.webhook_causes),
+    policies.VALIDATING: Strategy(_no_status, policies.policy_defaults, policies.policy_causes),
+    policies.MUTATING: Strategy(default=policies.policy_defaults, causes=policies.policy_causes),
+    **dict.fromkeys(policies.BINDINGS.values(), Strategy(default=policies.binding_defaults, causes=policies.binding_causes)),
     CRDS: Strategy(_no_status, complete, definition_causes),
 }
 

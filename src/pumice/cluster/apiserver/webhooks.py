@@ -357,6 +357,7 @@ def condition_causes(path: str, conditions: Iterable[Object], environment: Envir
 
 
 def expression_causes(path: str, stated: Object, environment: Environment, wanted: tuple[Any, ...] = (BOOL, DYN)) -> list[tuple[str, str]]:
+    """The causes for an expression that cannot be compiled, or whose value is none of the `wanted` types; none: of any type."""
     text = str(stated.get("expression") or "")
     if not text.strip():
         return [(path, "Required value")]
@@ -364,4 +365,4 @@ def expression_causes(path: str, stated: Object, environment: Environment, wante
         found = Program(text, environment).kind
     except CompileError as error:
         return [(path, f'Invalid value: "{text}": compilation failed: {error}')]
-    return [] if found in wanted else [(path, f'Invalid value: "{text}": must evaluate to {wanted[0]}')]
+    return [] if not wanted or found in wanted else [(path, f'Invalid value: "{text}": must evaluate to {wanted[0]}')]

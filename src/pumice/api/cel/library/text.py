@@ -21,6 +21,11 @@ _CONTROLS = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "
 _QUOTED = str.maketrans({letter: f"\\{name}" for letter, name in {**_CONTROLS, "\\": "\\", '"': '"'}.items()})
 
 
+@function("jsonpatch.escapeKey(string) string")
+def escape_key(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
 @function("size(string) int", "size(bytes) int", "size(list<A>) int", "size(map<A, B>) int")
 @method("size(string) int", "size(bytes) int", "size(list<A>) int", "size(map<A, B>) int")
 def size(value: Any) -> int:

@@ -1,0 +1,380 @@
+"""Admission policies: ValidatingAdmissionPolicies and MutatingAdmissionPolicies, whose expressions are evaluated here.
+
+A policy says what is demanded or changed, a binding where. Bindings may name parameters, which are objects of any kind: the policy then
+applies once for each of them. Expressions are compiled when a policy or binding has changed. All expressions of one policy share a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pumice.api.cel import Program
+from pumice.api.cel.check import Environment
+from pumice.api.cel.functions import Purse
+from pumice.api.cel.tree import CelError, CompileError, EvaluationError
+from pumice.api.cel.values import DYN, STRING, CelType, list_of, map_of
+from pumice.api.cel.values import kind as cel_kind
+from pumice.api.selectors import matches_selector
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
+from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
+from pumice.cluster.apiserver.patch import PatchError, json_patch
+from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.server_side_apply import merged
+from pumice.cluster.apiserver.status import StatusError
+from pumice.cluster.apiserver.webhooks import (
+    GROUP,
+    Selectors,
+    choice_causes,
+    condition_causes,
+    conditions_hold,
+    default_match,
+    expression_causes,
+    names_of,
+    request_of,
+    rule_matches,
+)
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+VALIDATING, MUTATING = f"validatingadmissionpolicies.{GROUP}", f"mutatingadmissionpolicies.{GROUP}"
+BINDINGS = {VALIDATING: f"validatingadmissionpolicybindings.{GROUP}", MUTATING: f"mutatingadmissionpolicybindings.{GROUP}"}
+KINDS = frozenset({*BINDINGS, *BINDINGS.values()})
+EXPRESSIONS = Environment(dict.fromkeys(("object", "oldObject", "request", "params", "namespaceObject", "variables"), DYN), {})
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
+
+Causes = list[tuple[str, str]]
+
+
+class Validation(NamedTuple):
+    program: Program
+    stated: Object
+    message: Program | None
+
+
+class Policy(NamedTuple):
+    """A policy with its expressions compiled, and its bindings."""
+
+    name: str
+    spec: Object
+    matches: Match
+    conditions: list[tuple[str, Program]]
+    variables: list[tuple[str, Program]]
+    validations: list[Validation]
+    mutations: list[tuple[str, Program]]
+    bindings: list[tuple[Object, Match]]
+
+
+class Match(NamedTuple):
+    """Which writes a policy or a binding means."""
+
+    spec: Object
+    selectors: Selectors
+
+    @classmethod
+    def of(cls, spec: Object | None) -> Match:
+        return cls(spec or {}, Selectors.of(spec or {}))
+
+    def holds(self, review: AdmissionAttributes, store: Store, by_default: bool) -> bool:
+        """`by_default`: what a match without rules means."""
+        rules = self.spec.get("resourceRules")
+        if any(rule_matches(rule, review) for rule in self.spec.get("excludeResourceRules") or ()):
+            return False
+        named = any(rule_matches(rule, review) for rule in rules) if rules else by_default
+        return named and self.selectors.match(review, store)
+
+
+def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
+    """Raises CompileError."""
+    name, spec = policy["metadata"]["name"], policy["spec"]
+
+    def programs(field: str) -> list[tuple[str, Program]]:
+        return [(one.get("name", ""), Program(one["expression"], EXPRESSIONS)) for one in spec.get(field) or ()]
+
+    def message(one: Object) -> Program | None:
+        return Program(one["messageExpression"], EXPRESSIONS) if one.get("messageExpression") else None
+
+    validations = spec.get("validations") or ()
+    mutations = ((one["patchType"], one.get("jsonPatch") or one.get("applyConfiguration") or {}) for one in spec.get("mutations") or ())
+    return Policy(
+        name,
+        spec,
+        Match.of(spec.get("matchConstraints")),
+        programs("matchConditions"),
+        programs("variables"),
+        [Validation(Program(one["expression"], EXPRESSIONS), one, message(one)) for one in validations],
+        [(type, Program(one["expression"], EXPRESSIONS)) for type, one in mutations],
+        [(one, Match.of(one["spec"].get("matchResources"))) for one in bindings if one["spec"].get("policyName") == name],
+    )
+
+
+class Refused(Exception):
+    """A policy refuses a write, or cannot be evaluated and refuses it for that."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Policies:
+    """All policies of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._all: dict[str, list[Policy]] = {}
+
+    def changed(self) -> None:
+        self._all.clear()
+
+    def _policies(self, sort: str) -> list[Policy]:
+        found = self._all.get(sort)
+        if found is None:
+            bindings = list(self._store.all(BINDINGS[sort]))
+            found = self._all[sort] = [_compiled(one, bindings) for one in self._store.all(sort)]
+        return found
+
+    def mutated(self, review: AdmissionAttributes) -> AdmissionAttributes:
+        """The write as the policies have changed it. Raises StatusError."""
+        for policy, binding, params in self._bound(MUTATING, review):
+            try:
+                names = self._names(policy, review, params)
+                for type, program in policy.mutations if names is not None else ():
+                    review = review.about(_changed(review, type, program.value(names or {}, Purse())))
+                    names = self._names(policy, review, params)
+            except (CelError, PatchError, Refused) as error:
+                if policy.spec.get("failurePolicy") != "Ignore":
+                    raise _refusal(policy, binding, review, Refused(str(error), "Invalid")) from None
+        return review
+
+    def check(self, review: AdmissionAttributes) -> None:
+        """Refuse a write that a policy does not allow, or warn of it. Raises StatusError."""
+        for policy, binding, params in self._bound(VALIDATING, review):
+            actions = binding["spec"].get("validationActions") or ()
+            for refused in self._refusals(policy, review, params):
+                if "Warn" in actions:
+                    text = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding"
+                    review.warnings.append(f"{text} '{binding['metadata']['name']}': {refused}")
+                if "Deny" in actions:
+                    raise _refusal(policy, binding, review, refused)
+
+    def _bound(self, sort: str, review: AdmissionAttributes) -> Iterator[tuple[Policy, Object, Object | None]]:
+        """The policies of a write, each with a binding and a parameter. Raises StatusError if a parameter is missing that must exist."""
+        if review.kind.group == GROUP:
+            return
+        for policy in self._policies(sort):
+            if not policy.bindings or not policy.matches.holds(review, self._store, False):
+                continue
+            for binding, match in policy.bindings:
+                if match.holds(review, self._store, True):
+                    for params in self._params(policy, binding, review):
+                        yield policy, binding, params
+
+    def _params(self, policy: Policy, binding: Object, review: AdmissionAttributes) -> Iterator[Object | None]:
+        wanted, ref = policy.spec.get("paramKind"), binding["spec"].get("paramRef")
+        if not wanted or not ref:
+            yield None
+            return
+        kind = self._store.kinds.of_object(wanted["apiVersion"], wanted["kind"])
+        namespace = ref.get("namespace") or review.namespace
+        all_of_kind = self._store.all(kind.resource, namespace if kind.namespaced else "") if kind is not None else ()
+        found = [
+            one
+            for one in all_of_kind
+            if (one["metadata"]["name"] == ref["name"] if ref.get("name") else matches_selector(ref.get("selector") or {}, _labels(one)))
+        ]
+        if not found and ref.get("parameterNotFoundAction") != "Allow" and policy.spec.get("failurePolicy") != "Ignore":
+            what = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+            raise _refusal(policy, binding, review, Refused(what, "Invalid"))
+        yield from found
+
+    def _names(self, policy: Policy, review: AdmissionAttributes, params: Object | None) -> dict[str, Any] | None:
+        """What expressions may name; None if the conditions do not hold. Raises EvaluationError. A variable that has no value is left out:
+        only who uses it fails."""
+        names = names_of(review, request_of(review))
+        names |= {"params": params, "namespaceObject": self._store.find("namespaces", "", review.namespace) if review.namespace else None}
+        variables: dict[str, Any] = {}
+        names["variables"] = variables
+        if not conditions_hold(policy.conditions, names):
+            return None
+        purse = Purse()
+        for name, program in policy.variables:
+            try:
+                variables[name] = program.value(names, purse)
+            except EvaluationError:
+                continue
+        return names
+
+    def _refusals(self, policy: Policy, review: AdmissionAttributes, params: Object | None) -> Iterator[Refused]:
+        is_strict = policy.spec.get("failurePolicy") != "Ignore"
+        try:
+            names = self._names(policy, review, params)
+        except EvaluationError as error:
+            if is_strict:
+                yield Refused(str(error))
+            return
+        purse = Purse()
+        for validation in policy.validations if names is not None else ():
+            text = validation.stated["expression"]
+            try:
+                if validation.program.holds(names or {}, purse):
+                    continue
+            except EvaluationError as error:
+                if is_strict:
+                    yield Refused(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid")
+                continue
+            yield Refused(_message(validation, names or {}, purse), validation.stated.get("reason") or "Invalid")
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def _message(validation: Validation, names: Mapping[str, Any], purse: Purse) -> str:
+    if validation.message is not None:
+        try:
+            found = validation.message.value(names, purse)
+        except EvaluationError:
+            found = ""
+        if isinstance(found, str) and found.strip() and "\n" not in found:
+            return found.strip()
+    return str(validation.stated.get("message") or f"failed expression: {validation.stated['expression'].strip()}")
+
+
+def _refusal(policy: Policy, binding: Object, review: AdmissionAttributes, refused: Refused) -> StatusError:
+    sort = "MutatingAdmissionPolicy" if policy.mutations else "ValidatingAdmissionPolicy"
+    text = f"{sort} '{policy.name}' with binding '{binding['metadata']['name']}' denied request: {refused}"
+    found = review.kind.forbidden(review.name, text)
+    reason = refused.reason or "Forbidden"
+    return StatusError(_CODES.get(reason, 422), reason, found.message, {**(found.details or {}), "causes": [{"message": text}]})
+
+
+def _changed(review: AdmissionAttributes, type: str, value: Any) -> Object:
+    """The object after a mutation. Raises PatchError, Refused."""
+    if type == "JSONPatch":
+        found = json_patch(review.obj, value)
+        if not isinstance(found, dict):
+            raise Refused("the patch leaves no object")
+        return found
+    if not isinstance(value, dict):
+        raise Refused("an apply configuration is an Object")
+    head = {key: review.obj[key] for key in ("apiVersion", "kind") if key in review.obj}
+    return merged(review.kind.shape, review.obj, value | head)
+
+
+# Type checking: each expression once more, with the types of the built-in kinds that a policy names. A fault is a warning in its status.
+
+_PLAIN = {"int32": "int", "int64": "int", "number": "double", "bytes": "bytes", "Time": "timestamp", "MicroTime": "timestamp"}
+
+
+def with_type_checking(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
+    """The policy with what type checking finds in its status, unless it is invalid. This is an admission rule."""
+    policy = review.obj
+    if policy_causes(policy, None):
+        return policy
+    warnings = list(_type_warnings(policy["spec"]))
+    policy["status"] = (policy.get("status") or {}) | {
+        "observedGeneration": policy["metadata"].get("generation", 1),
+        "typeChecking": {"expressionWarnings": warnings} if warnings else {},
+    }
+    return policy
+
+
+def _type_warnings(spec: Object) -> Iterator[Object]:
+    rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
+    named = {(group, version, plural) for rule in rules for group, version, plural in product(*map(rule.get, _NAMED_IN_RULES))}
+    kinds = [kind for kind in builtin_kinds() if (kind.group, kind.version, kind.plural) in named]
+    for index, one in enumerate(spec.get("validations") or ()):
+        for field in ("expression", "messageExpression"):
+            found = [text for kind in kinds if one.get(field) and (text := _type_fault(kind, one[field]))]
+            if found:
+                yield {"fieldRef": f"spec.validations[{index}].{field}", "warning": "\n".join(found)}
+
+
+_NAMED_IN_RULES = ("apiGroups", "apiVersions", "resources")
+
+
+def _type_fault(kind: ServedKind, expression: str) -> str:
+    fields: dict[str, dict[str, CelType]] = {}
+    own = _type_of(kind.shape, fields)
+    try:
+        Program(expression, Environment(EXPRESSIONS.names | {"object": own, "oldObject": own}, fields))
+    except CompileError as error:
+        return f"{kind.api_version}, Kind={kind.kind}: ERROR: {error}"
+    return ""
+
+
+def _type_of(shape: Shape, fields: dict[str, dict[str, CelType]]) -> CelType:
+    match shape.kind:
+        case "struct" if shape.name:
+            if shape.name not in fields:
+                fields[shape.name] = {}
+                fields[shape.name] |= {name: _type_of(inner, fields) for name, inner in shape.fields.items()}
+            return CelType(shape.name)
+        case "list" if shape.element is not None:
+            return list_of(_type_of(shape.element, fields))
+        case "map" if shape.element is not None:
+            return map_of(STRING, _type_of(shape.element, fields))
+        case "any" | "IntOrString" | "struct":
+            return DYN
+    return cel_kind({"bool": "bool"}.get(shape.kind, _PLAIN.get(shape.kind, "string")))
+
+
+def policy_defaults(policy: Object) -> None:
+    spec = policy.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    _default_rules(spec.get("matchConstraints"))
+
+
+def binding_defaults(binding: Object) -> None:
+    _default_rules((binding.get("spec") or {}).get("matchResources"))
+
+
+def _default_rules(match: Object | None) -> None:
+    if match is not None:
+        default_match(match)
+        del match["failurePolicy"]
+        for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
+            rule.setdefault("scope", "*")
+
+
+def policy_causes(policy: Object, old: Object | None) -> Causes:
+    """What is wrong with a policy: pairs of a field's path and a sentence."""
+    spec = policy.get("spec") or {}
+    causes = choice_causes("spec", spec, {"failurePolicy": ("Fail", "Ignore")})
+    if not (spec.get("matchConstraints") or {}).get("resourceRules"):
+        causes.append(("spec.matchConstraints.resourceRules", "Required value"))
+    causes += condition_causes("spec.matchConditions", spec.get("matchConditions") or (), EXPRESSIONS)
+    for index, one in enumerate(spec.get("variables") or ()):
+        causes += expression_causes(f"spec.variables[{index}].expression", one, EXPRESSIONS, ())
+    for index, one in enumerate(spec.get("validations") or ()):
+        path = f"spec.validations[{index}]"
+        causes += expression_causes(f"{path}.expression", one, EXPRESSIONS)
+        if one.get("messageExpression"):
+            causes += expression_causes(f"{path}.messageExpression", {"expression": one["messageExpression"]}, EXPRESSIONS, (STRING, DYN))
+    for index, one in enumerate(spec.get("auditAnnotations") or ()):
+        causes += expression_causes(
+            f"spec.auditAnnotations[{index}].valueExpression", {"expression": one["valueExpression"]}, EXPRESSIONS, ()
+        )
+    for index, one in enumerate(spec.get("mutations") or ()):
+        field = "jsonPatch" if one.get("patchType") == "JSONPatch" else "applyConfiguration"
+        causes += expression_causes(f"spec.mutations[{index}].{field}.expression", one.get(field) or {}, EXPRESSIONS, ())
+    if not any(spec.get(field) for field in ("validations", "auditAnnotations", "mutations")):
+        causes.append(("spec", "Required value: validations, auditAnnotations or mutations must be specified"))
+    return causes
+
+
+def binding_causes(binding: Object, old: Object | None) -> Causes:
+    spec = binding.get("spec") or {}
+    causes = [] if spec.get("policyName") else [("spec.policyName", "Required value")]
+    actions = spec.get("validationActions")
+    if binding.get("kind") == "ValidatingAdmissionPolicyBinding" and not actions:
+        causes.append(("spec.validationActions", "Required value"))
+    if actions and {"Deny", "Warn"} <= set(actions):
+        causes.append(
+            ("spec.validationActions", "Invalid value: must not contain both Deny and Warn (repeating the same validation failure)")
+        )
+    unknown = [action for action in actions or () if action not in ("Deny", "Warn", "Audit")]
+    text = 'Unsupported value: "{}": supported values: "Audit", "Deny", "Warn"'
+    return causes + [("spec.validationActions", text.format(action)) for action in unknown]
