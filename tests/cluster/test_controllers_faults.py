@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from installed import PROGRAM, apply_everything, deployed, pumice
+from installed import PROGRAM, apply_without_webhooks, deployed, pumice
 from jobs import Jobs, task
 from realcluster import RealCluster
 from replicas import Process
@@ -126,7 +126,7 @@ async def cleaned(jobs: Jobs) -> bool:
 
 
 def test_jobs_come_to_the_same_end_however_often_controllers_are_killed(cluster: RealCluster, tmp_path: Path) -> None:
-    apply_everything(cluster)
+    apply_without_webhooks(cluster)
 
     async def whole() -> None:
         async with asyncio.timeout(LIMIT_S), Client(cluster.access()) as client:

@@ -1,10 +1,9 @@
 """The registration of our webhooks with an API server.
 
 To make API servers call the webhooks, configurations are created, or get our certificate authority where a chart created them. The role
-says whose they are: with the right to create them, as in the plain manifests, missing ones are created at the start. Without it, as in a
-chart, which removes what it has made when it is uninstalled, missing ones are waited for. In an existing configuration only the webhooks
-that point to our path are changed: they get the authority, and the address if a URL was given. Names, selectors and policies belong to the
-administrator.
+says whose they are: with the right to create them missing ones are created at the start. Without it, as in our chart and manifests, which
+have the configurations themselves, missing ones are waited for. In an existing configuration only the webhooks that point to our path are
+changed: they get the authority, and the address if a URL was given. Names, selectors and policies belong to the administrator.
 """
 
 from __future__ import annotations
