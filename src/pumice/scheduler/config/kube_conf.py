@@ -166,6 +166,7 @@ def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
         frozenset(own.keys() & {*points["filter"], *points["score"]}),
         (reading.whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
         tuple(points["podGroupPostFilter"]),
+        GANG in points["preEnqueue"],
         GANG in points["permit"],
         reading.release.has("TopologyAwareWorkloadScheduling"),
         next(iter(points["placementGenerate"]), "") == TOPOLOGY_PLACEMENTS,

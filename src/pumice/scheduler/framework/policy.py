@@ -81,7 +81,8 @@ class Profile(Struct, frozen=True):
     own: frozenset[str] = frozenset()  #: names of its plugins that are not kube-scheduler's
     percentage: int = 0  #: of the nodes: when so many are found feasible the search stops; 0 and 100: all nodes are examined
     group_post_filters: tuple[str, ...] = ()  #: as post_filters, for groups of pods
-    is_gang_checked: bool = False  #: the minimum of a group counts, before its pods are tried and while they are tried
+    holds_gangs_back: bool = False  #: a group with too few pods for its minimum is not tried
+    is_gang_checked: bool = False  #: the minimum of a group counts while its pods are tried
     tries_placements: bool = False  #: groups are tried in placements
     generates_placements: bool = False  #: the topology constraints of groups count
     placement_weights: Mapping[str, int] = field(default_factory=dict)  #: the plugins that score placements of groups

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes
@@ -194,9 +193,3 @@ class GroupAttempt:
             return MemberResult(task, Status(Code.UNSCHEDULABLE, [found.text]), misfit=found)
         self._assume(task, found)
         return MemberResult(task, Status(), found)
-
-
-def evaluations(results: Results) -> dict[str, Evaluation]:
-    """By the uid of each member that was tried in vain: the answers of the rules."""
-    members = (member for result in results.values() for member in result.members)
-    return {member.task.uid: member.misfit.evaluation for member in members if member.misfit is not None}

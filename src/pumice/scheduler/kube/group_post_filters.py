@@ -105,8 +105,7 @@ class GroupPostFilters:
         """Take devices away from a member's claims that keep it from other nodes, if nobody else uses them. Return what goes wrong."""
         cluster = self._session.cluster
         claims, shared = claims_of(cluster, task), group_claims(cluster, task)
-        if isinstance(claims, Reason):
-            return ""
+        assert not isinstance(claims, Reason), "nodes were asked about its claims"
         for key in claims.waiting:
             if key in claims.shareable:  # it was decided for an earlier member, and kube-scheduler tries to take that back, too
                 name = key.partition("/")[2]

@@ -78,13 +78,6 @@ class Group:
             yield from child.leaves
 
     @property
-    def tree(self) -> Iterator[Group]:
-        """It and all groups below it."""
-        yield self
-        for child in self.children:
-            yield from child.tree
-
-    @property
     def ancestry(self) -> Iterator[Group]:
         """It and all groups above it."""
         yield self

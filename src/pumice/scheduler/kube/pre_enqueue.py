@@ -74,7 +74,7 @@ class PreEnqueue:
 
     def _short(self, root: Group, leaf_key: str, task: Task) -> str:
         """Why a group has too few members to be tried; empty if it has enough."""
-        if not self._profiles[task.template.scheduler_name].is_gang_checked:
+        if not self._profiles[task.template.scheduler_name].holds_gangs_back:
             return ""
         if root.kind != LEAF:
             return "" if self._is_ready(root) else f'waiting for composite pod group "{root.wire.metadata.name}" tree to meet quorum'
