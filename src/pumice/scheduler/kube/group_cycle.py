@@ -74,7 +74,8 @@ class GroupCycle:
         else:
             answer = PostFilterAnswer()
         for leaf in entity.root.leaves:
-            self._decide(results[leaf.uid], answer)
+            if not self._decide(results[leaf.uid], answer):
+                succeeded, outcome = False, GroupOutcome.FAILED
         left = [task for task in entity.tasks if task.status == status.PENDING]
         self._session.scheduling_queue.group_tried(entity, outcome, left, self._session.now)
         return _rest(entity) if succeeded and left else None
@@ -111,23 +112,28 @@ class GroupCycle:
 
     # -- decisions
 
-    def _decide(self, result: GroupResult, answer: PostFilterAnswer) -> None:
+    def _decide(self, result: GroupResult, answer: PostFilterAnswer) -> bool:
+        """Decide what becomes of the members of a PodGroup. Return whether all binds went well."""
+        went_well = True
         for member in result.members:
             if result.status.is_error:
                 self._fail(member.task, member.status if member.status.is_error else result.status)
             elif not member.status.is_success:
                 self._wait(member, answer)
             elif result.status.is_success:
-                self._bind(member)
+                went_well &= self._bind(member)
             else:
                 self._drag_down(member, result.status, answer)
         self._note(result)
+        return went_well
 
-    def _bind(self, member: MemberResult) -> None:
+    def _bind(self, member: MemberResult) -> bool:
         try:
             self._acts.bind(member.task, member.row)
         except AttemptFailed as error:
             self._fail(member.task, Status(Code.ERROR, [str(error)]))
+            return False
+        return True
 
     def _fail(self, task: Task, why: Status) -> None:
         self._preemption.nominate(task, -1)
