@@ -18,6 +18,7 @@ from pumice.api.errors import InputError
 from pumice.api.files import streams
 from pumice.api.kinds import ObjectRef
 from pumice.cli.remote import Remote, namespace_option, remote_options
+from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, of_kind
 from pumice.client.transport import ApiError, as_dict
@@ -88,7 +89,7 @@ async def _apply(client: Client, item: Manifest, served: list[ServedResource], r
     ref = ObjectRef(name, where)
     before = await _version(client, one, ref)
     after = as_dict(await client.apply(one.resource, ref, item, MANAGER))["metadata"]["resourceVersion"]
-    click.echo(f"{one.title}/{name} {'created' if before is None else 'unchanged' if before == after else 'configured'}")
+    say(f"{one.title}/{name} {'created' if before is None else 'unchanged' if before == after else 'configured'}")
 
 
 async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:

@@ -12,6 +12,7 @@ from pumice.answers.fits import bounds
 from pumice.answers.newcomers import newcomers
 from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, warn
+from pumice.cli.tables import say
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
 
@@ -33,7 +34,7 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
     _warn_of_topologies(objects, policy)
     kinds = Counter(kind for kind, _ in objects.items)
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
-    click.echo(f"fine: {counts or 'no objects'}")
+    say(f"fine: {counts or 'no objects'}")
 
 
 def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float) -> None:
@@ -43,7 +44,7 @@ def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float)
         cluster.put(kind, item)
     told = bounds(objects.items, cluster, policy, now)
     for fit in told:
-        click.echo(fit.line)
+        say(fit.line)
     if any(fit.bound is not None for fit in told):
         raise SystemExit(1)
 

@@ -22,7 +22,7 @@ import yaml
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, places
 from pumice.cli.remote import Remote
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.client.certificates import write_private
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
 from pumice.text_table import columns
@@ -143,7 +143,7 @@ def down(data: Path | None, name: str | None) -> None:
         if time.monotonic() > until:
             raise InputError(f"process {process} has not ended within {PATIENCE_S:.0f} s; `kill -9 {process}` ends it by force")
         time.sleep(PAUSE_S)
-    click.echo(f"The cluster of process {process} has ended.")
+    say(f"The cluster of process {process} has ended.")
 
 
 @click.command()
@@ -160,4 +160,4 @@ def export(file: Path, data: Path | None, name: str | None) -> None:
         write_private(file, archive)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
-    click.echo(f"The cluster is in {file}; `pumice up --import {file}` begins with it. The file holds the cluster's secrets.")
+    say(f"The cluster is in {file}; `pumice up --import {file}` begins with it. The file holds the cluster's secrets.")

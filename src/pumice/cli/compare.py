@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pumice.cli.tables import complain, print_table
+from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare import ComparedRun, assertion_of, table
 from pumice.simulate.compare import compare as play
 from pumice.simulate.outputs import as_json
@@ -56,10 +56,10 @@ def compare(
     assertions = [assertion_of(text) for text in asserted]
     run = kind_of_run(whole)
     works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
-    summaries = play(works, out, processes, lambda work: click.echo(f"{work.policy}, seed {work.seed}: done", err=True), dask)
+    summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask)
     rows = table(summaries)
     if output == "json":
-        click.echo(as_json({"comparison": rows, "simulations": summaries}), nl=False)
+        say(as_json({"comparison": rows, "simulations": summaries}), nl=False)
     else:
         print_table(columns(("MEASURE", "POLICY", "MEAN", "AGAINST THE FIRST"), [_cells(row) for row in rows]))
     failed = 0

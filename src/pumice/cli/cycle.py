@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pumice.api.errors import InputError, raise_all
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.cluster.offline import run_cycles, together
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.containment import Failure
@@ -46,7 +46,7 @@ def refuse(failures: Iterable[Failure]) -> None:
 
 def show(result: dict[str, Any], output: str) -> None:
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2))
+        say(msgspec.json.format(msgspec.json.encode(result), indent=2))
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(result), nl=False)
     else:

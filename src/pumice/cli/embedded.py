@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 
-import click
 import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, controller_of
 from pumice.cli.configured import CONFIGURATION_PATH, Told
+from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
@@ -69,7 +69,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     schedulers = (*schedulers_of(wanted.policy), KUBE_BATCH_NAME)
     plane.store.admission.add([warn_of_strange_schedulers(schedulers)])
     plane.add(wanted.objects)
-    create(plane, wanted.given, lambda text: click.echo(text, err=True))
+    create(plane, wanted.given, lambda text: say(text, err=True))
     await plane.start()
     options = Options(schedulers=schedulers, period_s=max(1.0, CYCLE_S * wanted.speed))
     try:
@@ -110,7 +110,7 @@ def _reloaders(wanted: UpRequest, scheduler: Scheduler) -> Iterator[Reloader]:
 
         def adopt(policy: Policy, path: Path = path) -> None:
             scheduler.adopt(policy)
-            click.echo(f"{path}: in force from now on", err=True)
+            say(f"{path}: in force from now on", err=True)
 
         yield Reloader(path, wanted.load, adopt, lambda error: None, WallClock())
 

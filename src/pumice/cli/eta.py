@@ -15,6 +15,7 @@ from pumice.answers.eta import eta as eta_of
 from pumice.answers.subject import called
 from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
+from pumice.cli.tables import say
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.run import cluster_of
 from pumice.text_table import columns
@@ -75,7 +76,7 @@ def eta(
         else:
             answer = eta_of(cluster, decides, moment, given.named(subject))
             text = page(answer, naming)
-    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
+    say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
 
 
 def _score(workload: str, nodes: str | None, policy: str, every: int) -> Calibration:

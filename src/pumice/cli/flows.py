@@ -14,7 +14,7 @@ from pumice.api.times import age
 from pumice.cli.apply import manifests
 from pumice.cli.objects import as_json, as_yaml, without_bookkeeping
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import columns
@@ -42,7 +42,7 @@ def _create(resource: Kind) -> click.Command:
         async def make(client: Client) -> None:
             for ref, body in bodies:
                 await client.create(resource, body, ref.namespace)
-                click.echo(f"Created {resource.kind}: {ref}")
+                say(f"Created {resource.kind}: {ref}")
 
         remote.run(make)
 
@@ -66,7 +66,7 @@ def _delete(resource: Kind) -> click.Command:
         async def end(client: Client) -> None:
             for ref in refs:
                 await client.delete(resource, ref)
-                click.echo(f"Deleted {resource.kind}: {ref}")
+                say(f"Deleted {resource.kind}: {ref}")
 
         remote.run(end)
 
@@ -141,7 +141,7 @@ def _describe(resource: Kind) -> click.Command:
         written = as_json if form == "json" else as_yaml
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         texts = [written(head | without_bookkeeping(item)) for item in remote.run(ask)]
-        click.echo(("-" * 33 + "\n").join(texts) or "No resources found", nl=not texts)
+        say(("-" * 33 + "\n").join(texts) or "No resources found", nl=not texts)
 
     return describe
 

@@ -3,12 +3,11 @@ they say which pods their controller will make; and the configuration in force i
 
 from __future__ import annotations
 
-import click
-
 from pumice.api.kinds import EVENTS, JOBS
 from pumice.api.manifests import Objects, read_stream
 from pumice.cli.configured import InForce, in_force
 from pumice.cli.remote import Remote
+from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, ListScope
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
@@ -33,7 +32,7 @@ def read_cluster(objects: Objects, remote: Remote, conf: str | None, *, events: 
     if known is not None:
         objects.configurations += known.texts
         objects.plugins_dir = known.plugins_dir
-    click.echo(f"Asked: the cluster at {remote.access.server}; configuration: {where}.", err=True)
+    say(f"Asked: the cluster at {remote.access.server}; configuration: {where}.", err=True)
 
 
 async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
@@ -45,7 +44,7 @@ async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
     except ApiError as error:
         if error.code == 403:
             objects.whole = objects.whole and resource in (EVENTS, JOBS)
-            click.echo(f"{resource.plural} are not read: {error.message}", err=True)
+            say(f"{resource.plural} are not read: {error.message}", err=True)
         elif error.code != 404:
             raise
 

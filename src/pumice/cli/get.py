@@ -15,7 +15,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.cli.objects import ServerTable, print_objects
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, named
 from pumice.client.transport import ApiError, ListScope, NoAnswer, api_error, as_dict
@@ -131,7 +131,7 @@ def _prefixed(rows: list[dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
 
 def _nothing(wanted: list[GetTarget], everywhere: bool) -> None:
     namespace = wanted[0].namespace
-    click.echo(f"No resources found in {namespace} namespace." if namespace and not everywhere else "No resources found", err=True)
+    say(f"No resources found in {namespace} namespace." if namespace and not everywhere else "No resources found", err=True)
 
 
 async def _parts(client: Client, wanted: GetTarget) -> AsyncIterator[dict[str, Any]]:
@@ -166,10 +166,10 @@ async def _watch(client: Client, wanted: GetTarget, *, wide: bool, everywhere: b
     assert table is not None
     widths = _Widths(table.head, [table.row(row) for row in rows])
     for line in widths.lines:
-        click.echo(line)
+        say(line)
     async for changed in _changes(client, wanted, version):
         for row in changed.get("rows") or ():
-            click.echo(widths.line(table.row(row)))
+            say(widths.line(table.row(row)))
 
 
 class _Widths:
@@ -200,4 +200,4 @@ async def _changes(client: Client, wanted: GetTarget, version: str) -> AsyncIter
     except (ApiError, NoAnswer) as error:
         if isinstance(error, ApiError):
             raise
-        click.echo(str(error), err=True)
+        say(str(error), err=True)

@@ -19,6 +19,7 @@ from pumice.api.errors import InputError
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
+from pumice.cli.tables import say
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
@@ -225,7 +226,7 @@ def load_policy(
         found = [config_text(text, "built-in configuration") for text in texts]
     policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict, actions=actions(plugins_dir), release=release)
     for warning in warnings:
-        click.echo(warning, err=True)
+        say(warning, err=True)
     return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)
 
 
@@ -286,7 +287,7 @@ def recorded_policy(begin: Begin, conf: str | None, plugins_dir: str | None, str
 
 
 def warn(text: str) -> None:
-    click.echo(f"warning: {text}", err=True)
+    say(f"warning: {text}", err=True)
 
 
 def cluster_at(remote: Remote, now: float) -> tuple[Cluster, Policy]:

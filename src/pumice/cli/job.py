@@ -24,7 +24,7 @@ from pumice.cli.remote import (
     print_all,
     remote_options,
 )
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import wide_columns
@@ -77,7 +77,7 @@ def run(remote: Remote, namespace: str | None, filename: str | None, name: str, 
     where = remote.namespace(namespace or manifest["metadata"].get("namespace"))
     manifest["metadata"]["namespace"] = where
     made = as_dict(remote.run(lambda client: client.create(JOBS, manifest, where)))
-    click.echo(f"run job {made['metadata']['name']} successfully")
+    say(f"run job {made['metadata']['name']} successfully")
 
 
 def _from_file(path: str) -> Manifest:
@@ -146,7 +146,7 @@ def list_(
         print_all(JOBS, found, output)
         return
     if not found:
-        click.echo("No resources found")
+        say("No resources found")
         return
     widest = [max(len(item["metadata"][field]) for item in found) + 3 for field in ("namespace", "name")]
     head = [
@@ -213,7 +213,7 @@ def view(remote: Remote, namespace: str | None, name: str) -> None:
         ]
         return found, sorted(events, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
 
-    click.echo(described(*remote.run(ask), now=time.time()))
+    say(described(*remote.run(ask), now=time.time()))
 
 
 @job.command()
@@ -241,4 +241,4 @@ def resume(remote: Remote, namespace: str | None, name: str) -> None:
 def delete(remote: Remote, namespace: str | None, name: str) -> None:
     """Delete a job, and with it its pods."""
     remote.run(lambda client: client.delete(JOBS, ObjectRef(name, remote.namespace(namespace))))
-    click.echo(f"delete job {name} successfully")
+    say(f"delete job {name} successfully")

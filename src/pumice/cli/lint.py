@@ -10,6 +10,7 @@ from pumice.answers.lint import lint as findings_of
 from pumice.answers.lint.finding import sarif
 from pumice.answers.subject import called
 from pumice.cli.inputs import Inputs, input_options, load
+from pumice.cli.tables import say
 from pumice.live.scheduler.http_world import HttpWorld
 
 
@@ -31,10 +32,10 @@ def lint(inputs: Inputs, everywhere: bool, now: str | None, output: str) -> None
         findings = [each for each in findings if each.subject.count("/") < 2 or each.subject.split("/")[1] == inputs.namespace]
     if output == "text":
         for finding in findings:
-            click.echo(called(cluster, f"{finding.level}: {finding.text} [{finding.rule}]"))
-        click.echo(f"{len(findings)} found" if findings else "fine: nothing found")
+            say(called(cluster, f"{finding.level}: {finding.text} [{finding.rule}]"))
+        say(f"{len(findings)} found" if findings else "fine: nothing found")
     else:
         value = findings if output == "json" else sarif(findings, inputs.conf or next(iter(inputs.files), "cluster"))
-        click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+        say(msgspec.json.format(msgspec.json.encode(value), indent=2))
     if any(finding.level is Level.ERROR for finding in findings):
         raise SystemExit(1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pumice.api.times import instant, span
+from pumice.cli.tables import say
 from pumice.text_table import columns
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def print_objects(found: Sequence[tuple[ServedResource, dict[str, Any]]], output
     """Print the objects as names, JSON or YAML: all in one List, or if `single` the one object."""
     if output == "name":
         for served, item in found:
-            click.echo(f"{served.title}/{item['metadata']['name']}")
+            say(f"{served.title}/{item['metadata']['name']}")
         return
     items = [without_bookkeeping(item) for _, item in found]
     whole = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import structs
 
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.extensions import actions
 from pumice.extensions import plugins as known
 from pumice.scheduler.config.arguments import REST
@@ -29,13 +29,13 @@ def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
         raise InputError(f'there is no plugin "{name}"{did_you_mean(name or "", every)}', where="NAME")
     described = {key: describe(plugin) for key, plugin in found.items()}
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(actions(plugins_dir))}, enc_hook=str)))
+        say(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(actions(plugins_dir))}, enc_hook=str)))
     elif name:
         _one(name, described[name])
     else:
         rows = [(key, about["summary"], ", ".join(about["hooks"])) for key, about in described.items()]
         print_table(columns(("PLUGIN", "WHAT IT DOES", "HOOKS"), rows))
-        click.echo(f"\nActions: {', '.join(sorted(actions(plugins_dir)))}")
+        say(f"\nActions: {', '.join(sorted(actions(plugins_dir)))}")
 
 
 def describe(plugin: type[Plugin]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _default(field: structs.FieldInfo) -> Any:
 
 
 def _one(name: str, about: dict[str, Any]) -> None:
-    click.echo(f"{about['description']}\n\nHooks: {', '.join(about['hooks'])}")
+    say(f"{about['description']}\n\nHooks: {', '.join(about['hooks'])}")
     if about["arguments"]:
         rows = [(a["name"], a["type"], "" if a["default"] is None else repr(a["default"])) for a in about["arguments"]]
-        click.echo("\n" + columns(("ARGUMENT", "TYPE", "DEFAULT"), rows))
+        say("\n" + columns(("ARGUMENT", "TYPE", "DEFAULT"), rows))

@@ -11,7 +11,7 @@ from pumice.api.annotations import JOB_NAME, JOB_QUEUE, QUEUE_NAME
 from pumice.api.kinds import PODS
 from pumice.api.times import age
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.client.transport import ListScope
 from pumice.text_table import columns
 
@@ -35,7 +35,7 @@ def list_(remote: Remote, namespace: str | None, everywhere: bool, job: str | No
     scope = ListScope(PODS, remote.namespace(namespace, everywhere), label_selector=chosen)
     found = [item for item in remote.run(lambda client: listed(client, scope)) if queue in (None, _queue(item["metadata"]))]
     if not found:
-        click.echo("No resources found")
+        say("No resources found")
         return
     now = time.time()
     rows = [([item["metadata"]["namespace"]] if everywhere else []) + _row(item, now) for item in found]

@@ -14,7 +14,7 @@ from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.meta import DEFAULT_QUEUE
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.remote import Remote, listed, name_option, order, output_option, print_all, remote_options
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
 from pumice.text_table import wide_columns
@@ -44,7 +44,7 @@ def create(remote: Remote, name: str, weight: int, state: str) -> None:
         spec = {"weight": weight}
         body = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": name}, "spec": spec, "status": {"state": state}}
         await client.create(QUEUES, body)
-        click.echo(f"queue.scheduling.volcano.sh/{name} created")
+        say(f"queue.scheduling.volcano.sh/{name} created")
         if state == "Closed":  # servers ignore the status of an object that is created
             await order(client, QUEUES, ObjectRef(name), "CloseQueue")
 
@@ -89,7 +89,7 @@ async def _groups(client: Client) -> list[dict[str, Any]]:
     except ApiError as error:
         if error.code != 403:
             raise
-        click.echo(f"PodGroups are not counted: {error.message}", err=True)
+        say(f"PodGroups are not counted: {error.message}", err=True)
         return []
 
 
@@ -141,7 +141,7 @@ def operate(remote: Remote, name: str, action: str, weight: int | None) -> None:
     if weight is None:
         raise click.UsageError("update needs a weight; add -w/--weight")
     remote.run(lambda client: client.patch(QUEUES, ref, {"spec": {"weight": weight}}, PatchType.MERGE, repeatable=True))
-    click.echo(f"queue.scheduling.volcano.sh/{name} patched")
+    say(f"queue.scheduling.volcano.sh/{name} patched")
 
 
 @queue.command()
@@ -150,4 +150,4 @@ def operate(remote: Remote, name: str, action: str, weight: int | None) -> None:
 def delete(remote: Remote, name: str) -> None:
     """Delete a queue."""
     remote.run(lambda client: client.delete(QUEUES, ObjectRef(name)))
-    click.echo(f'queue.scheduling.volcano.sh "{name}" deleted')
+    say(f'queue.scheduling.volcano.sh "{name}" deleted')

@@ -11,6 +11,7 @@ import click
 from pumice.api.errors import InputError
 from pumice.cli.inputs import warn
 from pumice.cli.remote import Remote, remote_options
+from pumice.cli.tables import say
 from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
 from pumice.cluster.recording.anonymous import Anonymous
@@ -62,7 +63,7 @@ async def follow(client: Client, policy: Policy, out: Path, retention: Retention
         scheduler = Scheduler(client.fenced(lambda: False), policy, options, clock, keeper=box)
 
         async def keep() -> None:
-            click.echo(f"recording to {out}; Ctrl-C ends it", err=True)
+            say(f"recording to {out}; Ctrl-C ends it", err=True)
             while True:
                 box.hand_over(policy)
                 await asyncio.sleep(EVERY_S)

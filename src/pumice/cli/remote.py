@@ -21,6 +21,7 @@ import click
 
 from pumice.api.kinds import COMMANDS, Kind, ObjectRef
 from pumice.cli.data_dir import DataDir
+from pumice.cli.tables import say
 from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.client.kubeconfig import files
@@ -57,7 +58,7 @@ class Remote:
                     return await story(client)
                 finally:
                     for warning in dict.fromkeys(warnings):
-                        click.echo(f"Warning: {warning}", err=True)
+                        say(f"Warning: {warning}", err=True)
 
         try:
             return asyncio.run(connected())
@@ -155,4 +156,4 @@ async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> 
         "action": action,
     }
     made = as_dict(await client.create(COMMANDS, command, namespace))
-    click.echo(f"command.bus.volcano.sh/{made['metadata']['name']} created")
+    say(f"command.bus.volcano.sh/{made['metadata']['name']} created")

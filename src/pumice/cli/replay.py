@@ -16,7 +16,7 @@ from pumice.answers.subject import KINDS, SHORT, called
 from pumice.answers.text import page
 from pumice.api.times import rfc3339
 from pumice.cli.inputs import recorded_policy, warn
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.cluster.recording.entries import Cycle
 from pumice.cluster.recording.files import files_of
 from pumice.cluster.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes
@@ -53,7 +53,7 @@ def replay(
         raise SystemExit(_one(cycle, decide(played, cycle, policy), as_json))
     kind = subject.partition("/")[0]
     answer = why_of(played.cluster, policy, cycle.at, subject if kind in KINDS or kind in SHORT else f"pod/{subject}", advise=True)
-    click.echo(_json(answer) if as_json else page(answer, partial(called, played.cluster)))
+    say(_json(answer) if as_json else page(answer, partial(called, played.cluster)))
 
 
 def _json(value: object) -> str:
@@ -66,7 +66,7 @@ def _list(played: Replay, as_json: bool) -> None:
     ]
     head = ("CYCLE", "AT", "BOUND", "EVICTED")
     if as_json:
-        click.echo(_json([dict(zip(map(str.lower, head), row, strict=True)) for row in rows]))
+        say(_json([dict(zip(map(str.lower, head), row, strict=True)) for row in rows]))
     else:
         print_table(columns(head, rows))
 
@@ -84,14 +84,14 @@ def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: boo
         count.update(cycles=1, bound=len(cycle.binds), evicted=len(cycle.evictions), differing=bool(found))
         instants = [*instants[:1], rfc3339(cycle.at)]
     if as_json:
-        click.echo(_json({**count, "differences": [_as_object(cycle, found) for cycle, found in differing]}))
+        say(_json({**count, "differences": [_as_object(cycle, found) for cycle, found in differing]}))
         return int(bool(differing))
     if differing:
         rows = [(cycle.number, rfc3339(cycle.at), *each) for cycle, found in differing for each in found]
         print_table(columns(("CYCLE", "AT", "POD", "THEN", "NOW"), rows) + "\n")
     span = f" from {instants[0]} to {instants[-1]}" if instants else ""
     verdict = f"{count['differing']} decide otherwise now" if differing else "all decide the same now"
-    click.echo(f"{count['cycles']} cycles{span}, {count['bound']} bound, {count['evicted']} evicted: {verdict}.")
+    say(f"{count['cycles']} cycles{span}, {count['bound']} bound, {count['evicted']} evicted: {verdict}.")
     return int(bool(differing))
 
 
@@ -102,10 +102,10 @@ def _as_object(cycle: Cycle, found: Iterable[PodDifference]) -> dict[str, Any]:
 def _one(cycle: Cycle, now: Cycle, as_json: bool) -> int:
     found = differences(cycle, now)
     if as_json:
-        click.echo(_json({"recorded": cycle, "now": now, "differences": [each._asdict() for each in found]}))
+        say(_json({"recorded": cycle, "now": now, "differences": [each._asdict() for each in found]}))
         return int(bool(found))
     numbers = f"{len(cycle.binds)} bound, {len(cycle.evictions)} evicted, {len(cycle.pipelined)} pipelined"
-    click.echo(f"cycle {cycle.number} at {rfc3339(cycle.at)}: {numbers}; decided anew it {'differs' if found else 'is the same'}.")
+    say(f"cycle {cycle.number} at {rfc3339(cycle.at)}: {numbers}; decided anew it {'differs' if found else 'is the same'}.")
     if rows := found or [PodDifference(pod, what, what) for pod, what in outcomes(cycle).items()]:
         print_table("\n" + columns(("POD", "THEN", "NOW"), rows))
     return int(bool(found))

@@ -27,6 +27,7 @@ from pumice.cli.replica_flags import (
     term_of,
     until_told,
 )
+from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
 from pumice.http.messages import NAMES_OF_LOOPBACK
 from pumice.live.coalescing_loop import CoalescingLoop
@@ -119,14 +120,14 @@ def scheduler(**flags: Any) -> None:
         from pumice.live.scheduler.comparison import page
         from pumice.live.scheduler.shadow import ShadowReplica
 
-        click.echo(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
+        say(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
     else:
         replica = Replica(access_of(flags), settings)
         until_told(replica.serve(), CoalescingLoop)
         if (told := replica.comparison) is not None:
             from pumice.live.scheduler.comparison import page
 
-            click.echo(page(told))
+            say(page(told))
 
 
 def own_gates(text: str) -> str:

@@ -10,7 +10,7 @@ from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.text_table import columns
 
@@ -38,9 +38,9 @@ def score(inputs: Inputs, subject: str | None, pod: str | None, now: str | None,
         raise InputError(f"there is no pod {key}{did_you_mean(key, cluster.tasks)}", where="--pod" if pod is not None else "")
     table = score_of(cluster, policy, moment, task, HttpWorld())
     if table.note:
-        click.echo(table.note, err=True)
+        say(table.note, err=True)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(table.as_json()), indent=2))
+        say(msgspec.json.format(msgspec.json.encode(table.as_json()), indent=2))
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(table.as_json()), nl=False)
     else:

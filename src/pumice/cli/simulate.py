@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 
 from pumice.api.errors import InputError
-from pumice.cli.tables import print_table
+from pumice.cli.tables import print_table, say
 from pumice.simulate.columns import DISTRIBUTIONS, OVER_TIME, PERCENTILES
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json, as_parquet, pyarrow
@@ -65,7 +65,7 @@ def simulate(
     """Play a workload on a simulated cluster, decided by the scheduler that runs in production."""
     decided, warnings = read_policy(policy, plugins_dir)
     for warning in warnings:
-        click.echo(warning, err=True)
+        say(warning, err=True)
     if tables_as == "parquet":
         if out is None:
             raise InputError("tables are written to a folder; name it with --out", where="--format")
@@ -89,9 +89,9 @@ def simulate(
     if out is not None and tables_as == "parquet":
         as_parquet(Path(out))
     for why, count in summary["left_out"].items():
-        click.echo(f"warning: {count} jobs left out: {why}", err=True)
+        say(f"warning: {count} jobs left out: {why}", err=True)
     if rows is not None:
-        click.echo(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
+        say(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
     else:
         print_table(tables(summary))
 
@@ -109,7 +109,7 @@ def show_arrivals(scenario: Scenario, load: str, output: str) -> None:
 
     found = play_arrivals(scenario, share_of(load))
     if output == "json":
-        click.echo(as_json(found), nl=False)
+        say(as_json(found), nl=False)
     else:
         print_table(curve_table(found))
 

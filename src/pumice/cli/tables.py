@@ -12,6 +12,8 @@ from typing import IO
 
 import click
 
+from pumice.text_table import shown
+
 _COLOURS = {
     "green": "Active|Available|Bound|Completed|Open|Ready|Running|Succeeded",
     "yellow": "Closing|Inqueue|Nominated|Pending|Pipelined|Releasing|Restarting|SchedulingGated|Terminating|Unknown",
@@ -22,13 +24,22 @@ _STATE = re.compile(rf"(?<=  )(?:{'|'.join(_COLOUR_OF)})(?=  | \(|$)", re.MULTIL
 _HEAD = re.compile(r"(?:\A|(?<=\n\n))\S.*")
 
 
+def say(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
+    """Print text in which there may be words of others, so that the terminal obeys none of them. In JSON the escapes mean the same."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    click.echo(shown(text), err=err, nl=nl)
+
+
 def print_table(table: str) -> None:
     """Print one or more tables, separated by empty lines."""
+    table = shown(table)
     click.echo(painted(table) if _has_colours(sys.stdout) else table)
 
 
 def complain(text: str) -> None:
     """Print an error."""
+    text = shown(text)
     click.echo(click.style(text, fg="red") if _has_colours(sys.stderr) else text, err=True)
 
 

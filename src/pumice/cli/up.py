@@ -21,6 +21,7 @@ import click
 from pumice import interpreter
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, own_name
+from pumice.cli.tables import say
 
 if TYPE_CHECKING:
     from pumice.cli.embedded import Embedded
@@ -218,7 +219,7 @@ class Detached:
             os.kill(self._child, signal.SIGTERM)
             os.waitpid(self._child, 0)
             raise
-        click.echo(said.removesuffix("\0"), nl=False)
+        say(said.removesuffix("\0"), nl=False)
         if said.endswith("\0"):
             return 0
         status = os.waitpid(self._child, 0)[1]

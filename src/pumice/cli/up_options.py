@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 import msgspec
 
 from pumice.api import yaml
@@ -16,6 +15,7 @@ from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cli.inputs import read_file
+from pumice.cli.tables import say
 from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
@@ -99,7 +99,7 @@ def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: S
     built_in = [config_text(text, "built-in configuration") for text in (DEFAULT, KUBE_DEFAULT)]
     policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir), actions=actions(plugins_dir))
     for note in notes:
-        click.echo(note, err=True)
+        say(note, err=True)
     return policy
 
 

@@ -15,7 +15,7 @@ from pumice.cli.up_options import Given
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
-from pumice.text_table import columns
+from pumice.text_table import columns, shown_in_line
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
 TOLD_S = 3.0  #: stop waiting when each pending pod has had a reason for so long
@@ -207,7 +207,7 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         if self._on and text != self._text:
-            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+            click.echo(f"\r\x1b[K{shown_in_line(text)}", nl=False, err=True)
             self._text = text
 
     def __enter__(self) -> ProgressLine:

@@ -18,6 +18,7 @@ from pumice.answers.subject import called
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, namespace_option
+from pumice.cli.tables import say
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.policy import Policy
 
@@ -76,4 +77,4 @@ def _other(inputs: Inputs, now: float) -> Policy | None:
 
 
 def _print(answer: object, text: str, output: str) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
+    say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)

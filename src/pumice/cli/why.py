@@ -12,6 +12,7 @@ from pumice.answers import why as why_of
 from pumice.answers.subject import called
 from pumice.answers.text import page
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
+from pumice.cli.tables import say
 from pumice.live.scheduler.http_world import HttpWorld
 
 
@@ -31,4 +32,4 @@ def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     cluster, policy = load(given, moment)
     answer = why_of(cluster, policy, moment, given.named(subject), HttpWorld(), advise=True)
     text = page(answer, partial(called, cluster))
-    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
+    say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)

@@ -11,6 +11,7 @@ import secrets
 from collections import deque
 from math import inf
 
+from pumice.api.quantity import integer
 from pumice.http.messages import Pipe
 
 KEPT_BYTES = 8 * 1024 * 1024
@@ -60,7 +61,7 @@ class Feed:
 
     def reader(self, place: str, lasts_s: float = inf) -> Reader:
         era, _, number = place.partition("-")
-        return Reader(self, int(number) if era == self._era and number.isdecimal() else -1, lasts_s)
+        return Reader(self, integer(number, -1) if era == self._era else -1, lasts_s)
 
 
 class Reader:

@@ -17,6 +17,7 @@ import msgspec
 
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, RUN_TIME
 from pumice.api.json_objects import Object
+from pumice.api.quantity import integer
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
@@ -93,7 +94,7 @@ class Simulations:
         return Response.json(list(self._runs.values()), headers=UNCACHED)
 
     def _report(self, request: Request) -> Response:
-        report = self._reports.get(int(number) if (number := request.query.get("number", "")).isdecimal() else 0)
+        report = self._reports.get(integer(request.query.get("number", ""), -1))
         if report is None:
             return Response.text("this run is not kept", 404)
         return Response(report, content_type="text/html; charset=utf-8", headers=AS_A_STRANGER)

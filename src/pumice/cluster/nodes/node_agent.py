@@ -207,9 +207,11 @@ def _own_address(node: Object) -> str:
 GPU = "nvidia.com/gpu"
 CPU_PER_GPU, GIB_PER_GPU, GIB_PER_CPU, PODS, DISK = 12, 96, 4, 110, "100Gi"
 
-_POOL = re.compile(r"(\d+)x(\S+)\Z")
-_COUNT = re.compile(r"(\d+)(cpu|gpu|pods)\Z")
-_MEMORY = re.compile(r"\d+[KMGT]i\Z")
+MOST_NODES = 100_000  #: of all pools: Kubernetes supports 5,000 in a cluster
+
+_POOL = re.compile(r"([0-9]{1,9})x(\S+)\Z")
+_COUNT = re.compile(r"([0-9]{1,9})(cpu|gpu|pods)\Z")
+_MEMORY = re.compile(r"[0-9]{1,9}[KMGT]i\Z")
 
 
 class NodePool(NamedTuple):
@@ -231,6 +233,8 @@ def pools_of(text: str) -> list[NodePool]:
         name = f"gpu{allocatable[GPU]}" if GPU in allocatable else f"cpu{allocatable['cpu']}"
         same = sum(pool.name.partition("-")[0] == name for pool in pools)
         pools.append(NodePool(f"{name}-{chr(ord('a') + same)}" if same else name, int(match[1]), allocatable))
+    if (count := sum(pool.size for pool in pools)) > MOST_NODES:
+        raise InputError(f"{count} nodes are too many; write at most {MOST_NODES}", where="--nodes")
     return pools
 
 
@@ -254,7 +258,7 @@ def _allocatable(text: str, part: str) -> dict[str, str]:
 
 
 def _wrong(part: str) -> InputError:
-    return InputError(f'"{part}" is no pool of nodes; write such as 100x8gpu, 3x4cpu or 2x8gpu:64cpu:512Gi', where="--nodes")
+    return InputError(f'"{part[:40]}" is no pool of nodes; write such as 100x8gpu, 3x4cpu or 2x8gpu:64cpu:512Gi', where="--nodes")
 
 
 def nodes_of(pools: list[NodePool]) -> Iterator[Object]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
 from pumice.api.json_objects import Object, annotations_of, field, spec_of, status_of, terminating, uid_of
-from pumice.api.quantity import quantity
+from pumice.api.quantity import QuantityError, quantity
 from pumice.api.quota import pod_usage
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.nodes.stage import PodStage, Stages
@@ -212,9 +212,17 @@ def restarts_itself(pod: Object, exit_code: int) -> bool:
 def usage(pod: Object, milli: dict[str, int]) -> dict[str, str]:
     """The usage that metrics report of a pod whose requests are `milli`: as annotated, else four fifths of the requested CPU and memory."""
     notes = annotations_of(pod)
-    cpu = notes.get(CPU_USAGE) or f"{milli.get('cpu', 0) * 4 // 5}m"
-    memory = notes.get(MEMORY_USAGE) or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
+    cpu = _amount(notes.get(CPU_USAGE)) or f"{milli.get('cpu', 0) * 4 // 5}m"
+    memory = _amount(notes.get(MEMORY_USAGE)) or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
     return {"cpu": cpu, "memory": memory}
+
+
+def _amount(text: str | None) -> str:
+    """The amount that an annotation states; empty if it states none."""
+    try:
+        return text if text and quantity(text).milli >= 0 else ""
+    except QuantityError:
+        return ""
 
 
 def _told(pod: Object, values: dict[str, tuple[str, str]], at: str) -> Object:

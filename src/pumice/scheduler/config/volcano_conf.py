@@ -55,6 +55,9 @@ OFF_BY_DEFAULT = ("enableHierarchy", "enabledClusterOrder")
 OTHER_PLACES = {"arguments", "name"}
 
 
+LARGEST_TEXT, MOST_TIERS = 256 * 1024, 100  #: many times what anybody has written
+
+
 def read_policy(
     text: str,
     known: Mapping[str, type[Plugin]],
@@ -67,6 +70,8 @@ def read_policy(
     """The policy, and warnings. With `strict`, warnings are errors. Raises InputError."""
     warnings = Warnings(shift=first_line - 1, where=where)
     try:
+        if len(text) > LARGEST_TEXT:
+            raise InputError(f"has {len(text)} characters; a configuration may have {LARGEST_TEXT}", where=where)
         documents = list(yaml.documents(text, where))
         if not documents:
             raise InputError('is empty; write at least `actions: "enqueue, allocate, backfill"`', where=where, line=1)
@@ -125,6 +130,8 @@ def _action_arguments(
 def _tiers(
     document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Plugin]], warnings: Warnings
 ) -> tuple[tuple[PluginOption, ...], ...]:
+    if isinstance(value.get("tiers"), list) and len(value["tiers"]) > MOST_TIERS:
+        raise document.error(f"there are {len(value['tiers'])} tiers; write at most {MOST_TIERS}", ("tiers",))
     tiers = []
     for number, tier in enumerate(_list(document, value.get("tiers"), ("tiers",))):
         path: Path = ("tiers", number, "plugins")

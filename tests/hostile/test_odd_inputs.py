@@ -1,0 +1,57 @@
+"""Odd texts where a number or an amount belongs, and far too much of something: one clear line, at once, and nothing stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.api.errors import InputError
+from pumice.cluster.nodes.node_agent import MOST_NODES, pools_of
+from pumice.cluster.nodes.pod_life import usage
+from pumice.extensions import plugins
+from pumice.http.messages import Request
+from pumice.page.feed import Feed
+from pumice.page.simulations import Simulations
+from pumice.scheduler.config.volcano_conf import LARGEST_TEXT, MOST_TIERS, read_policy
+
+
+@pytest.mark.parametrize("odd", ["a lot", "", "1e", "-5", "\u0665", "9" * 5000 + "x"])
+def test_an_annotated_usage_that_is_no_amount_counts_as_not_stated(odd: str) -> None:
+    """It raised in the kubelet of every node."""
+    notes = {"pumice.io/cpu-usage": odd, "pumice.io/memory-usage": odd}
+    assert usage({"metadata": {"annotations": notes}}, {"cpu": 1000, "memory": 1024_000_000}) == {"cpu": "800m", "memory": "800Ki"}
+
+
+def test_an_annotated_usage_is_told_as_it_stands() -> None:
+    notes = {"pumice.io/cpu-usage": "3", "pumice.io/memory-usage": "1Gi"}
+    assert usage({"metadata": {"annotations": notes}}, {}) == {"cpu": "3", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-1", "\u0661", "x", ""])
+def test_the_number_of_a_report_may_be_any_text(number: str) -> None:
+    assert Simulations(lambda: None)._report(Request("GET", f"/api/report?number={number}", {})).status == 404  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pools", ["999999999x8gpu", "9999999999x8gpu", "60000x8gpu,60000x1cpu", "1x" + "9" * 5000 + "gpu", "\u0661x1cpu"])
+def test_more_nodes_than_any_cluster_has_are_refused_in_a_line(pools: str) -> None:
+    with pytest.raises(InputError) as refused:
+        pools_of(pools)
+    assert len(str(refused.value)) < 200 and "\n" not in str(refused.value)
+    assert sum(pool.size for pool in pools_of(f"{MOST_NODES}x8gpu")) == MOST_NODES
+
+
+TIER = "- plugins: [{name: gang}]\n"
+
+
+@pytest.mark.parametrize("tiers", [MOST_TIERS + 1, LARGEST_TEXT // len(TIER) + 1])
+def test_a_configuration_of_far_too_many_tiers_is_refused_in_a_line(tiers: int) -> None:
+    with pytest.raises(InputError) as refused:
+        read_policy('actions: "allocate"\ntiers:\n' + TIER * tiers, plugins(None))
+    assert "at most" in str(refused.value) or "may have" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    read_policy('actions: "allocate"\ntiers:\n' + TIER * MOST_TIERS, plugins(None))
+
+
+def test_a_page_that_asks_to_go_on_at_any_place_begins_anew() -> None:
+    feed = Feed()
+    for number in ("9" * 5000, "\u0661", "-1", ""):
+        assert feed.reader(f"{feed._era}-{number}")._number == -1
