@@ -1,8 +1,8 @@
 """An HTTP proxy before an API server that spoils calls and watches as chance has it.
 
 A call may be dropped before or after it was carried out, delayed, carried out twice, refused (409, 410, 429, 500; 500 also after it was
-carried out), or answered with half an answer that looks whole. A watch may be cut within a line, end with an error, skip back (a line
-again), or change the order of two lines.
+carried out), answered with half an answer that looks whole, with a redirect, byte by byte, or with what is no HTTP (`LIES`). A watch may be
+cut within a line, end with an error, skip back (a line again), or change the order of two lines.
 """
 
 from __future__ import annotations
@@ -19,6 +19,18 @@ from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, TC
 
 HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 CALL_FAULTS = ("drop", "lose", "delay", "twice", "half", "torn", "409", "410", "429", "500", "500 though done")
+ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+#: what a server answers that lies about HTTP itself
+LIES = {
+    "a chunk of -6 bytes": ANSWERED + b"Transfer-Encoding: chunked\r\n\r\n-6\r\n{}\r\n0\r\n\r\n",
+    "two lengths": ANSWERED + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+    "2,000 heads": b"HTTP/1.1 100 Continue\r\n\r\n" * 2000 + ANSWERED + b"Content-Length: 2\r\n\r\n{}",
+    "a head without an end": ANSWERED + b"X: " + b"x" * 100_000,
+    "more than was asked for": ANSWERED + b"Content-Length: 1000000000000\r\n\r\n{}",
+    "zipped rubbish": ANSWERED + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+}
+CALL_FAULTS += (*LIES, "redirect", "drip")
+DRIPS_S = 0.002
 STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
 
 LONGEST_HOLD_S = 1.0  #: a line that nobody overtakes goes on after this
@@ -64,6 +76,10 @@ class FaultProxy:
             return _abort(request)
         if fault in ("409", "410", "429", "500"):
             return _refusal(int(fault))
+        if fault in LIES:
+            return await _raw(request, LIES[fault])
+        if fault == "redirect":
+            return web.Response(status=307, headers={"Location": "http://127.0.0.1:1/elsewhere"})
         if fault == "delay":
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
         if fault == "twice":
@@ -76,6 +92,8 @@ class FaultProxy:
                 return _refusal(500)
             case "half" if status < 300:
                 return web.Response(status=status, body=answer[: len(answer) // 2], headers=form)
+            case "drip":
+                return await _dripping(request, status, answer, form)
             case "torn":
                 return await _torn(request, status, answer, form)
         return web.Response(status=status, body=answer, headers=form)
@@ -143,6 +161,26 @@ def _abort(request: web.Request) -> web.StreamResponse:
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
+
+
+async def _raw(request: web.Request, answer: bytes) -> web.StreamResponse:
+    """These bytes, whatever they are, and then nothing."""
+    assert isinstance(request.transport, asyncio.Transport)
+    request.transport.write(answer)
+    await asyncio.sleep(0.05)
+    return _abort(request)
+
+
+async def _dripping(request: web.Request, status: int, answer: bytes, form: dict[str, str]) -> web.StreamResponse:
+    """The answer as it is, its first bytes one by one."""
+    response = web.StreamResponse(status=status, headers={**form, "Content-Length": str(len(answer))})
+    await response.prepare(request)
+    with suppress(ConnectionError):
+        for at in range(min(len(answer), 100)):
+            await response.write(answer[at : at + 1])
+            await asyncio.sleep(DRIPS_S)
+        await response.write(answer[100:])
+    return response
 
 
 async def _torn(request: web.Request, status: int, answer: bytes, form: dict[str, str]) -> web.StreamResponse:
