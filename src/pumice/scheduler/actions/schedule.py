@@ -17,7 +17,7 @@ from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation
+from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation, compares_all
 from pumice.scheduler.kube.group_cycle import Acts, GroupCycle
 from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
@@ -28,7 +28,6 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
-from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
 FAILED, UNSCHEDULABLE = "SchedulerError", "Unschedulable"
@@ -208,7 +207,7 @@ class ScheduleLoop:
             return None
         evaluation = search.evaluation(task)
         feasible = evaluation.admitted if evaluation.rejected is None else None
-        if feasible is None or not feasible.any() or not evaluation.steady or not _compares_all(evaluation):
+        if feasible is None or not feasible.any() or not evaluation.steady or not compares_all(evaluation):
             return None
         copies = self._run_length(task)
         if copies < MIN_RUN:
@@ -270,8 +269,3 @@ class ScheduleLoop:
 
     def _tell(self, task: Task, reason: str, message: str) -> None:
         self.session.refused.append(Waiting(task, reason, message))
-
-
-def _compares_all(evaluation: Evaluation) -> bool:
-    """Whether a filter compares all resources of a node. Only then is a plan right, which compares them all."""
-    return any(isinstance(rule, FitFilter) and not rule.ignored and not rule.ignored_groups for rule, _ in evaluation.filters)

@@ -345,3 +345,8 @@ def together(words: Sequence[NodeStatuses]) -> NodeStatuses:
         for text, where in word.reasons:
             reasons.setdefault(text, np.zeros(size, bool))[position] |= where[0]
     return NodeStatuses(refused, final, list(reasons.items()), frozenset(name for word in words for name in word.by))
+
+
+def compares_all(evaluation: Evaluation) -> bool:
+    """Whether a filter compares all resources of a node. Only then is a plan right, which compares them all."""
+    return any(isinstance(rule, FitFilter) and not rule.ignored and not rule.ignored_groups for rule, _ in evaluation.filters)

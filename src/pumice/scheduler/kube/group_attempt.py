@@ -7,17 +7,24 @@ of them, and the best one is kept. Nothing is decided here: at the end everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed
-from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes
+from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes, compares_all
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, placed, successful_leaves
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import Placement, Places, Undetermined, best, placements
+from pumice.scheduler.kube.placements import Placement, PlacementMemory, Placements, Places, Undetermined, asked_by, best, placements
+from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.task import Task
 
+FEWEST = 4  #: fewer equal members are tried one by one
 NOWHERE = "no feasible placements found"
 
 Try = Callable[[Group, Results], GroupResult]
@@ -26,12 +33,21 @@ Try = Callable[[Group, Results], GroupResult]
 class GroupAttempt:
     """A try to place a group entity, by the rules of one profile."""
 
-    def __init__(self, session: Session, finder: NodeFinder, nominations: Nominator, groups: Groups, entity: GroupEntity) -> None:
+    def __init__(
+        self,
+        session: Session,
+        finder: NodeFinder,
+        nominations: Nominator,
+        groups: Groups,
+        memory: PlacementMemory,
+        entity: GroupEntity,
+    ) -> None:
         self._session = session
         self._finder = finder
         self._profile = finder.profile
         self._nominations = nominations
         self._groups = groups
+        self._memory = memory
         self._entity = entity
         self._nested = self._profile.tries_placements
         self._assumed: list[tuple[Task, int]] = []  #: members that are placed for now, each with the row that it was nominated to
@@ -79,6 +95,9 @@ class GroupAttempt:
         if not goes_on:
             result.status = Status.group_unschedulable(result.status.text)
             return result
+        if len(rows := self._rows_for(members)) == len(members):
+            self._take(result, members, rows)
+            return self._settled(result, mark)
         for task in members:
             found = self._member(task)
             result.members.append(found)
@@ -131,21 +150,32 @@ class GroupAttempt:
         outer, table = self._finder.placement, self._session.nodes
         among, running = table.alive if outer is None else outer, self._groups.scheduled(group)
         try:
-            options = placements(group, table, among, running) if self._profile.generates_placements else [Placement("", among)]
+            if self._profile.generates_placements:
+                options = placements(group, table, among, running, self._memory.of_all_nodes)
+            else:
+                options = Placements([Placement("", among)])
         except Undetermined as error:
             return GroupResult(group, Status(Code.ERROR, [str(error)]))
-        if not options:
+        if not options.all:
             return GroupResult(group, Status(Code.UNSCHEDULABLE, [NOWHERE]))
         try:
-            return self._best_of(options, len(running), group, results, attempt)
+            if len(options.all) == 1:
+                return self._only(options.all[0], group, results, attempt)
+            planned = self._planned(options, len(running), group, results) if group.kind == LEAF else None
+            return planned or self._best_of(options, len(running), group, results, attempt)
         finally:
             self._finder.placement = outer
 
-    def _best_of(self, options: list[Placement], running: int, group: Group, results: Results, attempt: Try) -> GroupResult:
+    def _only(self, option: Placement, group: Group, results: Results, attempt: Try) -> GroupResult:
+        self._finder.placement = option.rows
+        result = attempt(group, results)
+        return result if result.status.is_error or result.status.is_success else _in_none(1, result)
+
+    def _best_of(self, options: Placements, running: int, group: Group, results: Results, attempt: Try) -> GroupResult:
         mark = len(self._assumed)
         first: Results = {}
-        found: list[tuple[Placement, Places, Results]] = []
-        for option in options:
+        found: dict[int, tuple[Places, Results]] = {}  #: by number of the placement
+        for number, option in enumerate(options.all):
             self._finder.placement = option.rows
             tree: Results = {}
             result = attempt(group, tree)
@@ -154,31 +184,88 @@ class GroupAttempt:
                 return result
             first = first or tree
             if result.status.is_success:
-                found.append((option, placed(successful_leaves(group, tree)), tree))
-            if len(options) > 1:
-                self._take_back(mark)
+                found[number] = (placed(successful_leaves(group, tree)), tree)
+            self._take_back(mark)
         if not found:
-            failed = first[group.uid]
-            why = f"0/{len(options)} placements are available, first placement status: {failed.status.cited}"
-            failed.status = Status.group_unschedulable(why)
             results |= first
-            return failed
-        return self._chosen(found, running, group, results, mark)
-
-    def _chosen(
-        self, found: list[tuple[Placement, Places, Results]], running: int, group: Group, results: Results, mark: int
-    ) -> GroupResult:
-        number = 0
-        if len(found) > 1:
-            given = [(placement, places) for placement, places, _ in found]
-            profile = self._profile
-            number = best(given, running, self._session.nodes, profile.placement_weights, profile.placement_resources)
-        _, places, tree = found[number]
-        if len(self._assumed) == mark:
-            for task, row in places:
-                self._assume(task, row)
+            return _in_none(len(options.all), first[group.uid])
+        places, tree = found[self._best(options, running, found)]
+        for task, row in places:
+            self._assume(task, row)
         results |= tree
         return tree[group.uid]
+
+    def _best(self, options: Placements, running: int, found: Mapping[int, tuple[Places, Results]]) -> int:
+        feasible = list(found)
+        if len(feasible) == 1:
+            return feasible[0]
+        counts = np.zeros(len(options.all))
+        for number, (places, _) in found.items():
+            counts[number] = running + len(places)
+
+        def asked(column: int) -> Vector:
+            amounts = np.zeros(len(options.all))
+            for number, (places, _) in found.items():
+                amounts[number] = sum(asked_by(task.template, column) for task, _ in places)
+            return amounts
+
+        weights, resources = self._profile.placement_weights, self._profile.placement_resources
+        return best(options, feasible, counts, asked, self._session.nodes, weights, resources)
+
+    def _planned(self, options: Placements, running: int, group: Group, results: Results) -> GroupResult | None:
+        """The same for equal members whose places can be planned. None if they cannot, or if not all members have a place in the best
+        placement: then they must be tried one by one to find out why."""
+        members = self._entity.members.get(group.key, [])
+        evaluation = self._plannable(members)
+        if evaluation is None:
+            return None
+        places = self._memory.planned(evaluation, options, len(members))
+        feasible = np.flatnonzero(places.counts + running >= self._needed(group)).tolist()
+        if not feasible:
+            return None
+        template, profile = members[0].template, self._profile
+        number = feasible[0]
+        if len(feasible) > 1:
+            weights, resources = profile.placement_weights, profile.placement_resources
+            counts = places.counts + running
+            amounts = lambda column: places.counts * asked_by(template, column)  # noqa: E731
+            number = best(options, feasible, counts, amounts, self._session.nodes, weights, resources)
+        if places.counts[number] < len(members):
+            return None
+        result = results[group.uid] = GroupResult(group, Status(), places_any=True)
+        self._take(result, members, places.rows(number))
+        return result
+
+    def _take(self, result: GroupResult, members: Sequence[Task], rows: Sequence[int]) -> None:
+        """Place all members as planned."""
+        result.status = Status()
+        for task, row in zip(members, rows, strict=True):
+            self._assume(task, row)
+            result.members.append(MemberResult(task, Status(), row))
+
+    def _rows_for(self, members: Sequence[Task]) -> list[int]:
+        """The planned rows of equal members among the nodes that are tried, as many as find one. Empty if there is nothing to plan."""
+        evaluation = self._plannable(members) if len(members) >= FEWEST else None
+        if evaluation is None:
+            return []
+        among = self._finder.placement
+        candidates = evaluation.admitted if among is None else evaluation.admitted & among
+        return list(islice(plan(evaluation, candidates, len(members)), len(members))) if candidates.any() else []
+
+    def _needed(self, group: Group) -> int:
+        return group.minimum if self._profile.is_gang_checked else 0
+
+    def _plannable(self, members: Sequence[Task]) -> Evaluation | None:
+        """The evaluation of members that are equal, and of which only what a node has decides; else None."""
+        if not members or self._nominations or self._session.undecided or not self._finder.foreseeable:
+            return None
+        first = members[0]
+        if any(task.template is not first.template or task.labels is not first.labels for task in members):
+            return None
+        evaluation = self._finder.evaluation(first)
+        if evaluation.rejected is not None or not evaluation.steady or len(evaluation.failing) or not compares_all(evaluation):
+            return None
+        return evaluation
 
     # -- members
 
@@ -193,3 +280,10 @@ class GroupAttempt:
             return MemberResult(task, Status(Code.UNSCHEDULABLE, [found.text]), misfit=found)
         self._assume(task, found)
         return MemberResult(task, Status(), found)
+
+
+def _in_none(options: int, failed: GroupResult) -> GroupResult:
+    """The result of a group that fits in none of its placements. `failed`: its result in the first of them."""
+    why = f"0/{options} placements are available, first placement status: {failed.status.cited}"
+    failed.status = Status.group_unschedulable(why)
+    return failed

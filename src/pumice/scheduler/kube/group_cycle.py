@@ -21,6 +21,7 @@ from pumice.scheduler.kube.group_post_filters import GroupPostFilters, PostFilte
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, completed
 from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.placements import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
@@ -56,6 +57,7 @@ class GroupCycle:
         self._preemption = preemption
         self._groups = groups
         self._acts = acts
+        self._memory = PlacementMemory(session.cluster)
 
     def attempt(self, entity: GroupEntity) -> GroupEntity | None:
         """Try the group. Return what is left of it if it was placed in part: that is to be tried again at once."""
@@ -63,13 +65,15 @@ class GroupCycle:
             self._refuse_all(entity, fault)
             return None
         finder = self._finders[entity.tasks[0].template.scheduler_name]
-        results = GroupAttempt(self._session, finder, self._nominations, self._groups, entity).run()
+        results = GroupAttempt(self._session, finder, self._nominations, self._groups, self._memory, entity).run()
         root = results[entity.root.uid].status
         succeeded, outcome = root.is_success, _outcome(root)
         completed(entity.root, results, entity.members)
         if root.code is Code.UNSCHEDULABLE:
             release = self._profiles.release
-            filters = GroupPostFilters(self._session, finder, self._nominations, self._preemption, self._groups, entity, release)
+            filters = GroupPostFilters(
+                self._session, finder, self._nominations, self._preemption, self._groups, self._memory, entity, release
+            )
             _add(results, answer := filters.run(results))
         else:
             answer = PostFilterAnswer()

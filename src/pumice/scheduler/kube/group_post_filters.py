@@ -19,6 +19,7 @@ from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
 from pumice.scheduler.kube.group_results import Code, Results, Status
 from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.placements import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims
@@ -47,6 +48,7 @@ class GroupPostFilters:
         nominations: Nominator,
         preemption: Preemption,
         groups: Groups,
+        memory: PlacementMemory,
         entity: GroupEntity,
         release: Release,
     ) -> None:
@@ -55,6 +57,7 @@ class GroupPostFilters:
         self._nominations = nominations
         self._preemption = preemption
         self._groups = groups
+        self._memory = memory
         self._entity = entity
         self._release = release
 
@@ -76,7 +79,7 @@ class GroupPostFilters:
         session, finder, entity = self._session, self._finder, self._entity
 
         def attempt() -> Results:
-            return GroupAttempt(session, finder, self._nominations, self._groups, entity).run()
+            return GroupAttempt(session, finder, self._nominations, self._groups, self._memory, entity).run()
 
         preemption = GroupPreemption(session, finder, self._nominations, self._preemption, entity, attempt)
         return preemption.run(never=self._never_preempts)

@@ -3,20 +3,30 @@
 There is one placement for each value of the constraint's node label; without a constraint there is one, of all nodes. Members that run
 already fix the value. Of several placements that take the group, the one with the highest total score is chosen, of equal ones the first.
 Two plugins score: `PodGroupPodsCount` prefers more members, `NodeResourcesFit` fuller nodes, whatever its own strategy is.
+
+Where members are equal and only what a node has decides, their places in a placement are planned, and kept until one of its nodes changes:
+when a gang has got its places, the next one finds those of the other placements still planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.engine.rules import MAX_SCORE
+from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.kube.groups import Group
+from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import ABSENT, Nodes
-from pumice.scheduler.model.resources import CPU, MEMORY, Mask, Vector
+from pumice.scheduler.model.resources import CPU, MEMORY, Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube.catalogue import PODS_COUNT
 from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT
 from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE
@@ -33,19 +43,44 @@ class Placement(Struct, frozen=True):
     rows: Mask
 
 
+class Placements:
+    """All placements of a group; no node is in two of them."""
+
+    def __init__(self, found: Sequence[Placement]) -> None:
+        self.all = found
+        rows = [np.flatnonzero(placement.rows) for placement in found]
+        self._order: Rows = np.concatenate(rows) if rows else np.zeros(0, np.intp)
+        self._starts: Rows = np.cumsum([0, *map(len, rows)])[:-1]
+        self.number_of = np.full(len(found[0].rows) if found else 0, -1)  #: by row, the number of its placement
+        for number, part in enumerate(rows):
+            self.number_of[part] = number
+
+    def sums(self, column: Vector) -> Vector:
+        """The sum of a column of the node table in each placement."""
+        total: Vector = np.add.reduceat(column[self._order], self._starts)
+        return total
+
+
 class Undetermined(Exception):
     """The members that run already do not fix one value of the label."""
 
 
-def placements(group: Group, nodes: Nodes, among: Mask, running: Iterable[Task]) -> list[Placement]:
-    """The placements of a group among some nodes. `running`: its members that have a node. Raises Undetermined."""
+def placements(group: Group, nodes: Nodes, among: Mask, running: Iterable[Task], kept: dict[Any, Placements]) -> Placements:
+    """The placements of a group among some nodes. `running`: its members that have a node. `kept`: those of all nodes, for other groups.
+    Raises Undetermined."""
     key = group.topology_key
     if not key:
-        return [Placement("", among)]
+        return Placements([Placement("", among)])
     codes, values = nodes.codes(key)
     fixed = _fixed(running, nodes, key)
-    found = (Placement(value, among & (codes == code)) for code, value in enumerate(values) if fixed is None or value == fixed)
-    return [placement for placement in found if placement.rows.any()]
+    known = kept.get(key) if fixed is None and among is nodes.alive else None
+    if known is not None:
+        return known
+    parts = (Placement(value, among & (codes == code)) for code, value in enumerate(values) if fixed is None or value == fixed)
+    found = Placements([placement for placement in parts if placement.rows.any()])
+    if fixed is None and among is nodes.alive:
+        kept[key] = found
+    return found
 
 
 def _fixed(running: Iterable[Task], nodes: Nodes, key: str) -> str | None:
@@ -65,41 +100,99 @@ def _fixed(running: Iterable[Task], nodes: Nodes, key: str) -> str | None:
 # Scores. Each is 0..100, and counts as often as its plugin's weight says.
 
 
-def best(found: Sequence[tuple[Placement, Places]], running: int, nodes: Nodes, weights: Mapping[str, int], of: Mapping[str, int]) -> int:
-    """The index of the placement with the highest total score. `running`: how many members have a node already; `of`: resources with their
-    weights."""
-    totals = np.zeros(len(found))
+def best(
+    found: Placements,
+    feasible: Sequence[int],
+    counts: Vector,
+    asked: Callable[[int], Vector],
+    nodes: Nodes,
+    weights: Mapping[str, int],
+    resources: Mapping[str, int],
+) -> int:
+    """The number of the feasible placement with the highest total score. For each placement, `counts` has the number of members that would
+    run there, and `asked` what those ask for together that have no node yet, by column of the node table. `resources`: with their weights.
+    """
+    totals = np.zeros(len(found.all))
     if PODS_COUNT in weights:
-        counts = np.array([running + len(places) for _, places in found], float)
-        totals += np.floor(counts * MAX_SCORE / max(counts.max(), 1.0)) * weights[PODS_COUNT]
+        totals += np.floor(counts * MAX_SCORE / max(counts[list(feasible)].max(), 1.0)) * weights[PODS_COUNT]
     if FIT.name in weights:
-        fullness = [_fullness(placement.rows, places, nodes, of) for placement, places in found]
-        totals += np.array(fullness) * weights[FIT.name]
-    return int(totals.argmax())
+        totals += _fullness(found, asked, nodes, resources) * weights[FIT.name]
+    return feasible[int(totals[list(feasible)].argmax())]
 
 
-def _fullness(rows: Mask, places: Places, nodes: Nodes, weights: Mapping[str, int]) -> float:
-    """How full the nodes are together with the members placed there, in percent: the weighted mean over resources."""
-    total = weight_sum = 0.0
+def _fullness(found: Placements, asked: Callable[[int], Vector], nodes: Nodes, weights: Mapping[str, int]) -> Scores:
+    """How full each placement would be, in percent: the weighted mean over resources."""
+    total, weight_sums = np.zeros(len(found.all)), np.zeros(len(found.all))
     for name, weight in weights.items():
         column = nodes.dimensions.columns.get(name)
         if column is None:
             continue
-        asked = _asked(places, column)
-        if not asked and column not in (CPU, MEMORY) and name != STORAGE:
-            continue
-        used: Vector = nodes.nonzero_used[column] if column in (CPU, MEMORY) else nodes.used_for_filters[column]
-        room = np.where(rows, nodes.allocatable[column], 0.0)
-        capacity, requested = float(room.sum()), float(used[room > 0].sum()) + asked
-        if capacity:
-            total += np.floor(min(requested, capacity) * MAX_SCORE / capacity) * weight
-            weight_sum += weight
-    return float(np.floor(total / weight_sum)) if weight_sum else 0.0
+        more = asked(column)
+        basic = column in (CPU, MEMORY)
+        used: Vector = nodes.nonzero_used[column] if basic else nodes.used_for_filters[column]
+        has = nodes.allocatable[column]
+        capacity, requested = found.sums(has), found.sums(np.where(has > 0, used, 0.0)) + more
+        counts = (capacity > 0) & (basic or name == STORAGE or more > 0)
+        share = np.floor(np.minimum(requested, capacity) * MAX_SCORE / np.where(counts, capacity, 1.0))
+        total += np.where(counts, share, 0.0) * weight
+        weight_sums += counts * weight
+    return np.floor(total / np.where(weight_sums > 0, weight_sums, 1.0))
 
 
-def _asked(places: Places, column: int) -> float:
+def asked_by(template: Template, column: int) -> float:
+    """What a pod that has no node yet counts in scores."""
     if column == CPU:
-        return sum(task.template.newcomer_cpu for task, _ in places)
-    if column == MEMORY:
-        return sum(task.template.newcomer_memory for task, _ in places)
-    return float(sum(task.template.request[column] for task, _ in places))
+        return template.newcomer_cpu
+    return template.newcomer_memory if column == MEMORY else float(template.request[column])
+
+
+# Plans: where equal members go in each placement.
+
+
+class PlannedPlaces:
+    """The planned places of members of one kind, and of up to `size` of them, in all placements. They are kept up to date."""
+
+    def __init__(self, cluster: Cluster, evaluation: Evaluation, found: Placements, size: int) -> None:
+        self._cluster, self._evaluation, self._found, self._size = cluster, evaluation, found, size
+        self._rows: list[list[int] | None] = [None] * len(found.all)  #: by placement; None if it must be planned anew
+        self.counts: Vector = np.zeros(len(found.all))  #: how many members find a place
+        self._position = cluster.log.position
+
+    def refresh(self) -> None:
+        """Plan anew where nodes have changed. The evaluation must be refreshed."""
+        changed = self._cluster.log.rows_since(self._position)
+        if changed is None:
+            self._rows = [None] * len(self._rows)
+        else:
+            for number in {int(self._found.number_of[row]) for row in changed} - {-1}:
+                self._rows[number] = None
+        self._position = self._cluster.log.position
+        for number, rows in enumerate(self._rows):
+            if rows is None:
+                candidates = self._evaluation.admitted & self._found.all[number].rows
+                planned = list(islice(plan(self._evaluation, candidates, self._size), self._size)) if candidates.any() else []
+                self._rows[number], self.counts[number] = planned, len(planned)
+
+    def rows(self, number: int) -> list[int]:
+        """The rows of the members in a placement, in the order in which the members are tried."""
+        rows = self._rows[number]
+        assert rows is not None, "it is refreshed"
+        return rows
+
+
+class PlacementMemory:
+    """What attempts of one session keep for those after them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.of_all_nodes: dict[Any, Placements] = {}
+        self._planned: dict[Any, PlannedPlaces] = {}
+
+    def planned(self, evaluation: Evaluation, found: Placements, size: int) -> PlannedPlaces:
+        """The planned places, up to date."""
+        key = (evaluation, found, size)
+        places = self._planned.get(key)
+        if places is None:
+            places = self._planned[key] = PlannedPlaces(self._cluster, evaluation, found, size)
+        places.refresh()
+        return places
