@@ -38,6 +38,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "live": ("live", "live_controllers", "webhooks", "recording", "live_whole", "kube_scheduler"),
     "cluster/apiserver": ("apiserver", "embedded", "hostile"),
     "client": ("client", "live", "live_controllers"),
+    "controllers": ("controllers", "live_controllers", "hostile", "embedded"),
     "http": ("apiserver", "client", "webhooks", "live", "page"),
 }
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-m", "not nightly and not cluster and not kubectl")
