@@ -20,7 +20,7 @@ from pumice.answers.changes import Change
 from pumice.api.errors import InputError
 from pumice.cluster.apiserver import StatusError
 
-RETRIED_S = 100.0  #: within which controllers try again what a quota refused
+RETRIED_S = 30.0  #: within which controllers try again what a quota refused
 EACH_OPTION = 4  #: of each so many-th job, every option of `whatif` is followed
 
 

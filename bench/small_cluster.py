@@ -107,7 +107,8 @@ class SmallCluster:
         cluster.shadow_groups = self.policy.shadow_groups
         for kind in EVERY:
             storage = self.store.kinds.at(kind.group, kind.version, kind.plural)
-            for obj in self.store.all(storage.storage) if storage is not None else ():
+            objects = self.store.all(storage.storage) if storage is not None else iter(())
+            for obj in sorted(objects, key=lambda each: each["metadata"]["uid"]):  # in the order in which they came
                 cluster.put(kind.kind, convert(obj, STRUCTS[kind]))
         know_jobs(cluster, lambda namespace, name: self.store.find(JOBS, namespace, name))
         cluster.refresh_sums()

@@ -12,6 +12,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pumice.answers.promised import MARK
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
 from pumice.api.core import (
@@ -36,6 +37,7 @@ from pumice.scheduler.model.resources import Dimensions, Vector
 from pumice.scheduler.model.task import Task
 
 Amounts = dict[str, str]
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  #: the taint of cordoned nodes
 
 
 class Change(Struct, frozen=True, tag_field="change"):
@@ -54,6 +56,21 @@ def waiting_of(cluster: Cluster, whose: str) -> list[Task]:
     if kind == "pod":
         return [cluster.tasks[key]]
     return list(cluster.jobs[key].pending.values())
+
+
+def resubmit(sketch: Sketch, whose: str) -> None:
+    """Let a Volcano Job be submitted anew, as its pods cannot be changed: it goes behind the jobs that wait already, and its pods are made
+    again once it is admitted."""
+    job = sketch.cluster.jobs.get(whose.partition("/")[2])
+    owner = job.group.metadata.controller if job is not None and job.group is not None else None
+    if job is None or job.group is None or owner is None or owner.kind != "Job":
+        return
+    for task in list(job.pending.values()):
+        pod = pod_of(task)
+        sketch.put("Pod", replace(pod, metadata=replace(pod.metadata, uid=f"{MARK}{task.key}")))
+    last = max(other.created for other in sketch.cluster.jobs.values())
+    meta = replace(job.group.metadata, creation_timestamp=rfc3339(last + 1.0))
+    sketch.put("PodGroup", replace(job.group, metadata=meta, status=replace(job.group.status, phase="Pending")))
 
 
 def _edit(sketch: Sketch, tasks: Iterable[Task], **spec: object) -> None:
@@ -114,7 +131,8 @@ class Uncordon(Change, frozen=True, tag="uncordon"):
 
     def make(self, sketch: Sketch) -> None:
         wire = sketch.cluster.nodes.wire[sketch.cluster.nodes.rows[self.node]]
-        sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None)))
+        taints = [taint for taint in wire.spec.taints or () if taint.key != UNSCHEDULABLE]  # a controller removes it
+        sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None, taints=taints or None)))
 
 
 # ---- queues
@@ -154,7 +172,7 @@ class RaiseQuota(Change, frozen=True, tag="resource-quota"):
     amounts: Amounts
 
     def __str__(self) -> str:
-        return f"{_in_words(self.amounts)} in ResourceQuota {self.quota}"
+        return f"ResourceQuota {self.quota} with {_in_words(self.amounts)}"
 
     def make(self, sketch: Sketch) -> None:
         known: ResourceQuota = sketch.cluster.of("ResourceQuota")[self.quota]
@@ -270,6 +288,7 @@ class Tolerate(Change, frozen=True, tag="tolerate"):
         return f"a toleration of {', '.join(self.taints)} for {self.whose}"
 
     def make(self, sketch: Sketch) -> None:
+        resubmit(sketch, self.whose)
         more = []
         for taint in self.taints:
             pair, _, effect = taint.rpartition(":")
@@ -286,9 +305,10 @@ class Drop(Change, frozen=True, tag="drop"):
     field: str  #: a key of DROPS
 
     def __str__(self) -> str:
-        return f"no {self.field} for {self.whose}"
+        return f"{self.whose} without its {DROPPED_AS.get(self.field, self.field)}"
 
     def make(self, sketch: Sketch) -> None:
+        resubmit(sketch, self.whose)
         for task in waiting_of(sketch.cluster, self.whose):
             sketch.put("Pod", replace(pod_of(task), spec=DROPS[self.field](task.template.spec)))
 
@@ -309,6 +329,7 @@ def _without_host_ports(spec: PodSpec) -> PodSpec:
     return replace(spec, containers=quiet(spec.containers), init_containers=quiet(spec.init_containers))
 
 
+DROPPED_AS = {"node affinity": "node selector and affinity"}  #: in words
 DROPS: dict[str, Callable[[PodSpec], PodSpec]] = {
     "node affinity": _without_node_terms,
     "pod affinity": _without_pod_terms,
@@ -399,15 +420,30 @@ def _in_words(amounts: Amounts) -> str:
 
 
 def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
-    """The same changes, with the amounts of all `MoreRoom` changes of a node added up to one change."""
+    """The same changes without repetition: room on a node is added up, and of several amounts for a limit the largest is taken."""
     rooms: dict[str, Vector] = {}
+    limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
+    quotas: dict[str, Amounts] = {}
     found: list[Change] = []
     for change in changes:
-        if isinstance(change, MoreRoom):
-            rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
-        else:
-            found.append(change)
-    return [*(MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()), *found]
+        match change:
+            case MoreRoom():
+                rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
+            case MoreQuota():
+                _raise(limits.setdefault((change.queue, change.field), {}), change.amounts)
+            case RaiseQuota():
+                _raise(quotas.setdefault(change.quota, {}), change.amounts)
+            case _ if change not in found:
+                found.append(change)
+    more = [MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()]
+    higher = [MoreQuota(queue, field, amounts) for (queue, field), amounts in limits.items()]
+    return [*more, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
+
+
+def _raise(limits: Amounts, amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        if name not in limits or quantity(limits[name]).milli < quantity(amount).milli:
+            limits[name] = amount
 
 
 def listed(dimensions: Dimensions, vector: Vector) -> Amounts:

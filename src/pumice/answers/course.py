@@ -8,14 +8,16 @@ is changed, and then restored.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
 
-from pumice.answers.pod_quota import withdraw_refused
-from pumice.answers.promised import promise
-from pumice.answers.sketch import Sketch
+from pumice.answers.pod_quota import count_used, promise_rest, refused_pods
+from pumice.answers.promised import is_promised, promise
+from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import Subject, Waiter, owner_of, waiter, who_waits
+from pumice.api.pod import Pod
 from pumice.scheduler.framework.cycle import Rehearsal
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.journal import Otherwise
@@ -55,15 +57,47 @@ class _Run:
         self._evicted: Counter[str] = Counter()
         self._admitted = self._made_room = False
         self._cycles = 0
+        self._withheld: list[Pod] = []
 
-    def run(self) -> Course:
+    def run(self, otherwise: Callable[[], None]) -> Course:
         with self._rehearsal, Sketch(self._cluster) as self._sketch:
-            withdraw_refused(self._sketch)
             waits = who_waits(self._cluster, self._subject) if self._subject is not None else waiter(None, ())
+            self._withhold(waits)
+            promise_rest(self._sketch)
+            if waits.job is None or not waits.job.is_pending:
+                self._give_back()
+            self._make_pods(waits)
             for number in range(MOST_CYCLES):
                 if not self._cycle(number, waits) or (self._short and self._places):
                     break
+            if not self._places:
+                self._give_back()
+                otherwise()
             return self._outcome()
+
+    def _withhold(self, waits: Waiter) -> None:
+        """Take the promised pods of the subject's job away: no controller makes them before it is admitted, and others may come first."""
+        if waits.job is not None and waits.job.group is not None:
+            self._take_away([task for task in waits.job.tasks.values() if is_promised(task)])
+
+    def _take_away(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            self._withheld.append(pod_of(task))
+            self._sketch.remove("Pod", task.key)
+
+    def _give_back(self) -> None:
+        for pod in self._withheld:
+            self._sketch.put("Pod", pod)
+        self._withheld.clear()
+
+    def _make_pods(self, waits: Waiter) -> None:
+        """Let ResourceQuotas refuse promised pods, and count the others. Those of the subject are kept in mind."""
+        refused = refused_pods(self._cluster)
+        self._take_away([task for task in refused if _is_own(task, waits)])
+        for task in refused:
+            if task.key in self._cluster.tasks:
+                self._sketch.remove("Pod", task.key)
+        count_used(self._sketch)
 
     def _cycle(self, number: int, waits: Waiter) -> bool:
         """Run one cycle, and let happen what follows from it. Return whether anything has changed."""
@@ -76,14 +110,16 @@ class _Run:
         return any([self._admit(admitted, waits), self._start(decisions, waits), self._leave(decisions, waits)])
 
     def _admit(self, admitted: list[Job], waits: Waiter) -> bool:
-        """Let controllers make the pods of jobs that were admitted."""
-        self._admitted |= waits.job in admitted
+        """Let controllers make the pods of jobs that were admitted, the oldest job first."""
         before = len(self._cluster.tasks)
         for job in admitted:
-            if job is not waits.job:  # whose pods were promised from the start
+            if job is waits.job:
+                self._admitted = True
+                self._give_back()
+            else:
                 promise(self._sketch, job)
         if len(self._cluster.tasks) > before:
-            withdraw_refused(self._sketch)
+            self._make_pods(waits)
         return bool(admitted)
 
     def _start(self, decisions: Decisions, waits: Waiter) -> bool:
@@ -129,9 +165,19 @@ class _Run:
         return Course(self._places, self._admitted, self._cycles, self._made_room, *found)
 
 
-def course(cluster: Cluster, policy: Policy, now: float, subject: Subject | None, world: World, *, short: bool = False) -> Course:
-    """What becomes of the subject, if there is one, and of all others. `short`: end as soon as it has started."""
-    return _Run(cluster, policy, now, world, subject, short).run()
+def course(
+    cluster: Cluster,
+    policy: Policy,
+    now: float,
+    subject: Subject | None,
+    world: World,
+    *,
+    short: bool = False,
+    otherwise: Callable[[], None] = lambda: None,
+) -> Course:
+    """What becomes of the subject, if there is one, and of all others. `short`: end as soon as it has started. If it does not start,
+    `otherwise` is called at the end, while the cluster is as it is then."""
+    return _Run(cluster, policy, now, world, subject, short).run(otherwise)
 
 
 def _is_own(task: Task, waits: Waiter) -> bool:

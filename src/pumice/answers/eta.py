@@ -19,8 +19,10 @@ from msgspec import Struct, structs
 
 from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.past_forecasts import past_forecasts
-from pumice.answers.promised import roles_to_come
+from pumice.answers.pod_quota import withdraw_refused
+from pumice.answers.promised import promise, roles_to_come
 from pumice.answers.rollout import Batch, Coming, Rollout
+from pumice.answers.sketch import Sketch
 from pumice.answers.subject import find, who_waits
 from pumice.api.annotations import GROUP_NAME, USER
 from pumice.api.meta import DEFAULT_QUEUE
@@ -259,12 +261,16 @@ def etas(cluster: Cluster, policy: Policy, now: float, past: Past | None = None)
 
 
 def _etas(cluster: Cluster, policy: Policy, now: float, wanted: dict[str, str], past: Past | None) -> dict[str, Eta]:
-    forecast, past_ones = Forecast(cluster, policy, now, past), past_forecasts(cluster)
-    sources = dict(forecast.sources)
-    return {
-        name: Eta(wanted[name], "waits", *_moments(past_ones.quantiles(starts, now), now), sources, forecast.arrivals, len(past_ones))
-        for name, starts in forecast.starts(set(wanted)).items()
-    }
+    with Sketch(cluster) as sketch:
+        for job in [job for job in cluster.jobs.values() if job.group is not None and 0 < job.valid_count < job.min_member]:
+            promise(sketch, job)  # the rest of its pods: those that quotas allow by now
+        withdraw_refused(sketch)
+        forecast, past_ones = Forecast(cluster, policy, now, past), past_forecasts(cluster)
+        sources = dict(forecast.sources)
+        return {
+            name: Eta(wanted[name], "waits", *_moments(past_ones.quantiles(starts, now), now), sources, forecast.arrivals, len(past_ones))
+            for name, starts in forecast.starts(set(wanted)).items()
+        }
 
 
 def _moments(quantiles: tuple[float, float], now: float) -> tuple[float | None, float | None, str | None, str | None]:

@@ -9,18 +9,20 @@ from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import RaiseQuota
-from pumice.answers.promised import is_promised
+from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Sketch
 from pumice.api.core import ResourceQuota
 from pumice.api.json_objects import Object
+from pumice.api.quantity import quantity
 from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
 from pumice.api.structs import encode
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.job import COMPLETED, Job
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
@@ -54,12 +56,39 @@ def refusals(cluster: Cluster, namespace: str) -> list[Refusal]:
     return found
 
 
+def refused_pods(cluster: Cluster) -> list[Task]:
+    """The promised pods that quotas refuse."""
+    return [refusal.task for namespace in _spaces(cluster) for refusal in refusals(cluster, namespace)]
+
+
 def withdraw_refused(sketch: Sketch) -> None:
-    """Take back those promised pods that quotas would refuse."""
+    """Take back those promised pods that quotas refuse."""
+    for task in refused_pods(sketch.cluster):
+        sketch.remove("Pod", task.key)
+
+
+def promise_rest(sketch: Sketch) -> None:
+    """In namespaces with quotas, promise the pods that other jobs still miss: they are made as soon as a quota allows it."""
+    spaces = _spaces(sketch.cluster)
+    for job in sorted(sketch.cluster.jobs.values(), key=lambda job: (job.created, job.uid)) if spaces else ():
+        if job.namespace in spaces and job.group is not None and not job.is_pending and job.phase != COMPLETED:
+            promise(sketch, job)
+
+
+def count_used(sketch: Sketch) -> None:
+    """Bring what quotas say is used up to date: pods that exist, and promised pods of jobs that are admitted."""
     cluster = sketch.cluster
-    for namespace in {quota.metadata.namespace or "default" for quota in cluster.of("ResourceQuota").values()}:
-        for refusal in refusals(cluster, namespace):
-            sketch.remove("Pod", refusal.task.key)
+    for quota in list(cluster.of("ResourceQuota").values()):
+        namespace = quota.metadata.namespace or "default"
+        tasks = [task for task in cluster.tasks.values() if task.namespace == namespace and not task.status & status.FINISHED]
+        book = _Book(quota, [task for task in tasks if not is_promised(task) or (task.job is not None and not task.job.is_pending)])
+        used = (quota.status.used or {}) | {name: quantity(text) for name, text in written(book.used).items()}
+        if used != quota.status.used:
+            sketch.put("ResourceQuota", replace(quota, status=replace(quota.status, used=used, hard=quota.spec.hard)))
+
+
+def _spaces(cluster: Cluster) -> set[str]:
+    return {quota.metadata.namespace or "default" for quota in cluster.of("ResourceQuota").values()}
 
 
 class _Book:
@@ -71,7 +100,7 @@ class _Book:
         self._hard = {name: amount.milli for name, amount in (quota.spec.hard or {}).items() if counted_resource(name) == "pods"}
         self._charges: dict[Template, Usage] = {}
         self._counts: dict[Template, bool] = {}  #: whether the pod is in the quota's scopes
-        self._used = add(self._of(task.template) for task in tasks)
+        self.used = add(self._of(task.template) for task in tasks)
 
     def _of(self, template: Template) -> Usage:
         """The charge of a pod; empty if the quota does not count it."""
@@ -82,15 +111,15 @@ class _Book:
         return self._charges[template]
 
     def charge(self, task: Task) -> None:
-        self._used = add((self._used, self._of(task.template)))
+        self.used = add((self.used, self._of(task.template)))
 
     def refusal(self, task: Task) -> Refusal | None:
         asked = self._of(task.template)
         unsaid = tuple(sorted(name for name in self._hard if name in MUST_SAY and name not in asked)) if self._counts[task.template] else ()
-        over = [name for name, n in asked.items() if n > 0 and self._used.get(name, 0) + n > self._hard[name]]
+        over = [name for name, n in asked.items() if n > 0 and self.used.get(name, 0) + n > self._hard[name]]
         if not over and not unsaid:
             return None
-        hard, used, more = ({name: amounts.get(name, 0) for name in over} for amounts in (self._hard, self._used, asked))
+        hard, used, more = ({name: amounts.get(name, 0) for name in over} for amounts in (self._hard, self.used, asked))
         return Refusal(self._name, task, hard, used, more, unsaid)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pumice.answers.changes import Amounts, Change, listed, quantities, waiting_of
+from pumice.answers.changes import Amounts, Change, listed, quantities, resubmit, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.core import PriorityClass
 from pumice.api.errors import InputError, did_you_mean
@@ -25,7 +25,7 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
     count: int
 
     def __str__(self) -> str:
-        return f"a gang of {self.count}"
+        return f"a gang of {self.count} {'pod' if self.count == 1 else 'pods'}"
 
     def make(self, sketch: Sketch) -> None:
         job = sketch.cluster.jobs[self.group]
@@ -51,6 +51,7 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
         return f"pods of {', '.join(f'{amount} {name}' for name, amount in self.amounts.items())}"
 
     def make(self, sketch: Sketch) -> None:
+        resubmit(sketch, self.whose)
         waiting, dimensions = waiting_of(sketch.cluster, self.whose), sketch.cluster.dimensions
         job = waiting[0].job
         before = _asked_together(job, dimensions)
@@ -76,9 +77,10 @@ class OtherQueue(Change, frozen=True, tag="other-queue"):
     queue: str
 
     def __str__(self) -> str:
-        return f"queue {self.queue}"
+        return f"in queue {self.queue}"
 
     def make(self, sketch: Sketch) -> None:
+        resubmit(sketch, f"podgroup/{self.group}")
         group = sketch.cluster.jobs[self.group].group
         assert group is not None
         sketch.put("PodGroup", replace(group, spec=replace(group.spec, queue=self.queue)))

@@ -61,7 +61,8 @@ def headline(nodes: NodesFor, missing: Missing) -> Headline:
 def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[Change, ...]) -> Headline:
     wanted, found, short = missing.wanted, missing.found, missing.short
     empty = nodes.copies(nodes.open, empty=True)
-    alike = all(task.template is nodes.template for task in missing.tasks)
+    job = missing.tasks[0].job if missing.tasks else None
+    alike = job is not None and all(task.template is nodes.template for task in job.tasks.values())
     if alike and empty < wanted:
         return headline_of_gang(missing, empty, remedy)
     text = f"its {wanted} pods start together, and there is room for {found} ({short} short): {detail}"

@@ -83,6 +83,14 @@ def _by_name(cluster: Cluster, key: str) -> Subject:
     return Subject("job", _job_key(cluster, key), key)
 
 
+def subject_of(job: Job) -> Subject:
+    """A PodGroup as a subject: as the job to which it belongs, if there is one."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    if owner is None or owner.kind != "Job":
+        return Subject("podgroup", job.uid)
+    return Subject("job", job.uid, f"{job.namespace}/{owner.name}")
+
+
 def _known(subject: Subject, known: Mapping[str, object]) -> Subject:
     if subject.key not in known:
         raise InputError(f"there is no {subject.kind} {subject.key}{did_you_mean(subject.key, known)}")

@@ -17,9 +17,9 @@ from pumice.answers.changes import Change, Gone, make_all, merged
 from pumice.answers.course import course
 from pumice.answers.fits import Fit, bounded
 from pumice.answers.place import gone_pod, of_pods, running
-from pumice.answers.promised import promise
+from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Capture, Look, Sketch, look
-from pumice.answers.subject import Subject, Waiter, find, tasks_of_job, waiter, who_waits
+from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
@@ -43,7 +43,9 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
 def _never(fits: list[Fit], headline: Headline | None) -> str:
     """What will keep the subject from ever running, if that is not what holds it back now; else empty. A missing claim may still come."""
     bound = fits[0].bound if fits else None
-    if bound is None or headline is None or bound.because in (headline.because, Because.VOLUME):
+    if bound is None or headline is None or bound.because is Because.VOLUME:
+        return ""
+    if bound.because is headline.because and (bound.because is not Because.QUOTA or bound.short == headline.short):
         return ""
     return fits[0].words
 
@@ -86,26 +88,44 @@ class Asked:
         return self._placed(subject)
 
     def advised(self, subject: Subject, answer: Why) -> Why:
-        """The answer with advice: the remedy, if a rehearsal starts the subject with it, else with those of what holds it back next. If it
+        """The answer with advice: the remedy, if a rehearsal starts the subject with it, else with those of what holds it back then. If it
         does not start with all of them either, the answer says what holds it back once the first is there."""
         given: list[Change] = []
         told, then = answer, ""
-        with Sketch(self._cluster) as sketch:
-            while told.headline is not None and told.headline.remedy and len(given) < MOST_REMEDIES:
-                if given and told.headline.because is Because.OUTRANKED:
-                    break  # those who go first cannot be asked to leave once there is room for one more
-                given += told.headline.remedy
-                make_all(sketch, told.headline.remedy)
-                if self.lets_start(subject):
-                    return replace(answer, advice=tuple(merged(given, self._cluster.dimensions)))
-                told = self.stands(subject)
-                then = then or (told.line if told.headline is not None and told.line != answer.line else "")
+        while told.headline is not None and told.headline.remedy and len(given) < MOST_REMEDIES:
+            if given and told.headline.because is Because.OUTRANKED:
+                break  # those who go first cannot be asked to leave once there is room for one more
+            given = merged([*given, *told.headline.remedy], self._cluster.dimensions)
+            after = self._with(subject, given)
+            if after is None:
+                return replace(answer, advice=tuple(given))
+            then = then or (after.line if after.headline is not None else "")
+            if after.headline == told.headline:
+                break
+            told = after
         return replace(answer, then=then)
 
-    def lets_start(self, subject: Subject) -> bool:
-        """Whether the subject starts if things go on; of a PodGroup of which no pod is known, whether it is admitted."""
-        found = course(self._cluster, self._policy, self._now, subject, self._world, short=True)
-        return bool(found.places) or (found.admitted and not who_waits(self._cluster, subject).tasks)
+    def _with(self, subject: Subject, changes: list[Change]) -> Why | None:
+        """How the subject stands with these changes, when nothing changes any more; None if it has started by then."""
+        stands: list[Why] = []
+        with Sketch(self._cluster) as sketch:
+            make_all(sketch, changes)
+            found = course(
+                self._cluster,
+                self._policy,
+                self._now,
+                subject,
+                self._world,
+                short=True,
+                otherwise=lambda: stands.append(self.stands(subject)),
+            )
+        if found.places or (found.admitted and not self._knows_pods(subject)):
+            return None
+        return stands[0]
+
+    def _knows_pods(self, subject: Subject) -> bool:
+        """Whether any pod of the subject is known. If none is, it is enough that its PodGroup is admitted."""
+        return bool(who_waits(self._cluster, subject).tasks)
 
     # -- subjects that wait
 
@@ -163,7 +183,7 @@ class Asked:
     def _queue(self, subject: Subject) -> Why:
         queue = self._cluster.queues[subject.key]
         waits = [job for job in queue.jobs.values() if job.pending or (job.is_pending and not job.tasks)]
-        parts = tuple(self.about(Subject("podgroup", job.uid)) for job in _oldest(waits))
+        parts = tuple(self.about(subject_of(job)) for job in _oldest(waits))
         text = f"queue {queue.name} is {queue.state or 'not there'}; {len(waits)} of its {len(queue.jobs)} jobs wait"
         return Why(str(subject), "serves" if queue.serving else "stands still", text=text, parts=parts)
 
@@ -245,7 +265,13 @@ def _room(name: str, room: Headline) -> Why:
 def _starts(name: str, decisions: Decisions, waits: Waiter) -> Why:
     places = [bind.node for bind in decisions.binds if bind.task in waits.members]
     if not places:
-        return Why(name, "starts", text="it is let in by the next cycle; its controller then creates its pods")
+        return Why(name, "starts", text="the next cycle admits it; its controller then creates its pods")
     nodes = ", ".join(dict.fromkeys(places[:8]))
     number = f"{len(places)} of its {len(waits.tasks)} pods start" if len(waits.tasks) > 1 else "it starts"
+    if awaited := sum(map(is_promised, waits.tasks)):
+        return Why(name, "starts", text=f"nothing holds it back: once its controller has created {_pods(awaited)}, {number} on {nodes}")
     return Why(name, "starts", text=f"nothing holds it back: {number} in the next cycle, on {nodes}")
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'s' if count > 1 else ''}"

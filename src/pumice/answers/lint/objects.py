@@ -79,7 +79,8 @@ def blocking_budgets(cluster: Cluster, policy: Policy, now: float, world: World)
 def never_fits(cluster: Cluster, policy: Policy, now: float, world: World) -> Iterator[Finding]:
     if not cluster.nodes.count:
         return
-    waits = sorted((job for job in cluster.waiting.values() if job.group is not None), key=lambda job: (job.created, job.uid))
+    waiting = {**cluster.waiting, **cluster.not_enqueued}.values()
+    waits = sorted((job for job in waiting if job.group is not None), key=lambda job: (job.created, job.uid))
     for job in waits[:MOST_JOBS]:
         fit = fits(cluster, policy, now, f"podgroup/{job.uid}", world)
         if fit.bound is not None:
