@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
+from pumice.cluster.apiserver.conversion import Converter
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, builtin_kinds
 from pumice.cluster.apiserver.schema import Object
@@ -141,7 +144,7 @@ class CustomKinds:
     def install(self, definition: Object) -> None:
         self._remove(definition)
         if is_established(definition) and definition["spec"]["group"] not in BUILT_IN_GROUPS:
-            for kind in kinds_of(definition):
+            for kind in kinds_of(definition, self._store):
                 self._store.kinds.add(kind)
         if _is_going(definition):
             self._store.collector.note(self._clean_up, definition["metadata"]["name"])
@@ -193,12 +196,17 @@ def with_settled_names(review: AdmissionAttributes, lister: AdmissionLister) -> 
     return review.obj
 
 
-def kinds_of(definition: Object) -> list[ServedKind]:
+def kinds_of(definition: Object, store: Store) -> list[ServedKind]:
     """The kinds of a definition, one for each served version, the storage version first."""
     spec, names = definition["spec"], definition["status"]["acceptedNames"]
     verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if _is_going(definition) else ALL_VERBS
     versions = sorted((version for version in spec["versions"] if version.get("served")), key=lambda version: not version.get("storage"))
-    return [_kind(spec, names, version, verbs) for version in versions]
+    found = [_kind(spec, names, version, verbs) for version in versions]
+    if (spec.get("conversion") or {}).get("strategy") != "Webhook" or len(spec["versions"]) == 1:
+        return found
+    stored = _kind(spec, names, next(version for version in spec["versions"] if version.get("storage")), verbs)
+    stored = replace(stored, convert=Converter(store, definition))
+    return [stored if kind.version == stored.version else replace(kind, convert=stored.convert, stored_as=stored) for kind in found]
 
 
 def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) -> ServedKind:
@@ -247,6 +255,9 @@ def complete(definition: Object) -> None:
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", names["kind"] + "List")
         spec.setdefault("conversion", {"strategy": "None"})
+        service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
 
 
 def definition_causes(definition: Object, old: Object | None) -> list[tuple[str, str]]:
@@ -282,8 +293,22 @@ def definition_causes(definition: Object, old: Object | None) -> list[tuple[str,
             )
             if new != before
         ]
-    if (spec.get("conversion") or {}).get("strategy") not in (None, "None"):
-        causes.append(("spec.conversion.strategy", 'Unsupported value: only "None" is supported'))
+    return causes + _conversion_causes(spec.get("conversion") or {})
+
+
+def _conversion_causes(conversion: Object) -> list[tuple[str, str]]:
+    strategy, webhook = conversion.get("strategy", "None"), conversion.get("webhook") or {}
+    if strategy not in ("None", "Webhook"):
+        return [("spec.conversion.strategy", f'Unsupported value: "{strategy}": supported values: "None", "Webhook"')]
+    if strategy == "None":
+        return [("spec.conversion.webhook", "Forbidden: should not be set when strategy is not set to Webhook")] if webhook else []
+    client = webhook.get("clientConfig") or {}
+    causes = []
+    if bool(client.get("url")) == bool(client.get("service")):
+        causes.append(("spec.conversion.webhook.clientConfig", "Required value: exactly one of url or service is required"))
+    if "v1" not in (webhook.get("conversionReviewVersions") or ()):
+        text = "Invalid value: must include v1, the only version of reviews here"
+        causes.append(("spec.conversion.webhook.conversionReviewVersions", text))
     return causes
 
 

@@ -28,6 +28,7 @@ from pumice.cluster.apiserver.schema import (
 )
 
 if TYPE_CHECKING:
+    from pumice.cluster.apiserver.conversion import Converter
     from pumice.cluster.apiserver.crd_rules import RuleTree
     from pumice.cluster.apiserver.table import Column
 
@@ -62,6 +63,8 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     storage: str = ""  #: the name of the place where objects are stored; by default `plural.group`
     to_stored: Callable[[Object], Object] | None = None
     from_stored: Callable[[Object], Object] | None = None
+    convert: Converter | None = None  #: makes one version of a custom kind from another
+    stored_as: ServedKind | None = None  #: the version in which objects are stored, if it is another that must be converted to
     custom: bool = False
     reviewed_only: bool = False  #: objects are answered and never stored (access reviews)
     created_by_update: bool = False  #: a PUT creates the object if it does not exist

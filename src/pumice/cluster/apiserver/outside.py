@@ -77,7 +77,8 @@ class Attempt:
         raise Pending(call)
 
     async def wait_for(self, call: Call) -> None:
-        self._answers.append((call.about, await call.make()))
+        answer = await call.make()
+        self._answers.append((call.about, answer))
         self.uid = self.uid or call.uid
 
 

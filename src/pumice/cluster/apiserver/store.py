@@ -144,9 +144,11 @@ class Store:
                 rest = last
                 remaining = 1 + sum(1 for _ in selected)
                 break
-            items.append(seen(kind, obj))
+            items.append(obj)
             last = key
-        return ListPage(items, self.ledger.version if version is None else version, rest, remaining)
+        if kind.convert is not None:
+            kind.convert.prepare(kind.api_version, items)
+        return ListPage([seen(kind, obj) for obj in items], self.ledger.version if version is None else version, rest, remaining)
 
     def watch(
         self,
@@ -180,6 +182,7 @@ class Store:
             raise status.method_not_allowed("create")
         obj = self._taken(kind, obj, namespace, options)
         namespace = (namespace or obj["metadata"].get("namespace") or "default") if kind.namespaced else ""
+        shown, kind = kind, kind.stored_as or kind
         now = self.now()
         uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
         name = set_identity(kind, obj, namespace, uid, now)
@@ -196,7 +199,7 @@ class Store:
         key = (namespace, name)
         if self.ledger.get(kind.storage, key) is not None:
             raise status.already_exists(kind.plural, kind.group, name)
-        return self._put(kind, key, obj, options)
+        return self._put(shown, key, obj, options)
 
     def update(self, resource: str | ServedKind, obj: Object, subresource: str = "", options: WriteOptions = _DEFAULT) -> Object:
         """Replace an object, or the part of it that is a subresource. Raises StatusError 409 if `obj` has a resourceVersion and the stored
@@ -225,6 +228,7 @@ class Store:
         applied: bool = False,
     ) -> Object:
         """Replace the stored object `old` by `obj`, which is well-formed and may be changed here."""
+        shown, kind = kind, kind.stored_as or kind
         self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
         obj = strategies.kept(kind, obj, old, subresource)
         if subresource != "status":
@@ -236,10 +240,10 @@ class Store:
         metadata = obj["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
         if obj == old:
-            return seen(kind, old)
+            return seen(shown, old)
         if deletion.is_finished(kind, obj):
-            return self._drop(kind, key, obj, options)
-        return self._put(kind, key, obj, options)
+            return self._drop(shown, key, obj, options)
+        return self._put(shown, key, obj, options)
 
     def patch(
         self,
@@ -333,15 +337,17 @@ class Store:
         return obj
 
     def _put(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
+        shown = seen_early(kind, obj)
         if options.dry_run:
-            return seen(kind, obj)
-        return seen(kind, self.ledger.put(kind.storage, key, obj, bounded=True))
+            return shown
+        return seen_late(kind, shown, self.ledger.put(kind.storage, key, obj, bounded=True))
 
     def _drop(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
+        shown = seen_early(kind, obj)
         if options.dry_run:
-            return seen(kind, obj)
+            return shown
         self.ledger.put(kind.storage, key, obj)
-        return seen(kind, self.ledger.remove(kind.storage, key))
+        return seen_late(kind, shown, self.ledger.remove(kind.storage, key))
 
     def _check_version(self, kind: ServedKind, name: str, metadata: dict[str, Any], old: Object) -> None:
         wanted = metadata.get("resourceVersion")
@@ -377,10 +383,26 @@ def seen(kind: ServedKind, obj: Object) -> Object:
     """A stored object as this version of its kind shows it."""
     if obj["apiVersion"] == kind.api_version:
         return obj
+    if kind.convert is not None:
+        return kind.convert.seen(kind.api_version, obj)
     if kind.from_stored is not None:
         return kind.from_stored(obj)
     return obj | {"apiVersion": kind.api_version}
 
 
+def seen_early(kind: ServedKind, obj: Object) -> Object:
+    """An object that is about to be stored, as this version of its kind shows it: a conversion must be there before the write is done."""
+    return seen(kind, obj) if kind.convert is None else kind.convert.converted(kind.api_version, obj)
+
+
+def seen_late(kind: ServedKind, shown: Object, obj: Object) -> Object:
+    """The same object, once it is stored."""
+    if kind.convert is None:
+        return seen(kind, obj)
+    return obj if obj["apiVersion"] == kind.api_version else shown | {"metadata": obj["metadata"]}
+
+
 def stored(kind: ServedKind, obj: Object) -> Object:
+    if kind.stored_as is not None and kind.convert is not None:
+        return kind.convert.converted(kind.stored_as.api_version, obj)
     return obj if kind.to_stored is None else kind.to_stored(obj)

@@ -13,7 +13,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from pumice.cluster.apiserver.conversion import Converter
 from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.outside import Pending
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError, expired
 from pumice.cluster.apiserver.store import Store, seen
@@ -41,6 +43,8 @@ class WatchStream:
         self._shown = shown
         self._timeout_s = timeout_s
         self._first = True
+        self._held: list[tuple[str, WatchEvent]] = []  #: taken, but not converted yet
+        self._converting: asyncio.Task[None] | None = None
         self._pipe: Pipe | None = None
         self._scheduled = False
         self._timers: list[asyncio.TimerHandle] = []
@@ -97,7 +101,30 @@ class WatchStream:
         return piece
 
     def _news(self) -> list[bytes]:
+        if self._kind.convert is not None:
+            return self._converted_news(self._kind.convert)
         return [part for seen_as, event in self._watch.take(BATCH, BATCH_BYTES) for part in self._event(seen_as, event)]
+
+    def _converted_news(self, convert: Converter) -> list[bytes]:
+        """The same for a kind with a webhook that converts its versions: nothing while it is asked."""
+        if self._converting is not None:
+            return []
+        self._held = self._held or self._watch.take(BATCH, BATCH_BYTES)
+        try:
+            convert.prepare(self._kind.api_version, [seen_object(*one) for one in self._held])
+        except Pending as pending:
+            self._converting = asyncio.get_running_loop().create_task(self._convert(pending))
+            return []
+        held, self._held = self._held, []
+        return [part for seen_as, event in held for part in self._event(seen_as, event)]
+
+    async def _convert(self, pending: Pending) -> None:
+        try:
+            await pending.call.make()
+        except StatusError as error:
+            self._fail(error)
+        self._converting = None
+        self._wake()
 
     def _event(self, seen_as: str, event: WatchEvent) -> tuple[bytes, ...]:
         if self._shown is None and seen_as == event.type and event.object["apiVersion"] == self._kind.api_version:
