@@ -150,12 +150,14 @@ def field_text(obj: Mapping[str, Any], path: tuple[str, ...]) -> str:
     value: object = obj
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
+    if value is None and path == ("source",):
+        value = {}
     if value is None:
         return "false" if path[-1] in ("unschedulable", "hostNetwork") else ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if path == ("source",) and isinstance(value, dict):
-        return str(value.get("component", ""))
+        return str(value.get("component") or obj.get("reportingComponent") or "")
     return str(value)
 
 

@@ -11,6 +11,7 @@ from pumice.controllers.kubernetes.batch_job import BatchJobs
 from pumice.controllers.kubernetes.daemonset import DaemonSets
 from pumice.controllers.kubernetes.deployment import Deployments, ReplicaSets
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
+from pumice.controllers.kubernetes.endpoints import ServiceEndpoints
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
@@ -76,5 +77,6 @@ def kubernetes_controllers(most_waiting: int = MOST_WAITING) -> list[Controller]
         ResourceQuotas(),
         ResourceClaims(),
         ServiceAccounts(),
+        ServiceEndpoints(),
         Volumes(),
     ]

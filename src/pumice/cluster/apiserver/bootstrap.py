@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from pumice.api.meta import SYSTEM_CLASSES
+from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 
@@ -137,6 +138,20 @@ def bootstrap(store: Store) -> None:
     _ensure(store, f"clusterrolebindings.{_RBAC}", {"metadata": {"name": "cluster-admin"}, "roleRef": reference, "subjects": [subject]})
     for definition in volcano_definitions():
         _ensure(store, "customresourcedefinitions.apiextensions.k8s.io", definition)
+
+
+def own_endpoints(store: Store, host: str, port: int) -> None:
+    """Write where this server listens as the endpoints of its service."""
+    address, ports = {"ip": host}, [{"name": "https", "port": port, "protocol": "TCP"}]
+    labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    whole = {"metadata": {"name": "kubernetes", "labels": labels}, "subsets": [{"addresses": [address], "ports": ports}]}
+    listed = [{"addresses": [host], "conditions": {"ready": True}}]
+    part = {"metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}, "addressType": "IPv4"}
+    for resource, obj in (("endpoints", whole), ("endpointslices.discovery.k8s.io", part | {"endpoints": listed, "ports": ports})):
+        if store.find(resource, "default", "kubernetes") is None:
+            store.create(resource, obj, "default")
+        else:
+            store.patch(resource, "kubernetes", PatchRequest("merge", obj), "default")
 
 
 def _ensure_role(store: Store, role: Object) -> None:

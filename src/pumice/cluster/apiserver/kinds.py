@@ -139,6 +139,10 @@ _EVENT_FIELDS = (
     "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion "
     "involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"
 )
+_NEW_EVENT_FIELDS = (
+    "regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion regarding.resourceVersion regarding.fieldPath "
+    "reason reportingController type"
+)
 _REPLICAS = Scale(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 
 #: kind, short names, options
@@ -178,7 +182,7 @@ _ROWS: list[tuple[kinds.Kind, str, dict[str, str]]] = [
     (kinds.CSI_CAPACITIES, "", {"status": "no"}),
     (kinds.VOLUME_ATTACHMENTS, "", {}),
     (kinds.LEASES, "", {"status": "no"}),
-    (kinds.NEW_EVENTS, "ev", {"status": "no", "storage": "events"}),
+    (kinds.NEW_EVENTS, "ev", {"status": "no", "storage": "events", "fields": _NEW_EVENT_FIELDS}),
     (kinds.ROLES, "", {"status": "no"}),
     (kinds.ROLE_BINDINGS, "", {"status": "no"}),
     (kinds.CLUSTER_ROLES, "", {"status": "no"}),

@@ -16,7 +16,7 @@ from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.requests import Target
-from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.schema import Object, core_event_path, to_core_event
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import ListPage, Store
 from pumice.cluster.apiserver.table import partial, table
@@ -28,6 +28,13 @@ WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of 
 PIECE_BYTES = 256 * 1024  #: of a list; a longer list is encoded while it is sent
 ROWS = 100  #: of a Table that are made at a time
 MOST_CONDITIONS, MOST_VALUES = 100, 1000  #: of a selector, which is matched against every object
+TOKEN_LASTS_S = 300.0  #: of the cluster's time: for how long a list can be continued as it was
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
+    "parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token "
+    "results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and "
+    "now may show up in the list."
+)
 MOST_WATCHES = 1000  #: of one user at a time
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
@@ -78,7 +85,7 @@ class ReadHandler:
         version = page.version if page else self._store.ledger.version
         metadata: Object = {"resourceVersion": str(version)}
         if page and page.rest:
-            metadata["continue"] = _token(version, page.rest)
+            metadata["continue"] = _token(version, page.rest, self._store.now())
             if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
                 metadata["remainingItemCount"] = page.remaining
         form, content_type = form_of(request)
@@ -104,7 +111,7 @@ class ReadHandler:
         """The version to read a list at, and where to begin; None: the present version, from the beginning. Raises StatusError."""
         token = request.query.get("continue")
         if token:
-            return _read_token(token)
+            return self._continued(token)
         version = _version(request)
         match = request.query.get("resourceVersionMatch")
         if match and match not in ("Exact", "NotOlderThan"):
@@ -112,6 +119,16 @@ class ReadHandler:
         if version > self._store.ledger.version:
             raise _too_new(version, self._store.ledger.version)
         return _Place(version, None) if match == "Exact" and version else None
+
+    def _continued(self, token: str) -> _Place:
+        """The place of a continue token. Raises StatusError 410 if it is too old: then with another token, which continues with the objects
+        as they are now."""
+        version, after, made = _read_token(token)
+        if version and self._store.now() - made > TOKEN_LASTS_S:
+            error = status.expired(_TOO_OLD)
+            error.metadata["continue"] = _token(0, after, made)
+            raise error
+        return _Place(version or self._store.ledger.version, after)
 
     # Watches
 
@@ -206,6 +223,8 @@ def selectors_of(label_selector: str, field_selector: str, kind: ServedKind) -> 
         fields = parse_field_selector(field_selector, kind.fields)
     except ValueError as error:
         raise status.bad_request(str(error)) from None
+    if kind.to_stored is to_core_event:
+        fields = tuple(term._replace(path=core_event_path(term.path)) for term in fields)
     if len(labels) + len(fields) > MOST_CONDITIONS or sum(len(each.values) for each in labels) > MOST_VALUES:
         raise status.bad_request(f"a selector may have at most {MOST_CONDITIONS} conditions and {MOST_VALUES} values")
     return labels, fields
@@ -235,16 +254,18 @@ def _timeout_s(request: Request) -> float:
     return float(_number(request, "timeoutSeconds") or random.randint(1800, 3600))
 
 
-def _token(version: int, after: Key) -> str:
-    return base64.urlsafe_b64encode(_encode([version, *after])).decode().rstrip("=")
+def _token(version: int, after: Key, now: float) -> str:
+    return base64.urlsafe_b64encode(_encode([version, *after, int(now)])).decode().rstrip("=")
 
 
-def _read_token(token: str) -> _Place:
+def _read_token(token: str) -> tuple[int, Key, int]:
+    """The version (0: any), the last key and the time of a token."""
     try:
-        version, namespace, name = _decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=tuple[int, str, str])
+        decoded = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        version, namespace, name, made = _decode(decoded, type=tuple[int, str, str, int])
     except (ValueError, msgspec.MsgspecError):
         raise status.bad_request("continue key is not valid") from None
-    return _Place(version, (namespace, name))
+    return version, (namespace, name), made
 
 
 def warning_headers(texts: list[str]) -> tuple[tuple[str, str], ...]:

@@ -178,6 +178,11 @@ _RENAMED = (
 )
 
 
+def core_event_path(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Where a field of an Event of events.k8s.io/v1 is stored."""
+    return (dict(_RENAMED).get(path[0], path[0]), *path[1:])
+
+
 def to_core_event(event: Object) -> Object:
     names = dict(_RENAMED)
     return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1"}

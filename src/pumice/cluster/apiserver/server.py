@@ -33,7 +33,7 @@ from pumice.client import certificates
 from pumice.client.certificates import Authority
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
-from pumice.cluster.apiserver.bootstrap import bootstrap
+from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints
 from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.rest import LogSource, RestHandler
@@ -185,6 +185,7 @@ class Server:
         connection = partial(ServerConnection, self._rest.respond, self._door)
         self._server = await loop.create_server(connection, self.host, self.port, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
+        own_endpoints(self.store, "127.0.0.1" if self.host in ("0.0.0.0", "localhost") else self.host, self.port)
         self.store.collector.wake = self._collect_soon
         self._collect_soon()
         self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())

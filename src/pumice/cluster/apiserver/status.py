@@ -22,9 +22,16 @@ class StatusError(Exception):
         self.reason = reason
         self.message = message
         self.details = details
+        self.metadata: dict[str, str] = {}  #: of the Status
 
     def status(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
+        body: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
         body["reason"] = self.reason
         if self.details:
             body["details"] = self.details

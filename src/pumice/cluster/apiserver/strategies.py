@@ -250,6 +250,10 @@ def _no_status(obj: Object) -> None:
     obj.pop("status", None)
 
 
+def _empty_status(obj: Object) -> None:
+    obj["status"] = {}
+
+
 def _no_causes(obj: Object, old: Object | None) -> Causes:
     return []
 
@@ -263,7 +267,8 @@ class Strategy(NamedTuple):
 
 
 _PLAIN = Strategy()
-_WITH_STATUS = Strategy(begin=_no_status)
+_WITH_STATUS = Strategy(begin=_empty_status)
+_CUSTOM_WITH_STATUS = Strategy(begin=_no_status)
 
 _TABLE = {
     "pods": Strategy(pod_spec.begin, pod_spec.default_pod, pod_updates.causes),
@@ -304,7 +309,9 @@ def strategy_of(kind: ServedKind) -> Strategy:
     found = _TABLE.get(kind.storage)
     if found is not None:
         return found
-    return _WITH_STATUS if kind.has_status else _PLAIN
+    if not kind.has_status:
+        return _PLAIN
+    return _CUSTOM_WITH_STATUS if kind.custom else _WITH_STATUS
 
 
 # What a write through a subresource may change: its part of the object, and nothing else.
@@ -333,6 +340,8 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
     match subresource:
         case "finalize":
             _keep_field(spec, wanted, "finalizers")
+        case "approval":
+            _keep_field(changed.setdefault("status", {}), obj.get("status") or {}, "conditions")
         case "ephemeralcontainers":
             _keep_field(spec, wanted, "ephemeralContainers")
         case "resize":

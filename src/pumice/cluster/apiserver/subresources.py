@@ -30,11 +30,11 @@ class Subresources:
 
     def respond(self, request: Request, target: Target, verb: str) -> Response:
         match target.subresource, verb:
-            case (("status" | "resize" | "ephemeralcontainers"), "get"):
+            case (("status" | "resize" | "ephemeralcontainers" | "approval"), "get"):
                 return self._reader.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
-            case (("status" | "resize" | "ephemeralcontainers" | "finalize"), "update"):
+            case (("status" | "resize" | "ephemeralcontainers" | "approval" | "finalize"), "update"):
                 return self._update(request, target)
-            case (("status" | "resize" | "ephemeralcontainers"), "patch"):
+            case (("status" | "resize" | "ephemeralcontainers" | "approval"), "patch"):
                 return self._patch(request, target)
             case "scale", ("get" | "update" | "patch"):
                 return self._scale(request, target, verb)
