@@ -1,25 +1,24 @@
 """The pods that a job's controller will make, and that do not exist yet. Answers are rehearsed with them.
 
 Volcano's controller makes the pods of a Job once its PodGroup is admitted. Which pods these are follows from the Job, if the state was read
-together with its Jobs (`know_jobs`); else from what its PodGroup says of them: how many of each role, and what all of them request.
+together with its Jobs (`cluster/known_jobs.py`); else from what its PodGroup says: how many of each role, and what all of them request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from pumice.answers.newcomers import newcomers
 from pumice.answers.sketch import Sketch
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
-from pumice.api.json_objects import Object, name_of, namespace_of
-from pumice.api.kinds import JOB, kind_of
-from pumice.api.manifests import Manifest
+from pumice.api.json_objects import Object, name_of
 from pumice.api.meta import SCHEDULER_NAME, Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import format_milli
 from pumice.api.structs import convert
+from pumice.cluster.known_jobs import owner_of
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.pods import make_pod, may_start, mount
 from pumice.scheduler.model import status
@@ -28,34 +27,12 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
 from pumice.simulate.work import Role, role
 
-MEMORY = "jobs"  #: its key in the cluster's memory
 MARK = "promised/"  #: the uids of promised pods begin with it
 OF_QUOTAS = ("requests.", "limits.", "count/")  #: beginnings of names under which quotas count what the other names say
-
-FindJob = Callable[[str, str], Object | None]  #: by namespace and name
-
-
-def know_jobs(cluster: Cluster, find: FindJob) -> None:
-    """Let answers look up Volcano's Jobs, which a scheduler itself does not read."""
-    cluster.memory[MEMORY] = find
-
-
-def jobs_among(workloads: Iterable[Manifest]) -> FindJob:
-    known = {(namespace_of(each.obj), name_of(each.obj)): each.obj for each in workloads if kind_of(each.obj) == JOB}
-    return lambda namespace, name: known.get((namespace, name))
 
 
 def is_promised(task: Task) -> bool:
     return task.uid.startswith(MARK)
-
-
-def owner_of(cluster: Cluster, job: Job) -> Object | None:
-    """The Volcano Job that a PodGroup belongs to, if it is known."""
-    owner = job.group.metadata.controller if job.group is not None else None
-    find: FindJob | None = cluster.memory.get(MEMORY)
-    if owner is None or find is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volcano.sh/"):
-        return None
-    return find(job.namespace, owner.name)
 
 
 def promise(sketch: Sketch, job: Job) -> None:

@@ -20,6 +20,7 @@ from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
 from pumice.cli.tables import say
+from pumice.cluster.known_jobs import jobs_among, know_jobs
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
@@ -267,8 +268,6 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
         except Exception as error:
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     if objects.workloads:
-        from pumice.answers.promised import jobs_among, know_jobs  # answers are not needed for scheduling alone
-
         know_jobs(cluster, jobs_among(objects.workloads))
     take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):

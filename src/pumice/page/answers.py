@@ -27,12 +27,12 @@ from pumice.answers.eta import eta
 from pumice.answers.lint import RULES, Rule, worst_first
 from pumice.answers.lint.finding import Finding
 from pumice.answers.past_forecasts import forecast_events
-from pumice.answers.promised import FindJob, know_jobs
 from pumice.answers.subject import called
 from pumice.answers.text import what_then, without_options
 from pumice.answers.whatif import whatif
 from pumice.api.errors import InputError
 from pumice.api.times import instant, rfc3339
+from pumice.cluster.known_jobs import FindJob, know_jobs
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response

@@ -1,0 +1,33 @@
+"""Volcano's Jobs, which a scheduler itself does not read: answers look up what a job's controller will make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pumice.api.json_objects import Object, name_of, namespace_of
+from pumice.api.kinds import JOB, kind_of
+from pumice.api.manifests import Manifest
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+
+MEMORY = "jobs"  #: its key in the cluster's memory
+
+FindJob = Callable[[str, str], Object | None]  #: by namespace and name
+
+
+def know_jobs(cluster: Cluster, find: FindJob) -> None:
+    cluster.memory[MEMORY] = find
+
+
+def jobs_among(workloads: Iterable[Manifest]) -> FindJob:
+    known = {(namespace_of(each.obj), name_of(each.obj)): each.obj for each in workloads if kind_of(each.obj) == JOB}
+    return lambda namespace, name: known.get((namespace, name))
+
+
+def owner_of(cluster: Cluster, job: Job) -> Object | None:
+    """The Volcano Job that a PodGroup belongs to, if it is known."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    find: FindJob | None = cluster.memory.get(MEMORY)
+    if owner is None or find is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volcano.sh/"):
+        return None
+    return find(job.namespace, owner.name)
