@@ -36,7 +36,6 @@ from pumice.answers.changes import (
     Uncordon,
     Ungate,
 )
-from pumice.answers.promised import know_jobs
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.json_objects import Object, controller_of
@@ -45,6 +44,7 @@ from pumice.api.structs import STRUCTS, convert
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, WriteOptions
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.known_jobs import know_jobs
 from pumice.cluster.nodes.pod_life import log_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.sources import EVERY
