@@ -20,7 +20,8 @@ NETWORK = "node-1"
 ADDRESS, FIRST_SERVICE, DNS = "10.77.0.1", "10.79.0.1", "10.79.0.10"
 SERVICES, PODS = "10.79.0.0/16", "10.78.0.0/16"
 SERVER = f"https://{ADDRESS}:6443"
-HOSTS = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", ADDRESS, FIRST_SERVICE, "127.0.0.1")
+NAMED = [".".join(["kubernetes", "default", "svc", "cluster", "local"][:parts]) for parts in (1, 2, 3, 5)]
+HOSTS = (*NAMED, ADDRESS, FIRST_SERVICE, "127.0.0.1")
 ETCD = "http://127.0.0.1:2379"
 #: user to the group that the certificate names
 USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": "", "system:kube-proxy": ""}

@@ -1,7 +1,7 @@
 """Every image of the tests, built here: nothing is pulled. The product's are those of deploy/Dockerfile, unchanged.
 
-Their bases are made of Debian's packages: Python by mmdebstrap, busybox and CoreDNS of one program each. Images that belong together are one
-folder (an OCI layout), which is kept in the cache under the digest of what it was made of.
+Their bases are made of Debian's packages: Python by mmdebstrap, busybox and CoreDNS of one program each. Images that belong together are
+one folder (an OCI layout), which is kept in the cache under the digest of what it was made of.
 """
 
 from __future__ import annotations

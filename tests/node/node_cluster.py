@@ -23,7 +23,7 @@ class NodeCluster:
     """While it is entered, this thread is in the first node's network: commands that it starts, and clients, reach the API server."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._stack = ExitStack()
         self.layouts = (images.product(folder), images.others(folder))
         self.sandbox = Sandbox(folder / "nodes")

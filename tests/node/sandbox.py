@@ -1,4 +1,4 @@
-"""Where everything of a test runs: processes, mounts and networks of their own, of which nothing is left when the test ends, however it ends.
+"""Where everything of a test runs: processes, mounts and networks of their own. Nothing of it is left when the test ends, however it ends.
 
 The first process of the sandbox reads a pipe from us. When we close it, or die, that process ends, and the kernel ends all the others with
 it; their mounts and networks go with them, for nobody else has them. What the kernel does not take away (control groups, files) is removed
@@ -22,14 +22,21 @@ from typing import IO, Self
 
 CGROUPS = Path("/sys/fs/cgroup")
 NETWORK = 0x40000000  # CLONE_NEWNET
-START_S, END_S = 20.0, 60.0
-#: what programs write to wherever they are told to be, and what is nobody's business here
-COVERED = ("/run", "/var/log", "/var/lib/cni", "/var/lib/containers", "/var/lib/kubelet", "/etc/cni")
+START_S, END_S, REMOVED_S = 20.0, 60.0, 300.0
+#: where programs write whatever they are told; what they write there is in the sandbox's data
+COVERED = ("/etc", "/usr/libexec", "/var")
 KEEPER = """
 trap '' INT TERM HUP
 unshare --mount --pid --fork --mount-proc --kill-child=KILL $NAMESPACES -- sh -c '
-  for each in $COVERED; do [ ! -d "$each" ] || mount -t tmpfs tmpfs "$each" || exit 1; done
-  mkdir -p /run/netns && touch "$READY" && exec tini -s -- cat' >&2
+  set -e
+  for each in $COVERED; do
+    mkdir -p "$DATA/covered$each" "$DATA/work$each"
+    mount -t overlay overlay -o "lowerdir=$each,upperdir=$DATA/covered$each,workdir=$DATA/work$each,volatile" "$each"
+  done
+  mount -t tmpfs tmpfs /run
+  mkdir /run/netns
+  touch "$READY"
+  exec tini -s -- cat' >&2
 rm -f "$READY"
 for attempt in $(seq 100); do
   for each in /sys/fs/cgroup/*/"$NAME"; do [ ! -d "$each" ] || find "$each" -depth -type d -exec rmdir {} + 2>/dev/null; done
@@ -97,7 +104,8 @@ class Sandbox:
         inside = {"NAME": self.name, "DATA": str(self.data), "READY": str(ready), "COVERED": " ".join(COVERED)}
         environment = os.environ | inside | {"NAMESPACES": "" if self._online else "--net --ipc"}
         with (self.folder / "sandbox.log").open("ab") as log:
-            self._keeper = subprocess.Popen(["sh", "-c", KEEPER], stdin=subprocess.PIPE, stderr=log, env=environment, start_new_session=True)
+            keeper = ["sh", "-c", KEEPER]
+            self._keeper = subprocess.Popen(keeper, stdin=subprocess.PIPE, stderr=log, env=environment, start_new_session=True)
         deadline = time.monotonic() + START_S
         while not ready.exists():
             if self._keeper.poll() is not None or time.monotonic() > deadline:
@@ -114,7 +122,7 @@ class Sandbox:
         """End all that is inside and wait until it is gone."""
         assert self._keeper is not None and self._keeper.stdin is not None
         self._keeper.stdin.close()
-        self._keeper.wait(END_S)
+        self._keeper.wait(REMOVED_S)
 
     # ---- control groups
 
@@ -139,6 +147,12 @@ class Sandbox:
         folders = [path for root in self.cgroups() if root.parent.name == "pids" for path in root.rglob(f"*{part}*")]
         return [int(pid) for folder in folders for pid in (folder / "cgroup.procs").read_text().split()]
 
+    def kill_container(self, part: str) -> None:
+        """End a container's processes, as the kernel does when it has no memory left."""
+        for pid in self.processes_of(part):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     # ---- programs and networks
 
     def network(self, name: str) -> Path:
@@ -153,12 +167,11 @@ class Sandbox:
         """What a command prints; it must succeed."""
         done = subprocess.run(self.command(*command, network=network), input=stdin, capture_output=True, text=True, timeout=timeout_s)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command))} ended with code {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-6000:]}")
+            words = " ".join(map(str, command))
+            raise RuntimeError(f"{words} ended with code {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-6000:]}")
         return done.stdout
 
-    def start(
-        self, name: str, *command: str | Path, network: str = "", environment: Mapping[str, str] | None = None
-    ) -> Process:
+    def start(self, name: str, *command: str | Path, network: str = "", environment: Mapping[str, str] | None = None) -> Process:
         """A program that ends with the sandbox at the latest."""
         path = self.folder / f"{name}.log"
         with path.open("ab") as log:

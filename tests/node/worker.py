@@ -95,8 +95,9 @@ class Worker:
     def _write_files(self) -> None:
         state = self._folder / "containerd"
         (state / "config.toml").write_text(CONTAINERD.format(state=state, socket=self._socket, pause=PAUSE))
-        address_management = {"type": "host-local", "ranges": [[{"subnet": self.pods}]], "dataDir": str(state / "addresses")}
-        bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "isDefaultGateway": True, "hairpinMode": True, "ipam": address_management}
+        addresses = {"type": "host-local", "ranges": [[{"subnet": self.pods}]], "dataDir": str(state / "addresses")}
+        gateway = {"isGateway": True, "isDefaultGateway": True, "hairpinMode": True}
+        bridge = {"type": "bridge", "bridge": "cni0", **gateway, "ipam": addresses}
         ports = {"type": "portmap", "capabilities": {"portMappings": True}}
         (state / "cni/10-pods.conflist").write_text(json.dumps({"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge, ports]}))
         (self._folder / "resolv.conf").write_text("")
