@@ -19,11 +19,21 @@ LIMIT_S = 150.0  #: of a state that never comes
 ENDS_AT_ONCE = "trap 'exit 0' TERM; while :; do sleep 0.2; done"
 
 
-def task(name: str, replicas: int, script: str = ENDS_AT_ONCE, *, image: str = BUSYBOX, asks: Object | None = None, **pod: Any) -> Object:
+def task(
+    name: str,
+    replicas: int,
+    script: str = ENDS_AT_ONCE,
+    *,
+    image: str = BUSYBOX,
+    asks: Object | None = None,
+    policies: Sequence[Object] = (),
+    **pod: Any,
+) -> Object:
+    """A task whose pods run a script. `pod` are further fields of their specs."""
     container = {"name": "c", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script]}
     resources = {"requests": {"cpu": "10m", **(asks or {})}, "limits": asks or {}}
     spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "containers": [{**container, "resources": resources}], **pod}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
+    return {"name": name, "replicas": replicas, "policies": policies, "template": {"spec": spec}}
 
 
 class Namespace:
@@ -101,8 +111,9 @@ def bound(_: str, pod: Object) -> bool:
     return bool(pod["spec"].get("nodeName"))
 
 
-def gone(kind: str, _: Object) -> bool:
-    return kind == "DELETED"
+def ended(kind: str, pod: Object) -> bool:
+    """Its containers have: the kubelet says so a moment before the pod is deleted."""
+    return kind == "DELETED" or pod["status"].get("phase") in ("Succeeded", "Failed")
 
 
 def asked_to_end(_: str, pod: Object) -> bool:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.node.images import ROOT, SSH
-from tests.node.namespace import ENDS_AT_ONCE, Namespace, asked_to_end, bound, exit_codes, gone, task
+from tests.node.namespace import ENDS_AT_ONCE, Namespace, asked_to_end, bound, ended, exit_codes, task
 from tests.node.node_cluster import NodeCluster
 
 pytestmark = pytest.mark.node
@@ -45,7 +45,7 @@ done
 @pytest.fixture(scope="module")
 def chart(cluster: NodeCluster) -> None:
     """Ready within 12 s."""
-    cluster.helm("install", "volcano", str(CHART), "-n", SYSTEM, "--create-namespace", "--wait", "--timeout=4m")
+    cluster.helm("upgrade", "--install", "volcano", str(CHART), "-n", SYSTEM, "--create-namespace", "--wait", "--timeout=4m")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_master_of_a_gang_reaches_both_workers_by_ssh(volcano: Namespace, na
 
 @pytest.mark.usefixtures("evicting")
 def test_a_preemptor_is_bound_when_its_slow_victim_has_ended(namespace: Namespace) -> None:
-    """The victim needs 12 of the 20 s that it has, and the preemptor is bound 13 s after the eviction: as with Volcano, to the second."""
+    """The victim needs 12 of the 20 s that it has. The preemptor is bound in the second in which it ends: as with Volcano."""
     classes(namespace, low=1, high=100)
     slow = "trap 'sleep 12; exit 0' TERM; while :; do sleep 0.2; done"
     namespace.job("victim", task("w", 2, slow, asks={SLOT: 4}, terminationGracePeriodSeconds=20), minAvailable=1, priorityClassName="low")
@@ -103,7 +103,7 @@ def test_a_preemptor_is_bound_when_its_slow_victim_has_ended(namespace: Namespac
         namespace.job("preemptor", task("w", 1, asks={SLOT: 4}), priorityClassName="high")
         namespace.until_phase("preemptor", "Running")
         victim = uid_of_evicted(history.changes())
-        assert history.first(victim, gone) < history.first("preemptor", bound)
+        assert history.first(victim, ended) < history.first("preemptor", bound)
         assert exit_codes([pod for _, pod in history.changes() if pod["metadata"]["uid"] == victim]) == {0}
 
 
@@ -118,7 +118,7 @@ def test_a_queue_gets_back_its_share_from_one_that_ignores_sigterm(namespace: Na
         namespace.job("owner", task("w", 1, asks={SLOT: 4}), queue="owner")
         namespace.until_phase("owner", "Running")
         victim = uid_of_evicted(history.changes())
-        assert history.first(victim, gone) < history.first("owner", bound)
+        assert history.first(victim, ended) < history.first("owner", bound)
         assert exit_codes([pod for _, pod in history.changes() if pod["metadata"]["uid"] == victim]) == {137}
 
 
