@@ -7,7 +7,7 @@ DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
-.PHONY: run demo quick test test-cluster test-page check nightly bench lock image dist docs clean
+.PHONY: run demo quick test test-cluster test-image test-node test-page check nightly bench lock image dist docs clean
 
 run: $(RUN)
 	@echo "Starting a cluster, and in it examples/job.yaml ..."
@@ -20,7 +20,7 @@ demo: $(RUN)
 PARALLEL := -n auto --dist worksteal
 
 test: $(DEV)
-	$(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster and not page"
+	$(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster and not page and not image and not node"
 
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
@@ -42,13 +42,21 @@ check: $(DEV)
 test-cluster: $(DEV)
 	$(BIN)/pytest -n 3 --dist worksteal -m cluster tests/cluster
 
+# The image built by buildah, its programs started without network. As root, with Debian's packages; what is missing is told.
+test-image: $(DEV)
+	$(BIN)/pytest -m image tests/node
+
+# The chart on a cluster of two real kubelets with containers. As root, with Debian's packages; what is missing is told.
+test-node: $(DEV)
+	$(BIN)/pytest -m node --durations=0 tests/node
+
 # The page and reports in a real browser: Debian's package chromium. Screenshots are left in .screenshots.
 test-page: $(DEV)
 	$(BIN)/pytest $(PARALLEL) -p no:schemathesis -m page tests/page
 
 # Hours: the long tests, gangs under faults of every kind, and whether the tests notice faults in the code.
 nightly: $(DEV)
-	$(BIN)/pytest -m "nightly and not cluster and not page"
+	$(BIN)/pytest -m "nightly and not cluster and not page and not image and not node"
 	$(BIN)/python -m bench.soak
 	$(BIN)/python -m bench.mutants
 

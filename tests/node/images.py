@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.cluster.binaries import cache_folder, program
 from tests.node.sandbox import Sandbox
@@ -47,6 +49,31 @@ def others(folder: Path) -> Path:
     return _kept("others", _digest(Path(__file__).parent, ("images.py",), DEBIAN), folder, _build_others)
 
 
+def configuration(layout: Path, name: str) -> dict[str, Any]:
+    """With what a container of an image begins: user, entry point, environment, working directory."""
+    found: dict[str, Any] = _blob(layout, _manifest(layout, name)["config"])["config"]
+    return found
+
+
+def layers(layout: Path, name: str) -> list[Path]:
+    """Archives that are unpacked one over the other."""
+    return [_place(layout, each) for each in _manifest(layout, name)["layers"]]
+
+
+def _manifest(layout: Path, name: str) -> Any:
+    listed = json.loads((layout / "index.json").read_bytes())["manifests"]
+    (found,) = (each for each in listed if each["annotations"]["org.opencontainers.image.ref.name"] == name)
+    return _blob(layout, found)
+
+
+def _blob(layout: Path, descriptor: dict[str, Any]) -> Any:
+    return json.loads(_place(layout, descriptor).read_bytes())
+
+
+def _place(layout: Path, descriptor: dict[str, Any]) -> Path:
+    return layout / "blobs" / descriptor["digest"].replace(":", "/")
+
+
 def _kept(name: str, digest: str, folder: Path, build: Callable[[Buildah, Path], None]) -> Path:
     """The layout out of the cache, built if need be; older ones go."""
     cache = cache_folder().with_name("images")
@@ -77,12 +104,12 @@ def _digest(root: Path, names: Sequence[str], more: Parts) -> str:
 
 
 class Buildah:
-    """A store of images that goes with the sandbox."""
+    """A store of images that goes with the sandbox: in memory, for each step is else waited for until the disk has it."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self.data = sandbox.data
-        places = ("--root", str(sandbox.data / "store"), "--runroot", str(sandbox.data / "runroot"), "--storage-driver", "overlay")
+        places = ("--root", "/run/store", "--runroot", "/run/runroot", "--storage-driver", "overlay")
         self._command = ("buildah", *places)
 
     def __call__(self, *arguments: str | Path, timeout_s: float = 900.0) -> str:

@@ -70,6 +70,10 @@ class Process:
     def running(self) -> bool:
         return self._started.poll() is None
 
+    def wait(self) -> int:
+        """Until it has ended: what it returned."""
+        return self._started.wait(END_S)
+
     def last_words(self) -> str:
         return self.log.read_text(errors="replace")[-4000:]
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import yaml
 
 from tests.node.images import ROOT, SSH
-from tests.node.namespace import ENDS_AT_ONCE, Namespace, asked_to_end, bound, ended, exit_codes, task
+from tests.node.namespace import Namespace, asked_to_end, bound, ended, exit_codes, task
 from tests.node.node_cluster import NodeCluster
 
 pytestmark = pytest.mark.node
@@ -110,11 +112,10 @@ def test_a_preemptor_is_bound_when_its_slow_victim_has_ended(namespace: Namespac
 @pytest.mark.usefixtures("evicting")
 def test_a_queue_gets_back_its_share_from_one_that_ignores_sigterm(namespace: Namespace) -> None:
     """The victim is killed when its 5 s are over, and its place is taken in the same second."""
-    queues(namespace, "lender", "owner")
     stubborn = "trap '' TERM; while :; do sleep 0.2; done"
-    namespace.job("victim", task("w", 2, stubborn, asks={SLOT: 4}), minAvailable=1, queue="lender")
-    running(namespace, "victim", 2)
-    with namespace.history() as history:
+    with queues(namespace, "lender", "owner"), namespace.history() as history:
+        namespace.job("victim", task("w", 2, stubborn, asks={SLOT: 4}), minAvailable=1, queue="lender")
+        running(namespace, "victim", 2)
         namespace.job("owner", task("w", 1, asks={SLOT: 4}), queue="owner")
         namespace.until_phase("owner", "Running")
         victim = uid_of_evicted(history.changes())
@@ -142,51 +143,60 @@ def test_a_scheduler_that_is_killed_while_it_binds_a_gang_binds_the_rest_after_i
     assert (again["metadata"]["uid"], status["restartCount"]) == (scheduler["metadata"]["uid"], 1)
 
 
-@pytest.mark.usefixtures("evicting")
+@pytest.mark.usefixtures("chart")
 def test_a_job_goes_on_elsewhere_when_its_node_is_lost_and_the_node_is_used_again(cluster: NodeCluster, namespace: Namespace) -> None:
     """20 s until the node is missed, 15 s that its pods may be missing, and at once when the node is said to be out of service."""
-    lost = cluster.workers[1]
+    first, lost = cluster.workers
     out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-    spread = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [one_on_a_node()]}}
-    policies = [{"event": "PodEvicted", "action": "RestartTask"}]
-    namespace.job("wide", task("w", 2, affinity=spread), minAvailable=1, policies=policies)
-    running(namespace, "wide", 2)
-    (there,) = [name for name, pod in namespace.get("pods").items() if pod["spec"]["nodeName"] == lost.name]
-    before = uid_of(namespace, there)
+    there = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [lost.name]}]}]
+    rather_there = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": there[0]}]}}
+    namespace.job("mobile", task("w", 1, affinity=rather_there))
+    running(namespace, "mobile", 1)
+    before = namespace.get("pods", "mobile-w-0")
+    assert before["spec"]["nodeName"] == lost.name
     assert lost.kubelet is not None
     lost.kubelet.kill()
     try:
         cluster.kubectl("wait", "--for=condition=Ready=unknown", f"node/{lost.name}", "--timeout=90s")
-        namespace.until(lambda: "deletionTimestamp" in namespace.get("pods", there)["metadata"], "the eviction of the pods")
+        namespace.until(lambda: asked_to_end("", namespace.get("pods", "mobile-w-0")), "the eviction of the pod")
         cluster.kubectl("taint", "node", lost.name, out_of_service)
-        namespace.until(lambda: uid_of(namespace, there) not in ("", before), "a new pod")
-        assert "nodeName" not in namespace.get("pods", there)["spec"], "the other node has one already"
+        namespace.until(lambda: uid_of(namespace, "mobile-w-0") not in ("", before["metadata"]["uid"]), "a new pod")
+        running(namespace, "mobile", 1)
+        assert namespace.get("pods", "mobile-w-0")["spec"]["nodeName"] == first.name
     finally:
         lost.start_kubelet()
-    cluster.kubectl("wait", "--for=condition=Ready", f"node/{lost.name}", "--timeout=90s")
-    cluster.kubectl("taint", "node", lost.name, f"{out_of_service}-")
-    running(namespace, "wide", 2)
-    assert namespace.get("pods", there)["spec"]["nodeName"] == lost.name
+        cluster.kubectl("wait", "--for=condition=Ready", f"node/{lost.name}", "--timeout=90s")
+        cluster.kubectl("taint", "node", lost.name, f"{out_of_service}-")
+    only_there = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": there}}}
+    namespace.job("again", task("w", 1, affinity=only_there))
+    running(namespace, "again", 1)
 
 
 def test_uninstalled_it_leaves_what_is_written_and_hinders_nobody(cluster: NodeCluster, volcano: Namespace, namespace: Namespace) -> None:
     """What remains is what docs and notes of the chart say. A Job can be made and deleted, though nothing acts on it."""
-    namespace.job("left", task("w", 1, ENDS_AT_ONCE))
+    namespace.job("left", task("w", 1))
     running(namespace, "left", 1)
     cluster.helm("uninstall", "volcano", "-n", SYSTEM, "--wait", "--timeout=4m")
+    volcano.until(lambda: not volcano.get("pods"), "the end of the programs")
     assert remains(cluster) == REMAINS
     namespace.job("after", task("w", 1))
     namespace.kubectl("delete", "jobs.batch.volcano.sh", "left", "after", "--timeout=60s")
 
 
-#: objects with Volcano's or Pumice's names, after the chart is uninstalled
-REMAINS: set[str] = set()
+#: besides the definitions: what the chart's notes say
+REMAINS = {
+    "lease.coordination.k8s.io/vc-controller-manager",
+    "lease.coordination.k8s.io/volcano",
+    "queue.scheduling.volcano.sh/default",
+    "queue.scheduling.volcano.sh/root",
+    "secret/volcano-admission-secret",
+}
 WIDE = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations,queues.scheduling.volcano.sh"
 OWN = "all,configmaps,secrets,leases,serviceaccounts,roles,rolebindings,networkpolicies"
 
 
 def remains(cluster: NodeCluster) -> set[str]:
-    """Of all kinds that programs or chart make."""
+    """Names of all kinds that programs or chart make."""
     wide = cluster.kubectl("get", WIDE, "-o", "name").split()
     own = cluster.kubectl("-n", SYSTEM, "get", OWN, "-o", "name").split()
     kubernetes_own = re.compile(r"system:|/(cluster-)?admin$|/edit$|/view$|kube-root-ca|serviceaccount/default")
@@ -224,11 +234,11 @@ def classes(namespace: Namespace, **values: int) -> None:
         namespace.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value})
 
 
-def queues(namespace: Namespace, *names: str) -> None:
+@contextmanager
+def queues(namespace: Namespace, *names: str) -> Iterator[None]:
     for name in names:
         spec = {"reclaimable": True, "deserved": {SLOT: "4"}}
         namespace.apply({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec})
-
-
-def one_on_a_node() -> dict[str, object]:
-    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"volcano.sh/job-name": "wide"}}}
+    yield
+    namespace.kubectl("delete", "jobs.batch.volcano.sh", "--all")
+    namespace.kubectl("delete", "queues.scheduling.volcano.sh", *names)

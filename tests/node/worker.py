@@ -1,4 +1,7 @@
-"""A node: containerd, kubelet and kube-proxy in a network of its own, with a control group of its own."""
+"""A node: containerd, kubelet and kube-proxy in a network of its own, with a control group of its own.
+
+Images and containers are in memory (/run): the disk would be waited for at the end of each container.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from tests.node.images import PAUSE
 from tests.node.sandbox import Process, Sandbox
 
 CONTAINERD = """version = 2
-root = "{state}/root"
-state = "{state}/state"
+root = "/run/{name}/root"
+state = "/run/{name}/state"
 [grpc]
   address = "{socket}"
 [ttrpc]
@@ -94,7 +97,7 @@ class Worker:
 
     def _write_files(self) -> None:
         state = self._folder / "containerd"
-        (state / "config.toml").write_text(CONTAINERD.format(state=state, socket=self._socket, pause=PAUSE))
+        (state / "config.toml").write_text(CONTAINERD.format(name=self.name, state=state, socket=self._socket, pause=PAUSE))
         addresses = {"type": "host-local", "ranges": [[{"subnet": self.pods}]], "dataDir": str(state / "addresses")}
         gateway = {"isGateway": True, "isDefaultGateway": True, "hairpinMode": True}
         bridge = {"type": "bridge", "bridge": "cni0", **gateway, "ipam": addresses}
