@@ -41,6 +41,7 @@ class Containers:
     def __init__(self, sandbox: Sandbox, layout: Path) -> None:
         self._sandbox = sandbox
         self._layout = layout
+        self._unpacked: set[str] = set()
         self._count = 0
 
     def start(self, image: str, arguments: list[str], files: Path) -> Process:
@@ -69,7 +70,7 @@ class Containers:
                 "capabilities": {},
                 "noNewPrivileges": True,
             },
-            "root": {"path": str(self._root(image)), "readonly": True},
+            "root": {"path": self._root(image), "readonly": True},
             "mounts": [*FIXED, *mounts],
             "linux": {
                 "namespaces": [{"type": each} for each in ("pid", "mount", "ipc", "uts")],
@@ -77,15 +78,17 @@ class Containers:
             },
         }
 
-    def _root(self, image: str) -> Path:
+    def _root(self, image: str) -> str:
         """Its files. Images of the same layers, which differ in their entry points, have the same."""
         layers = images.layers(self._layout, image)
-        root = self._sandbox.data / f"root-{'-'.join(layer.name[:8] for layer in layers)}"
-        if not root.exists():
-            root.mkdir()
+        root = f"/run/root-{'-'.join(layer.name[:8] for layer in layers)}"
+        if root not in self._unpacked:
+            self._sandbox.run("mkdir", root)
             for layer in layers:
                 self._sandbox.run("tar", "-C", root, "-xf", layer)
-            assert not list(root.glob("etc/.wh.*")), "a layer removes files of another, which is not done here"
+            removed = self._sandbox.run("find", root, "-name", ".wh.*")
+            assert not removed, f"a layer removes files of another, which is not done here: {removed}"
+            self._unpacked.add(root)
         return root
 
 
