@@ -1,11 +1,13 @@
-"""What is kept of the last minutes, and that it is bounded."""
+"""What is kept of the last minutes and of the last hour, and that it is bounded."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pumice.page import sent_rows
-from pumice.page.sent_rows import LastMinutes, PastChange
+from pumice.page.rows import QueueRow
+from pumice.page.sent_rows import HISTORY_KEPT, HISTORY_S, History, LastMinutes, PastChange
 
 ROWS = [{"nodes": {"a": b"1"}}, {"nodes": {"b": b"2"}}, {"nodes": {"a": b"3", "b": None}}, {"jobs": {"j": b"4"}}]
 
@@ -40,3 +42,36 @@ def test_no_more_bytes_are_kept_than_is_said(monkeypatch: pytest.MonkeyPatch) ->
     for number in range(1, 6):
         found.note(PastChange(number, 0.0, 0, {"nodes": {"n": b"row"}}, [b"c"]))
     assert kept(found) == ({"nodes": {"n": b"row"}}, [4, 5])
+
+
+def holding(gpus: float) -> dict[str, bytes]:
+    row = QueueRow(parent="", weight=1, state="Open", held={"gpu": gpus}, asked={}, deserved={}, guarantee={}, limit={}, jobs=1, waiting=0)
+    return {"q": msgspec.json.encode(row)}
+
+
+def points(history: History) -> list[tuple[float, float]]:
+    return [(point.at, point.held["q"]["gpu"]) for point in history.points]
+
+
+def test_what_queues_hold_is_noted_when_it_changes_however_soon() -> None:
+    history = History()
+    for at, gpus in ((0.0, 0.0), (2.0, 32.0), (2.5, 32.0), (99.0, 8.0)):
+        history.note(at, holding(gpus))
+    assert points(history) == [(0.0, 0.0), (2.0, 32.0), (99.0, 8.0)]
+
+
+def test_of_more_than_an_hour_ago_only_what_was_still_held_then_is_kept() -> None:
+    history = History()
+    for at, gpus in ((0.0, 1.0), (10.0, 2.0), (20.0, 3.0), (HISTORY_S + 15.0, 4.0)):
+        history.note(at, holding(gpus))
+    assert points(history) == [(10.0, 2.0), (20.0, 3.0), (HISTORY_S + 15.0, 4.0)]
+
+
+def test_however_often_it_changes_the_hour_is_kept_in_equal_parts() -> None:
+    history = History()
+    for second in range(2 * int(HISTORY_S)):
+        history.note(float(second), holding(float(second)))
+    times = [at for at, _ in points(history)]
+    assert len(times) == HISTORY_KEPT
+    assert times[1] <= times[-1] - HISTORY_S + 120
+    assert max(after - before for before, after in zip(times, times[1:], strict=False)) <= 120

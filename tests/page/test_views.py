@@ -196,6 +196,39 @@ def test_a_queue_s_row_says_what_it_holds_deserves_borrows_and_is_guaranteed(bar
     expect(row.locator("td.number")).to_have_text(["5", "3", "2", "6", "1", "7", "1", "2", "1"])
 
 
+def test_the_last_hour_shows_what_was_held_before_the_browser_came(bare: Desk, tab: Tab) -> None:
+    bare.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), queue("a").build(), queue("q").build()])
+    tab.page.request.get(f"{bare.url}api/snapshot")  # the server looks, and nothing is held
+    bare.put(gang("g", "q", 1, 5, ("n1",)))
+    tab.page.request.get(f"{bare.url}api/snapshot")
+    opened(tab, bare, "queues")
+    chart = tab.page.locator("figure", has_text="The last hour")
+    chart.locator("summary").click()
+    expect(chart.locator("tbody tr")).to_have_text([re.compile(rf":\d\d{held}$") for held in (0, 5, 5)])
+    expect(chart.locator("text.axis")).to_have_text(["GPUs", "time"])
+
+
+def test_ticks_and_names_of_axes_are_inside_their_chart(bare: Desk, tab: Tab) -> None:
+    bare.put([node("n1").cpu(8).memory("640Gi").gpu(8).build(), queue("q").build()])
+    opened(tab, bare, "queues?resource=memory")
+    bare.put(gang("g", "q", 1, 5, ("n1",)))
+    tab.page.wait_for_selector(".chart path.line", state="attached")
+    drawn = """() => new Promise((done) => import("/charts.js").then(({ lines }) => {
+      const x = Array.from({ length: 60 }, (_, index) => 1764150000 + index * 60.7), series = [{ name: "a", y: x.map((at) => 2e9 * (at % 7)) }];
+      const figure = lines({ title: "Tried", x, series, xFormat: "clock", xLabel: "time", yLabel: "bytes" });
+      document.querySelector("main").append(figure);
+      const look = () => (figure.querySelector(".grid") ? done([...document.querySelectorAll(".chart svg text")].filter((text) => {
+        const [word, picture] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
+        return word.left < picture.left - 0.5 || word.right > picture.right + 0.5 || word.bottom > picture.bottom + 0.5;
+      }).map((text) => text.textContent)) : requestAnimationFrame(look));
+      look();
+    }))"""
+    for width in (1280, 390):
+        tab.page.set_viewport_size({"width": width, "height": 860})
+        assert tab.page.evaluate(drawn) == []
+    tab.page.set_viewport_size(WIDE)
+
+
 def test_a_cycle_is_told_action_by_action(decided: Desk, tab: Tab) -> None:
     opened(tab, decided, "decisions")
     tab.page.get_by_role("link", name="1", exact=True).click()

@@ -1,7 +1,7 @@
 """The rows that readers have, and the rows that have changed since: all queues are looked at, but only nodes and jobs that were touched.
 
 Rows are kept as the JSON that was sent, so a row that has its old value again is not sent again. The messages of the last minutes are kept
-for readers who go back in time. What queues held in the last hour is kept too, a point each half minute, for tabs that are opened later.
+for readers who go back in time. What queues held in the last hour is kept too, for tabs that are opened later.
 """
 
 from __future__ import annotations
@@ -145,28 +145,35 @@ class SentRows:
             yield name, _encode(queue_row(queue, deserved, amounting))
 
 
-HISTORY_EVERY_S = 30.0
-HISTORY_KEPT = 120
+HISTORY_S = 3600.0
+HISTORY_KEPT = 120  #: points; with many changes, a point stands for up to a minute
 
 
 class Point(msgspec.Struct):
     at: float
-    held: dict[str, Amounts]  #: by queue
+    held: dict[str, Amounts]  #: by queue, from this moment until the next point
 
 
 class History:
-    """What queues held over time. Times are those of the cluster's clock."""
+    """What queues held in the last hour: a point for each change, as long as there are few. Times are those of the cluster's clock. In the
+    browser `history.js` goes on by the same rules."""
 
     def __init__(self) -> None:
-        self._points: deque[Point] = deque(maxlen=HISTORY_KEPT)
+        self.points: list[Point] = []
 
     def note(self, at: float, queues: dict[str, bytes]) -> None:
-        if not self._points or at - self._points[-1].at >= HISTORY_EVERY_S:
-            rows = {name: msgspec.json.decode(row, type=QueueRow) for name, row in queues.items()}
-            self._points.append(Point(at, {name: row.held for name, row in rows.items()}))
+        held = {name: msgspec.json.decode(row, type=QueueRow).held for name, row in queues.items()}
+        points = self.points
+        if points and points[-1].held == held:
+            return
+        points.append(Point(at, held))
+        while len(points) > 1 and points[1].at <= at - HISTORY_S:
+            del points[0]
+        if len(points) > HISTORY_KEPT:  # the two intervals that are the shortest together become one
+            del points[min(range(1, len(points) - 1), key=lambda index: points[index + 1].at - points[index - 1].at)]
 
     def encoded(self) -> bytes:
-        return _encode(list(self._points))
+        return _encode(self.points)
 
 
 def _loose(cluster: Cluster, key: str) -> Task | None:

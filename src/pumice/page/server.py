@@ -173,7 +173,8 @@ class PageServer:
             cycles, policy, at = self._sent.fresh_cycles(), self._fresh_policy(), self._scheduler.clock.now()
             if rows or cycles or policy or (self.feed.readers and time.monotonic() - self._told_s >= TIME_TOLD_S):
                 self._told_s = time.monotonic()
-                self._history.note(at, self._sent.rows["queues"])
+                if "queues" in rows:
+                    self._history.note(at, self._sent.rows["queues"])
                 change = PastChange(self.feed.last + 1, at, self._recorder.count, rows, cycles)
                 self._past.note(change)
                 self.feed.publish(_object([*_members_of(change), *policy]))

@@ -13,6 +13,7 @@ import { FORMATS } from "./format.js";
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 2592000, 8640000];
 const TONES = 8;
 const BAR = 18;
+const RIGHT = 14; // the margin, in pixels
 
 export const lines = (data) => chart(drawLines, data);
 export const bars = (data) => chart(drawBars, data);
@@ -111,38 +112,52 @@ function ticks([low, high], most, format, kind) {
 
 const text = (x, y, words, kind = "", anchor = "middle") => svg("text", { x, y, class: kind, "text-anchor": anchor }, String(words));
 
+const LETTER = 6.6; // pixels, at most
+
 function clipped(words, width) {
-  const most = Math.max(3, Math.floor(width / 6.6));
+  const most = Math.max(3, Math.floor(width / LETTER));
   return words.length > most ? `${words.slice(0, most - 1)}…` : words;
 }
 
+// A tick whose words would stand out at the right ends there; the name of the axis stands below the ticks.
 function xAxis(data, range, place, top, bottom) {
-  const format = data.xFormat ?? "number";
-  return ticks(range, (place(range[1]) - place(range[0])) / 90, format, data.xScale).map((value) =>
-    svg("g", {}, svg("line", { class: "grid", x1: place(value), x2: place(value), y1: top, y2: bottom }), text(place(value), bottom + 16, FORMATS[format](value))));
+  const format = FORMATS[data.xFormat ?? "number"], [begin, right] = [place(range[0]), place(range[1])];
+  const label = (value) => {
+    const words = String(format(value)), over = place(value) + (words.length * LETTER) / 2 > right + RIGHT;
+    return text(over ? right + RIGHT : place(value), bottom + 16, words, "", over ? "end" : "middle");
+  };
+  const marks = ticks(range, (right - begin) / 90, data.xFormat ?? "number", data.xScale).map((value) =>
+    svg("g", {}, svg("line", { class: "grid", x1: place(value), x2: place(value), y1: top, y2: bottom }), label(value)));
+  return data.xLabel ? [...marks, text(right + RIGHT, bottom + 32, data.xLabel, "axis", "end")] : marks;
 }
 
-function yAxis(data, range, place, left, right) {
-  const format = FORMATS[data.yFormat ?? "number"];
-  return ticks(range, 4).map((value) =>
-    svg("g", {}, svg("line", { class: "grid", x1: left, x2: right, y1: place(value), y2: place(value) }), text(left - 6, place(value) + 4, format(value), "", "end")));
+// The room that ticks and the name of the axis need.
+const below = (data) => (data.xLabel ? 40 : 24);
+
+const yTicks = (data, range) => ticks(range, 4).map((value) => [value, FORMATS[data.yFormat ?? "number"](value)]);
+
+function yAxis(labels, name, place, left, right) {
+  const marks = labels.map(([value, words]) =>
+    svg("g", {}, svg("line", { class: "grid", x1: left, x2: right, y1: place(value), y2: place(value) }), text(left - 6, place(value) + 4, words, "", "end")));
+  return name ? [text(0, 11, name, "axis", "start"), ...marks] : marks;
 }
 
 // Lines, steps and areas over x: series of { name, y, dashed }. `shape` is line, step, area or stack; `xScale` "log" bends x.
 
 function drawLines(data, width) {
   const { x, series, shape = "line" } = data;
-  const [left, right, top, height] = [58, width - 14, 8, data.height ?? 200];
-  const bottom = height - 24;
+  const [right, top, height] = [width - RIGHT, data.yLabel ? 22 : 8, data.height ?? 200 + (data.yLabel ? 14 : 0) + (data.xLabel ? 16 : 0)];
+  const bottom = height - below(data);
   const shown = shape === "stack" ? stacked(series) : series.map((one) => ({ ...one, base: null }));
   const highest = Math.max(data.yMax ?? 0, ...shown.map(({ y }) => extent(y)[1])) || 1;
   const range = [Math.min(0, ...series.map(({ y }) => extent(y)[0])), highest];
+  const labels = yTicks(data, range), left = Math.max(40, 10 + LETTER * Math.max(0, ...labels.map(([, words]) => words.length)));
   const across = scale(extent(x), [left, right], data.xScale), up = scale(range, [bottom, top]);
   const path = (y) => trace(x, y, across, up, shape !== "line");
   const marks = shown.map(({ y, base, dashed }, index) => {
     const filled = shape === "area" || shape === "stack";
     const floor = base ? ` L${trace(x, base, across, up, true, true)} Z` : ` V${up(0)} H${across(x[0])} Z`;
-    return svg("g", { class: tone(index) },
+    return svg("g", { class: series[index].tone ?? tone(index) },
       filled && svg("path", { class: "area", d: `M${path(y)}${floor}` }),
       svg("path", { class: dashed ? "line dashed" : "line", d: `M${path(y)}` }));
   });
@@ -153,8 +168,8 @@ function drawLines(data, width) {
   }));
   return {
     height, stops,
-    marks: [yAxis(data, range, up, left, right), xAxis(data, extent(x), across, top, bottom), marks].flat(),
-    legend: series.length > 1 ? series.map(({ name, dashed }, index) => [name, `${tone(index)}${dashed ? " hollow" : ""}`]) : [],
+    marks: [yAxis(labels, data.yLabel, up, left, right), xAxis(data, extent(x), across, top, bottom), marks].flat(),
+    legend: series.length > 1 ? series.map(({ name, dashed, tone: own }, index) => [name, `${own ?? tone(index)}${dashed ? " hollow" : ""}`]) : [],
     table: [[data.xLabel ?? "", ...series.map(({ name }) => name)], x.map((value, index) => [xs(value), ...series.map(({ y }) => ys(y[index]))])],
   };
 }
@@ -211,7 +226,7 @@ function drawBars(data, width) {
 
 function drawGantt(data, width) {
   const { bars: { name, queue, submit, start, end, note = [] }, rows, until } = data;
-  const left = Math.min(150, width * 0.28), right = width - 14;
+  const left = Math.min(150, width * 0.28), right = width - RIGHT;
   const format = FORMATS[data.xFormat ?? "duration"];
   const range = [Math.min(...submit), until];
   const across = scale(range, [left, right]);
@@ -238,7 +253,7 @@ function drawGantt(data, width) {
     marks.push(svg("line", { class: "grid", x1: 0, x2: right, y1: top - 4, y2: top - 4 }));
   });
   return {
-    stops, marks: [xAxis({ xFormat: "duration", ...data }, range, across, 0, top), marks].flat().filter(Boolean), height: top + 24,
+    stops, marks: [xAxis({ xFormat: "duration", ...data }, range, across, 0, top), marks].flat().filter(Boolean), height: top + below(data),
     table: [["job", "queue", "submitted", "started", "ended"], order.map((index) => [name[index], rows[queue[index]], format(submit[index]), start[index] == null ? "" : format(start[index]), end[index] == null ? "" : format(end[index])])],
   };
 }
@@ -259,7 +274,7 @@ function packed(members, submit, ends) {
 
 function drawBands(data, width) {
   const { x, rows, yFormat = "number" } = data;
-  const left = Math.min(150, width * 0.28), right = width - 14, tall = rows.length > 8 ? 34 : 52;
+  const left = Math.min(150, width * 0.28), right = width - RIGHT, tall = rows.length > 8 ? 34 : 52;
   const xs = FORMATS[data.xFormat ?? "duration"], ys = FORMATS[yFormat];
   const across = scale(extent(x), [left, right]);
   const stops = [], marks = [];
@@ -276,7 +291,7 @@ function drawBands(data, width) {
   });
   const height = rows.length * tall;
   return {
-    stops, down: x.length, height: height + 24, marks: [xAxis({ xFormat: "duration", ...data }, extent(x), across, 0, height), marks].flat(),
+    stops, down: x.length, height: height + below(data), marks: [xAxis({ xFormat: "duration", ...data }, extent(x), across, 0, height), marks].flat(),
     legend: [["held", "s0"], ["held and asked for", "s0 hollow"]],
     table: [[data.xLabel ?? "", ...rows.map(({ name }) => name)], x.map((value, index) => [xs(value), ...rows.map(({ held }) => ys(held[index]))])],
   };
@@ -287,7 +302,7 @@ function drawBands(data, width) {
 function drawHeat(data, width) {
   const { x, rows } = data;
   const format = FORMATS[data.yFormat ?? "number"];
-  const left = Math.min(150, width * 0.28), side = (width - 14 - left) / x.length, tall = 26;
+  const left = Math.min(150, width * 0.28), side = (width - RIGHT - left) / x.length, tall = 26;
   const highest = Math.max(...rows.flatMap(({ values }) => values.map((value) => value ?? 0))) || 1;
   const depth = scale([0, highest], [0.06, 1]);
   const stops = [], marks = [];

@@ -2,7 +2,8 @@
 
 import { lines } from "./charts.js";
 import { html, svg } from "./dom.js";
-import { amount, choice, queueTone, remember, RESOURCE_NAMES, RESOURCES, resourcesOf } from "./words.js";
+import { lastHour } from "./history.js";
+import { amount, choice, inUnits, queueTone, remember, RESOURCE_NAMES, RESOURCES, resourcesOf } from "./words.js";
 
 const MOST_LINES = 8, CHART_EVERY_S = 5;
 
@@ -83,12 +84,13 @@ function bar(tone, held, asked, deserved, words) {
     deserved != null && svg("line", { class: "deserved", x1: at(deserved), x2: at(deserved), y1: 0, y2: 16 }));
 }
 
-// What is noted each half minute, and the present.
+// What was noted, and the present.
 function history(store, resource) {
-  const points = [...store.history, { at: store.at, held: Object.fromEntries([...store.queues].map(([name, { held }]) => [name, held])) }];
+  const points = lastHour(store.history, store.at, Object.fromEntries([...store.queues].map(([name, { held }]) => [name, held])));
   const names = [...store.queues.keys()].filter((name) => name !== "root" && points.some(({ held }) => held[name]?.[resource])).sort().slice(0, MOST_LINES);
+  const yLabel = resource === "memory" ? "memory in Gi" : RESOURCE_NAMES[resource];
   return {
-    title: "The last hour", description: `${RESOURCE_NAMES[resource]} that queues hold`, shape: "stack", xFormat: "clock", xLabel: "time",
-    x: points.map(({ at }) => at), series: names.map((name) => ({ name, y: points.map(({ held }) => held[name]?.[resource] ?? 0) })), empty: points[0].at >= store.at || !names.length,
+    title: "The last hour", description: `${RESOURCE_NAMES[resource]} that queues hold`, shape: "stack", xFormat: "clock", xLabel: "time", yLabel,
+    x: points.map(({ at }) => at), series: names.map((name) => ({ name, tone: queueTone(store, name), y: points.map(({ held }) => inUnits(resource, held[name]?.[resource])) })), empty: points[0].at >= store.at || !names.length,
   };
 }

@@ -3,8 +3,10 @@
 // A message holds maps of rows by name, where null is gone; a snapshot is the message that begins anew. `dirty` names what changed since
 // views last drew, so that they draw no more than that.
 
+import { noted } from "./history.js";
+
 const KINDS = ["nodes", "jobs", "queues"];
-const MOST_CYCLES = 200, MOST_POINTS = 120, POINT_EVERY_S = 30;
+const MOST_CYCLES = 200;
 
 export class Store {
   constructor(changed = () => {}) {
@@ -56,16 +58,14 @@ export class Store {
     this.at = message.at;
     this.count = message.count;
     this.number = message.number;
-    this.remember();
+    if (message.queues) this.remember();
     this.changed();
   }
 
   remember() {
-    const last = this.history.at(-1);
-    if (last && this.at - last.at < POINT_EVERY_S) return;
-    const held = Object.fromEntries([...this.queues].map(([name, queue]) => [name, queue.held]));
-    this.history = [...this.history, { at: this.at, held }].slice(-MOST_POINTS);
-    this.dirty.history = true;
+    const before = this.history;
+    this.history = noted(before, this.at, Object.fromEntries([...this.queues].map(([name, { held }]) => [name, held])));
+    this.dirty.history ||= this.history !== before;
   }
 
   // What changed since this was last called.

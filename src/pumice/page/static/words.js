@@ -55,7 +55,8 @@ export function jobTone(key) {
 }
 
 const GI = 2 ** 30;
-export const amount = (resource, value = 0) => (resource === "memory" ? `${number(value / GI)} Gi` : number(value));
+export const inUnits = (resource, value = 0) => (resource === "memory" ? value / GI : value);
+export const amount = (resource, value = 0) => `${number(inUnits(resource, value))}${resource === "memory" ? " Gi" : ""}`;
 export const RESOURCES = ["gpu", "cpu", "memory"];
 export const RESOURCE_NAMES = { gpu: "GPUs", cpu: "CPUs", memory: "memory" };
 
