@@ -38,6 +38,17 @@ def gang(name: str, of: str, pods: int, gpus: int, nodes: tuple[str, ...] = ()) 
         yield (made.on(nodes[index % len(nodes)]) if nodes else made).build()
 
 
+def plain(nodes: int, pods_each: int, pending: int = 0) -> Objects:
+    """Pods of a Deployment on nodes of CPUs, and one of nobody; a gang of two. The scheduler of most is not Volcano's."""
+    yield from (node(f"node-{n}").cpu(16).memory("64Gi").build() for n in range(nodes))
+    yield queue("default").build()
+    made = pod("web").cpu(2).scheduler("default-scheduler").owned("ReplicaSet", "web-5f7c").label("pod-template-hash", "5f7c")
+    for index, each in enumerate(made.times(nodes * pods_each + pending)):
+        yield (each.on(f"node-{index // pods_each}") if index < nodes * pods_each else each).build()
+    yield pod("alone").cpu(1).on("node-0").scheduler("default-scheduler").build()
+    yield from gang("train", "default", 2, 0, ("node-0", "node-1"))
+
+
 def large(nodes: int = 5000, pods_each: int = 4, queues: int = 6) -> Objects:
     """All nodes full of gangs of eight pods."""
     yield from (

@@ -19,7 +19,9 @@ from pumice.cluster.bridges import InProcess
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from pumice.page.server import PageServer
+from pumice.scheduler.config import schedulers_of
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
@@ -59,7 +61,8 @@ class Desk(Loop):
 
     async def _start(self, port: int) -> None:
         self.server = Server(clock=time.time, plain=True)
-        self.scheduler = Scheduler(InProcess(self.server.store, "pumice"), policy_of())
+        policy = policy_of()
+        self.scheduler = Scheduler(InProcess(self.server.store, "pumice"), policy, Options(schedulers=schedulers_of(policy)))
         self._page = PageServer(self.scheduler, f"127.0.0.1:{port}", self.server)
         await self._page.__aenter__()
         self.url = self._page.url

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -74,4 +76,4 @@ def test_however_often_it_changes_the_hour_is_kept_in_equal_parts() -> None:
     times = [at for at, _ in points(history)]
     assert len(times) == HISTORY_KEPT
     assert times[1] <= times[-1] - HISTORY_S + 120
-    assert max(after - before for before, after in zip(times, times[1:], strict=False)) <= 120
+    assert max(after - before for before, after in pairwise(times)) <= 120

@@ -14,10 +14,13 @@ from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.bridges import InProcess
 from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from pumice.page.recorder import Recorder
 from pumice.page.sent_rows import KINDS, SentRows, Touched
+from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.observer import Stage
 from pumice.testing.builders import hypernode, node, pod, podgroup, queue
+from tests.page.clusters import plain
 
 STORE, POLICY = Server(clock=lambda: 0.0, plain=True).store, policy_of()  #: nothing is read or written there
 NAMES = ("a", "b", "c")
@@ -57,11 +60,14 @@ async def _happens(scheduler: Scheduler, reader: Reader, what: str, name: str) -
         case "pod":
             cluster.put(*pod(f"{name}-0").cpu(2).gang(name).build())
             cluster.put(*pod(f"loose-{name}").cpu(1).build())
+            cluster.put(*pod(f"web-{name}").cpu(1).owned("ReplicaSet", "web-5f").build())
         case "place":
             cluster.put(*pod(f"{name}-1").cpu(3).gpu(1).gang(name).on(name).build())
+            cluster.put(*pod(f"web-{name}").cpu(1).owned("ReplicaSet", "web-5f").on(name).build())
         case "remove":
             for kind, key in (
                 ("Pod", f"default/{name}-0"),
+                ("Pod", f"default/web-{name}"),
                 ("PodGroup", f"default/{name}"),
                 ("Node", name),
                 ("Queue", name),
@@ -122,6 +128,28 @@ def test_the_page_makes_no_cycle_look_again_at_what_has_not_changed() -> None:
     assert recorder.count == 5
     assert recorder.sessions < 5
     assert list(recorder.jobs_why) == ["default/big"]
+
+
+def test_pods_without_a_podgroup_are_one_job_of_their_owner_and_stand_outside_of_all_queues() -> None:
+    scheduler, recorder = Scheduler(InProcess(STORE, "pumice"), POLICY, Options(schedulers=schedulers_of(POLICY))), Recorder()
+    told = SentRows(recorder)
+    for kind, obj in plain(nodes=3, pods_each=4, pending=2):
+        scheduler.cluster.put(kind, obj)
+    told.changes(scheduler.cluster)
+    jobs, queues = ({name: json.decode(row) for name, row in told.rows[kind].items()} for kind in ("jobs", "queues"))
+    assert set(jobs) == {"default/train", "pod/default/ReplicaSet/web-5f7c", "pod/default/alone"}
+    web = jobs["pod/default/ReplicaSet/web-5f7c"]
+    assert (web["owner"], web["queue"], web["pods"]) == ("web", "", {"Pending": 2, "Running": 12})
+    assert (web["held"], web["asked"]) == ({"cpu": 24.0}, {"cpu": 4.0})
+    assert (queues["-"]["held"], queues["-"]["asked"], queues["-"]["jobs"], queues["-"]["waiting"]) == ({"cpu": 25.0}, {"cpu": 4.0}, 2, 1)
+    assert queues["default"]["held"]["cpu"] == 8.0
+    for index in range(14):
+        scheduler.cluster.remove("Pod", f"default/web-{index}")
+    gone = told.changes(scheduler.cluster)
+    assert gone["jobs"] == {"pod/default/ReplicaSet/web-5f7c": None}
+    assert json.decode(gone["queues"]["-"] or b"")["held"] == {"cpu": 1.0}
+    scheduler.cluster.remove("Pod", "default/alone")
+    assert told.changes(scheduler.cluster)["queues"] == {"-": None}
 
 
 def test_when_a_job_is_expected_to_start_is_told_and_told_anew_and_no_more_once_nothing_is_known() -> None:

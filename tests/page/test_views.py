@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from pumice.testing.builders import GPU, node, podgroup, queue
-from tests.page.clusters import HOSTILE, gang, large, small
+from tests.page.clusters import HOSTILE, gang, large, plain, small
 from tests.page.desk import Desk, desk
 from tests.page.tab import WIDE, Tab
 
@@ -214,7 +214,8 @@ def test_ticks_and_names_of_axes_are_inside_their_chart(bare: Desk, tab: Tab) ->
     bare.put(gang("g", "q", 1, 5, ("n1",)))
     tab.page.wait_for_selector(".chart path.line", state="attached")
     drawn = """() => new Promise((done) => import("/charts.js").then(({ lines }) => {
-      const x = Array.from({ length: 60 }, (_, index) => 1764150000 + index * 60.7), series = [{ name: "a", y: x.map((at) => 2e9 * (at % 7)) }];
+      const x = Array.from({ length: 60 }, (_, index) => 1764150000 + index * 60.7);
+      const series = [{ name: "a", y: x.map((at) => 2e9 * (at % 7)) }];
       const figure = lines({ title: "Tried", x, series, xFormat: "clock", xLabel: "time", yLabel: "bytes" });
       document.querySelector("main").append(figure);
       const look = () => (figure.querySelector(".grid") ? done([...document.querySelectorAll(".chart svg text")].filter((text) => {
@@ -227,6 +228,39 @@ def test_ticks_and_names_of_axes_are_inside_their_chart(bare: Desk, tab: Tab) ->
         tab.page.set_viewport_size({"width": width, "height": 860})
         assert tab.page.evaluate(drawn) == []
     tab.page.set_viewport_size(WIDE)
+
+
+def test_pods_without_a_podgroup_are_coloured_counted_and_named_by_their_owner(bare: Desk, tab: Tab) -> None:
+    bare.put(plain(nodes=8, pods_each=0, pending=24))
+    bare.cycle()
+    opened(tab, bare, "cluster")
+    expect(tab.page.locator(".legend li")).to_have_text(["default", "no queue"])
+    tones = tab.page.evaluate("[...new Set([...document.querySelectorAll('.cells i:not(.idle)')].map((cell) => cell.className))].sort()")
+    legend = tab.page.evaluate("[...document.querySelectorAll('.legend i')].map((swatch) => swatch.classList[1]).sort()")
+    assert tones == legend
+    decided = tab.page.get_by_role("region", name="Last decisions").locator("li")
+    expect(decided).to_have_text(re.compile("24 bound *web$"))
+    tab.screenshots("cluster")
+    opened(tab, bare, "queues")
+    row = tab.page.locator(".queues tr", has=tab.page.get_by_role("rowheader", name="no queue", exact=True))
+    expect(row.locator("td.number").first).to_have_text("49")
+    expect(tab.page.locator("figure", has_text="The last hour").locator(".legend")).to_contain_text("no queue")
+    tab.screenshots("queues")
+    opened(tab, bare, "jobs")
+    tab.page.get_by_role("link", name="web", exact=True).click()
+    tab.page.wait_for_selector("h1:text-is('web')")
+    expect(tab.page.locator("table", has_text="Role").locator("tbody tr")).to_have_count(24)
+    tab.screenshots("job")
+
+
+def test_of_many_decisions_the_first_are_listed_and_all_are_counted(bare: Desk, tab: Tab) -> None:
+    bare.put(node(f"n{n}").cpu(64).memory("512Gi").gpu(8).build() for n in range(30))
+    bare.put([queue("q").build(), *(each for n in range(240) for each in gang(f"g{n}", "q", 1, 1))])
+    bare.cycle()
+    opened(tab, bare, "cluster")
+    expect(tab.page.get_by_role("region", name="Last decisions").locator("li p")).to_have_text(re.compile("and 237 more jobs$"))
+    tab.page.get_by_role("region", name="Last decisions").get_by_role("link").click()
+    expect(tab.page.locator("caption", has_text="Bound by allocate")).to_have_text("Bound by allocate, the first 200 of 240")
 
 
 def test_a_cycle_is_told_action_by_action(decided: Desk, tab: Tab) -> None:

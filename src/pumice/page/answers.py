@@ -41,6 +41,7 @@ from pumice.page.files import UNCACHED, packed
 from pumice.page.policy import written
 from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, Moments, pod_rows
+from pumice.page.sent_rows import Touched
 from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.model.cluster import Cluster
 
@@ -97,8 +98,7 @@ class PageAnswers:
 
     def _pods(self, key: str, cluster: Cluster) -> bytes:
         if key.startswith(LOOSE):
-            task = cluster.tasks.get(key.removeprefix(LOOSE))
-            tasks = [task] if task is not None else []
+            tasks = sorted(cluster.index(Touched).loose(key), key=lambda task: task.name)
         else:
             job = cluster.jobs.get(key)
             tasks = list(job.tasks.values()) if job is not None else []

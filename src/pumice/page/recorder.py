@@ -40,6 +40,7 @@ class CycleRecord(msgspec.Struct):
     bound: int
     evicted: int
     waiting: int
+    jobs: int  #: whose pods were bound or evicted
     actions: list[ActionRecord]
     binds: list[tuple[str, str, str, str]]  #: pod, its job, node, action
     evictions: list[tuple[str, str, str, str, str]]  #: pod, its job, node, the beneficiary, action
@@ -123,6 +124,7 @@ class Recorder(CycleObserver):
             bound=len(decisions.binds),
             evicted=len(decisions.evictions),
             waiting=len(decisions.waiting),
+            jobs=len({job_key(one.task) for one in decisions.binds} | {job_key(one.task) for one in decisions.evictions}),
             actions=[action for action, _ in self._actions],
             binds=[(one.task.key, job_key(one.task), one.node, self._action_of(index)) for index, one in enumerate(binds)],
             evictions=[(one.task.key, job_key(one.task), one.node, one.beneficiary, one.action) for one in evictions],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from math import inf
 
 import msgspec
@@ -22,7 +23,9 @@ from pumice.scheduler.model.template import Template
 Amounts = dict[str, float]  #: of cpu, memory, gpu; amounts that are 0 or infinite are left out
 Moments = tuple[float | None, float | None]  #: P50 and P90 of a start, in seconds since 1970; None: not within a week
 GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")
-LOOSE = "pod/"  #: the prefix of the key of a pod without a PodGroup
+LOOSE = "pod/"  #: the prefix of the keys of pods without a PodGroup
+NO_QUEUE = "-"  #: the name of the row that has such pods; no queue can have it
+TEMPLATE_HASH = "pod-template-hash"
 
 
 class NodeRow(msgspec.Struct, omit_defaults=True):
@@ -59,8 +62,8 @@ class JobRow(msgspec.Struct, omit_defaults=True):
     started: float | None = None  #: when the first of its pods started
     why: str = ""  #: why it waits
     expected: Moments | None = None  #: when it starts; None: nothing is known
-    owner: str = ""  #: the name of the object that controls its PodGroup, as a user knows it
-    kind: str = ""  #: the API and kind of the owner: batch.volcano.sh/v1alpha1/Job
+    owner: str = ""  #: the name of the object that controls its PodGroup or pods, as a user knows it
+    kind: str = ""  #: the API and kind of the owner: batch.volcano.sh/v1alpha1/Job; of pods without a PodGroup the kind alone
 
 
 class PodRow(msgspec.Struct, omit_defaults=True):
@@ -96,6 +99,13 @@ class Amounting:
             numbers = template.request.tolist()
             found = self._shares[template] = numbers[CPU] / 1000, self._gpus(numbers)
         return found
+
+    def of_requests(self, tasks: Iterator[Task]) -> Amounts:
+        found = Counter[Template](task.template for task in tasks)
+        sums: Counter[str] = Counter()
+        for template, count in found.items():
+            sums.update({name: count * amount for name, amount in self.of(template.request).items()})
+        return {**sums}
 
     def _named(self, numbers: list[float]) -> Amounts:
         found = {"cpu": numbers[CPU] / 1000, "memory": float(numbers[MEMORY]), "gpu": self._gpus(numbers)}
@@ -159,25 +169,57 @@ def job_row(job: Job, why: str, expected: Moments | None, amounting: Amounting) 
         started=min(filter(None, map(_since, job.tasks.values())), default=None),
         why=why if waits else "",
         expected=expected if waits else None,
-        owner=owner.name if owner is not None else "",
+        owner=named_by_user(owner.kind, owner.name, next(iter(job.tasks.values()), None)) if owner is not None else "",
         kind=f"{owner.api_version}/{owner.kind}" if owner is not None else "",
     )
 
 
-def loose_row(task: Task, why: str, amounting: Amounting) -> JobRow:
-    """The row of a pod without a PodGroup, shown as a job of one pod."""
-    waits, asks = task.status == status.PENDING, amounting.of(task.template.request)
+def named_by_user(kind: str, name: str, task: Task | None) -> str:
+    """The name of an owner of pods. The pods of a Deployment are owned by a ReplicaSet, whose name ends with the hash of the template."""
+    ending = f"-{task.labels.get(TEMPLATE_HASH)}" if task is not None and kind == "ReplicaSet" else ""
+    return name.removesuffix(ending)
+
+
+def loose_row(tasks: list[Task], why: str, amounting: Amounting) -> JobRow:
+    """The row of pods without a PodGroup, shown as one job: all of one owner, or a single pod."""
+    first = tasks[0]
+    pods = Counter(status.NAMES[task.status] for task in tasks)
+    waiting = [task for task in tasks if task.status == status.PENDING]
+    kind, _, name = _owner(first).partition("/")
     return JobRow(
         queue="",
-        phase=status.NAMES[task.status],
-        created=task.created,
-        pods={status.NAMES[task.status]: 1},
-        held={} if waits else asks,
-        asked=asks if waits else {},
-        priority=task.pod_priority,
-        minimum=1,
-        started=_since(task),
-        why=why if waits else "",
+        phase=next(iter(pods)) if len(pods) == 1 else "",
+        created=min(task.created for task in tasks),
+        pods=dict(sorted(pods.items())),
+        held=amounting.of_requests(task for task in tasks if task.status & status.HELD),
+        asked=amounting.of_requests(iter(waiting)),
+        priority=first.pod_priority,
+        started=min(filter(None, map(_since, tasks)), default=None),
+        why=why if waiting else "",
+        owner=named_by_user(kind, name, first),
+        kind=kind,
+    )
+
+
+def no_queue_row(rows: Iterable[JobRow]) -> QueueRow:
+    """What pods without a PodGroup hold and request. Volcano counts them in no queue; only the room that they take is gone."""
+    held, asked, jobs, waiting = Counter[str](), Counter[str](), 0, 0
+    for row in rows:
+        held.update(row.held)
+        asked.update(row.asked)
+        jobs += 1
+        waiting += bool(row.asked)
+    return QueueRow(
+        parent="",
+        weight=0,
+        state="",
+        held={**held},
+        asked={**asked},
+        deserved={},
+        guarantee={},
+        limit={},
+        jobs=jobs,
+        waiting=waiting,
     )
 
 
@@ -203,5 +245,10 @@ def _since(task: Task) -> float | None:
 
 
 def job_key(task: Task) -> str:
-    """The key under which the job of a pod is shown; for a pod without a job, a key of the pod itself."""
-    return task.job.uid if task.job is not None else LOOSE + task.key
+    """The key under which the job of a pod is shown. Pods without a PodGroup are shown under their owner, or alone."""
+    return task.job.uid if task.job is not None else f"{LOOSE}{task.namespace}/{_owner(task) or task.name}"
+
+
+def _owner(task: Task) -> str:
+    """The owner under which pods without a PodGroup are shown together. A node owns the pods that its kubelet runs from files."""
+    return "" if task.owner.startswith("Node/") else task.owner

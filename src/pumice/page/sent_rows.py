@@ -15,7 +15,22 @@ import numpy as np
 
 from pumice.api.core import Node
 from pumice.page.recorder import Recorder
-from pumice.page.rows import LOOSE, Amounting, Amounts, JobRow, Moments, QueueRow, job_key, job_row, loose_row, node_row, queue_row
+from pumice.page.rows import (
+    LOOSE,
+    NO_QUEUE,
+    Amounting,
+    Amounts,
+    JobRow,
+    Moments,
+    QueueRow,
+    job_key,
+    job_row,
+    loose_row,
+    no_queue_row,
+    node_row,
+    queue_row,
+)
+from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import hypernodes_of
 from pumice.scheduler.model.index import Index
@@ -23,13 +38,20 @@ from pumice.scheduler.model.task import Task
 
 KINDS = ("nodes", "jobs", "queues")
 Rows = dict[str, bytes | None]  #: rows as JSON, by name; None: the row is gone
+ON_NODE = {name for bit, name in status.NAMES.items() if bit & status.ON_NODE}
 _encode = msgspec.json.encode
 KEPT_S = 600.0
 KEPT_BYTES = 16 * 1024 * 1024
 
 
 class Touched(Index):
-    """The nodes and jobs whose pods came or went since the last `begin`."""
+    """The nodes and jobs whose pods came or went since the last `begin`, and all pods without a PodGroup that came to a node or waited."""
+
+    def recount(self) -> None:
+        self._loose: dict[str, dict[str, Task]] = {}  #: by key of the job under which they are shown, and by key; some may be gone
+        super().recount()
+        for task in self.cluster.tasks.values():
+            self._note(task)
 
     def begin(self) -> None:
         self.rows: set[int] = set()
@@ -38,6 +60,26 @@ class Touched(Index):
     def change(self, row: int, task: Task, sign: int) -> None:
         self.rows.add(row)
         self.jobs.add(job_key(task))
+        self._note(task)
+
+    def refresh(self) -> None:
+        for task in self.cluster.without_job.values():
+            self._note(task)
+
+    def _note(self, task: Task) -> None:
+        if task.job is None:
+            self._loose.setdefault(job_key(task), {})[task.key] = task
+
+    def loose(self, key: str) -> list[Task]:
+        """The pods without a PodGroup that are shown under this key: those on known nodes, those that wait for us, and those that ended."""
+        noted = self._loose.get(key, {})
+        for name, task in list(noted.items()):
+            if self.cluster.tasks.get(name) is not task or task.job is not None or job_key(task) != key:
+                del noted[name]
+        if not noted:
+            self._loose.pop(key, None)
+        waiting = self.cluster.without_job
+        return [task for task in noted.values() if task.node >= 0 or task.status & status.FINISHED or task.uid in waiting]
 
 
 class SentRows:
@@ -49,15 +91,18 @@ class SentRows:
         self._wire: list[Node] = []
         self._hypernodes = 0  #: the version of all HyperNodes
         self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
+        self._loose: dict[str, JobRow] = {}  #: the rows of pods without a PodGroup
+        self._loose_changed = False
         self.expected: dict[str, Moments] = {}  #: when each waiting job is expected to start, by its key
         self.cycles = 0  #: the number of the last cycle that was sent
 
     def changes(self, cluster: Cluster) -> dict[str, Rows]:
         amounting = Amounting(cluster)
         touched = self._touched(cluster)
+        touched.refresh()
         fresh = {
             "nodes": self._news("nodes", self._nodes(cluster, touched.rows, amounting)),
-            "jobs": self._news("jobs", self._jobs(cluster, touched.jobs, amounting)),
+            "jobs": self._news("jobs", self._jobs(cluster, touched, amounting)),
             "queues": self._news("queues", self._queues(cluster, amounting)),
         }
         touched.begin()
@@ -113,36 +158,43 @@ class SentRows:
 
         return home, before != self._hypernodes
 
-    def _jobs(self, cluster: Cluster, touched: set[str], amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
+    def _jobs(self, cluster: Cluster, touched: Touched, amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
         stirred, self._recorder.stirred = self._recorder.stirred, set()
         known = self.rows["jobs"].keys()
-        gone = [key for key in known - cluster.jobs.keys() if not (key.startswith(LOOSE) and _loose(cluster, key))]
-        for key in gone:
+        for key in [key for key in known - cluster.jobs.keys() if not key.startswith(LOOSE)]:
             yield key, None
-        waiting_loose = (LOOSE + task.key for task in cluster.without_job.values())
+        loose = {job_key(task) for task in cluster.without_job.values()}
+        loose.update(key for key, row in self._loose.items() if not row.pods.keys() <= ON_NODE)  # no index hears of the end of such pods
         untold = cluster.jobs.keys() - known
         orphaned = (key for key, job in cluster.jobs.items() if job.group is None)  # the cluster's list of changes leaves out this change
-        for key in sorted(stirred.union(touched, cluster.changed, waiting_loose, untold, orphaned)):
-            row = self._job(cluster, key, amounting)
-            if row is not None:
-                yield key, _encode(row)
+        for key in sorted(stirred.union(touched.jobs, cluster.changed, loose, untold, orphaned)):
+            why = self._recorder.jobs_why.get(key, "")
+            row = self._loose_job(key, touched, why, amounting) if key.startswith(LOOSE) else self._job(cluster, key, why, amounting)
+            yield key, _encode(row) if row is not None else None
 
-    def _job(self, cluster: Cluster, key: str, amounting: Amounting) -> JobRow | None:
-        why = self._recorder.jobs_why.get(key, "")
-        if key.startswith(LOOSE):
-            task = _loose(cluster, key)
-            return loose_row(task, why, amounting) if task is not None else None
+    def _job(self, cluster: Cluster, key: str, why: str, amounting: Amounting) -> JobRow | None:
         job = cluster.jobs.get(key)
         return job_row(job, why, self.expected.get(key), amounting) if job is not None else None
 
+    def _loose_job(self, key: str, touched: Touched, why: str, amounting: Amounting) -> JobRow | None:
+        tasks, before = touched.loose(key), self._loose.pop(key, None)
+        row = loose_row(tasks, why, amounting) if tasks else None
+        if row is not None:
+            self._loose[key] = row
+        self._loose_changed |= row != before
+        return row
+
     def _queues(self, cluster: Cluster, amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
         existing = {name: queue for name, queue in cluster.queues.items() if queue.exists}
-        for gone in self.rows["queues"].keys() - existing.keys():
+        for gone in self.rows["queues"].keys() - existing.keys() - {NO_QUEUE}:
             yield gone, None
         nothing = np.zeros(cluster.dimensions.width)
         for name, queue in existing.items():
             deserved = self._recorder.deserved.get(name, queue.deserved if queue.deserves.any() else nothing)
             yield name, _encode(queue_row(queue, deserved, amounting))
+        if self._loose_changed:
+            self._loose_changed = False
+            yield NO_QUEUE, _encode(no_queue_row(self._loose.values())) if self._loose else None
 
 
 HISTORY_S = 3600.0
@@ -174,11 +226,6 @@ class History:
 
     def encoded(self) -> bytes:
         return _encode(self.points)
-
-
-def _loose(cluster: Cluster, key: str) -> Task | None:
-    task = cluster.tasks.get(key.removeprefix(LOOSE))
-    return task if task is not None and task.job is None else None
 
 
 # The last minutes, for readers who go back in time: the state as it was then, and the changes since, as they were sent to readers.

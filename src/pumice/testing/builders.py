@@ -187,6 +187,10 @@ class PodBuilder(Builder):
     def started(self, instant: str | float) -> PodBuilder:
         return self.having("status", "startTime", value=_instant(instant))
 
+    def owned(self, kind: str, name: str) -> PodBuilder:
+        """Let this controller own the pod: owned("ReplicaSet", "web-5f")."""
+        return self.having("metadata", "ownerReferences", value=[{"kind": kind, "name": name, "controller": True}])
+
     def leaving(self) -> PodBuilder:
         return self.having("metadata", "deletionTimestamp", value="2026-01-01T00:00:00Z")
 

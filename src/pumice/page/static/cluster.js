@@ -3,11 +3,12 @@
 import { mayAct } from "./acts.js";
 import { html } from "./dom.js";
 import { clock, duration, number } from "./format.js";
-import { amount, choice, expectedStart, jobAddress, jobName, jobState, jobTone, nodeAddress, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
+import { amount, choice, expectedStart, jobAddress, jobName, jobState, jobTone, nodeAddress, NO_QUEUE, queueName, queueNames, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
 
 const DETAILED = 400;
 const MOST_CELLS = 16;
 const FEW = 40;
+const MOST_NAMED = 8; // queues, each of another colour
 const MOST_WAITING = 6, MOST_DECISIONS = 5;
 
 export function cluster(store, _, parameters) {
@@ -73,9 +74,10 @@ export function cluster(store, _, parameters) {
   }
 
   function drawLegend() {
-    const names = [...store.queues.keys()].filter((name) => name !== "root").sort().slice(0, 8);
+    const names = queueNames(store), shown = [...names.slice(0, MOST_NAMED), ...(store.queues.has(NO_QUEUE) ? [NO_QUEUE] : [])];
+    const others = names.length > MOST_NAMED && html("li", {}, `and ${names.length - MOST_NAMED} more, in the same colours`);
     legend.hidden = colour !== "queue";
-    legend.replaceChildren(...names.map((name) => html("li", {}, html("i", { class: `swatch ${queueTone(store, name)}` }), name)));
+    legend.replaceChildren(...shown.map((name) => html("li", {}, html("i", { class: `swatch ${queueTone(store, name)}` }), queueName(name))), ...(others ? [others] : []));
   }
 
   return { title: "Cluster", element, draw };
@@ -112,7 +114,7 @@ function paint(store, tile, name, colour, detailed) {
   for (const word of ["cordoned", "failed"]) tile.classList.toggle(word, Boolean(node[word]));
   const tones = node.held.map(([key, cpu, gpu]) => [tone(store, colour, key), unit === "gpu" ? gpu : cpu]);
   if (!detailed) {
-    const [most] = tones.sort((a, b) => b[1] - a[1])[0] ?? ["s7"];
+    const [most] = tones.sort((a, b) => b[1] - a[1])[0] ?? ["none"];
     tile.className = `node ${most}${node.cordoned ? " cordoned" : ""}${node.failed ? " failed" : ""}`;
     tile.style.setProperty("--use", `${Math.round(100 * Math.min(1, share))}%`);
     return;
@@ -148,9 +150,9 @@ function drawWaiting(store, list, section) {
 function drawDecided(store, list) {
   const found = store.cycles.slice(-MOST_DECISIONS).reverse().map((cycle) => {
     const jobs = [...new Set([...cycle.binds, ...cycle.evictions].map(([, key]) => jobName(store, key)))];
-    const words = [cycle.bound && `${cycle.bound} bound`, cycle.evicted && `${cycle.evicted} evicted`].filter(Boolean).join(", ");
+    const words = [cycle.bound && `${number(cycle.bound)} bound`, cycle.evicted && `${number(cycle.evicted)} evicted`].filter(Boolean).join(", ");
     return html("li", {}, html("a", { href: `#/decisions/${cycle.number}` }, clock(cycle.at)), html("span", { class: "since" }, ` ${words}`),
-      html("p", {}, `${jobs.slice(0, 3).join(", ")}${jobs.length > 3 ? ` and ${jobs.length - 3} more` : ""}`));
+      html("p", {}, `${jobs.slice(0, 3).join(", ")}${cycle.jobs > 3 ? ` and ${number(cycle.jobs - 3)} more ${cycle.jobs === 4 ? "job" : "jobs"}` : ""}`));
   });
   list.replaceChildren(...(found.length ? found : [html("li", { class: "quiet" }, "Nothing has been decided yet.")]));
 }

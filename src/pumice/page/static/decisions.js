@@ -68,9 +68,11 @@ function didBy(store, cycle, name) {
   const pod = { name: "Pod", cell: ([key]) => [plain(key), podAddress(key)] };
   const node = { name: "Node", cell: ([, , key]) => [key, nodeAddress(key)] };
   const bound = cycle.binds.filter((bind) => bind[3] === name), evicted = cycle.evictions.filter((eviction) => eviction[4] === name);
+  const did = cycle.actions.find((action) => action.name === name);
+  const all = (shown, count) => (shown.length < count ? `, the first ${number(shown.length)} of ${number(count)}` : "");
   const found = [];
-  if (bound.length) found.push(filled(new Rows(`Bound by ${name}`, [pod, job, node]), bound));
-  if (evicted.length) found.push(filled(new Rows(`Evicted by ${name}`, [pod, job, node, { name: "For", cell: (eviction) => plain(eviction[3]) }]), evicted));
+  if (bound.length) found.push(filled(new Rows(`Bound by ${name}${all(bound, did.bound)}`, [pod, job, node]), bound));
+  if (evicted.length) found.push(filled(new Rows(`Evicted by ${name}${all(evicted, did.evicted)}`, [pod, job, node, { name: "For", cell: (eviction) => plain(eviction[3]) }]), evicted));
   return found;
 }
 

@@ -5,7 +5,7 @@ import { gantt } from "./charts.js";
 import { html } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { Rows } from "./rows.js";
-import { amount, expectedStart, jobAddress, jobKey, jobState, latestStart, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+import { amount, expectedStart, jobAddress, jobKey, jobName, jobState, latestStart, namespaceOf, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
 import { Answer } from "./answer.js";
 import { ask } from "./token.js";
 
@@ -20,7 +20,7 @@ export function job(store, subject) {
   const facts = html("dl", { class: "facts" });
   const chart = gantt({ title: "Pods over time", empty: true });
   const pods = new Rows("Pods", [
-    { name: "Pod", cell: (pod) => [pod.name, podAddress(`${key.replace(/^pod\//, "").split("/")[0]}/${pod.name}`)] },
+    { name: "Pod", cell: (pod) => [pod.name, podAddress(`${namespaceOf(key)}/${pod.name}`)] },
     { name: "Role", cell: (pod) => pod.role },
     { name: "State", cell: (pod) => pod.status },
     { name: "Node", cell: (pod) => (pod.node ? [pod.node, nodeAddress(pod.node)] : "") },
@@ -62,13 +62,16 @@ export function job(store, subject) {
 
   // Those of its PodGroup are the scheduler's, those of what made it its controller's.
   async function showEvents() {
-    const [namespace, name] = key.replace(/^pod\//, "").split("/"), { owner } = store.jobs.get(key) ?? {};
-    const found = await eventsOf(namespace, owner ? [name, owner] : [name]);
+    const namespace = namespaceOf(key), { owner } = store.jobs.get(key) ?? {};
+    const found = await eventsOf(namespace, [...new Set([key.split("/").at(-1), owner])].filter(Boolean));
     events.element.hidden = !found.length;
     events.draw(found.slice(0, MOST_EVENTS).map((event) => [event.metadata.uid, event]));
   }
 
+  // Of pods without a PodGroup, the first that waits is asked about.
   function show(found) {
+    const first = key.startsWith("pod/") && found.find(({ status }) => status === "Pending");
+    if (first) answer.ask(`pod/${namespaceOf(key)}/${first.name}`);
     pods.element.hidden = chart.hidden = !found.length;
     pods.draw(found.slice(0, MOST_PODS).map((pod) => [pod.name, pod]));
     const shown = found.slice(0, MOST_BARS);
@@ -101,8 +104,8 @@ export function job(store, subject) {
       describe(row);
       if (!store.past && (dirty.all || dirty.jobs.has(key))) {
         look();
-        if (waits) answer.ask(key.startsWith("pod/") ? key : `podgroup/${key}`);
-        else answer.clear();
+        if (!waits) answer.clear();
+        else if (!key.startsWith("pod/")) answer.ask(`podgroup/${key}`);
       }
     }
     if (dirty.all || dirty.cycles) drawDecided();
@@ -135,7 +138,7 @@ export function job(store, subject) {
   function describe(row) {
     const held = RESOURCES.filter((name) => row.held[name] || row.asked[name]).map((name) => `${amount(name, row.held[name])} of ${amount(name, (row.held[name] ?? 0) + (row.asked[name] ?? 0))} ${RESOURCE_NAMES[name]}`);
     const counts = Object.entries(row.pods).map(([state, count]) => `${count} ${state}`).join(", ");
-    const told = [["State", `${jobState(row)} (${row.phase})`], ["Age", duration(Math.max(0, Math.floor(store.at - row.created)))], ["Queue", row.queue || "none"],
+    const told = [["State", `${jobState(row)}${row.phase && ` (${row.phase})`}`], ["Age", duration(Math.max(0, Math.floor(store.at - row.created)))], ["Queue", row.queue || "none"],
       ["Pods", counts || "none yet"], ["Gang", row.minimum ? `at least ${row.minimum} together` : "none"], ["Holds", held.join(", ") || "nothing"], ["Priority", String(row.priority ?? 0)],
       ...(row.expected ? [["Expected start", `${expectedStart(row, store.at)}; ${latestStart(row, store.at).toLowerCase()}`]] : [])];
     const words = told.flat().join();
@@ -153,13 +156,13 @@ export function job(store, subject) {
     decided.draw(found.slice(-100).map((one) => [`${one.cycle} ${one.words}`, one]));
   }
 
-  return { title: plain(subject), element, draw };
+  return { title: jobName(store, jobKey(store, subject)), element, draw };
 }
 
 // What may be done to a Job of Volcano, and to a pod of nobody; other workloads are their controllers'.
 function offers(key, { owner, kind }) {
   const [namespace, name] = key.replace(/^pod\//, "").split("/");
-  if (key.startsWith("pod/")) return [["Delete", async () => { await remove(podPath(namespace, name)); }]];
+  if (key.startsWith("pod/") && !owner) return [["Delete", async () => { await remove(podPath(namespace, name)); }]];
   if (kind !== JOB_KIND) return [];
   const suspend = async () => {
     await order(namespace, owner, "AbortJob");

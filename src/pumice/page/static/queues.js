@@ -3,7 +3,7 @@
 import { lines } from "./charts.js";
 import { html, svg } from "./dom.js";
 import { lastHour } from "./history.js";
-import { amount, choice, inUnits, queueTone, remember, RESOURCE_NAMES, RESOURCES, resourcesOf } from "./words.js";
+import { amount, choice, inUnits, NO_QUEUE, queueName, queueTone, remember, RESOURCE_NAMES, RESOURCES, resourcesOf } from "./words.js";
 
 const MOST_LINES = 8, CHART_EVERY_S = 5;
 
@@ -12,7 +12,7 @@ export function queues(store, _, parameters) {
   const body = html("tbody");
   const columns = ["Queue", "Held, asked for, deserved", "Held", "Deserved", "Borrowed", "Asked for", "Guaranteed", "At most", "Weight", "Jobs", "Waiting"];
   const grid = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Queues" }, html("table", { class: "queues" },
-    html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves. A parent has what its children have."),
+    html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves. A parent has what its children have. Pods without a PodGroup are in no queue, and no queue's share counts them."),
     html("thead", {}, html("tr", {}, columns.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
   const chart = lines({ title: "", empty: true });
   const element = html("div", {}, head, grid, chart);
@@ -49,14 +49,14 @@ function tree(store) {
     children.set(parent, [...(children.get(parent) ?? []), name]);
   }
   const found = [], promised = new Map();
-  for (const job of store.jobs.values()) if (!Object.keys(job.pods).length) promised.set(job.queue, [...(promised.get(job.queue) ?? []), { held: {}, asked: job.asked, jobs: 0, waiting: 0 }]);
+  for (const job of store.jobs.values()) if (job.queue && !Object.keys(job.pods).length) promised.set(job.queue, [...(promised.get(job.queue) ?? []), { held: {}, asked: job.asked, jobs: 0, waiting: 0 }]);
   const whole = (name) => [...(promised.get(name) ?? []), ...(children.get(name) ?? []).map(whole)].reduce(sum, store.queues.get(name));
   const visit = (name, depth) => {
     found.push({ name, depth, queue: whole(name) });
     for (const child of (children.get(name) ?? []).sort()) visit(child, depth + 1);
   };
   for (const name of (children.get("") ?? []).sort()) visit(name, 0);
-  return found;
+  return [...found.filter(({ name }) => name !== NO_QUEUE), ...found.filter(({ name }) => name === NO_QUEUE)];
 }
 
 function sum(one, other) {
@@ -67,12 +67,13 @@ function sum(one, other) {
 function line(store, { name, depth, queue }, resource, most) {
   const held = queue.held[resource] ?? 0, asked = queue.asked[resource] ?? 0, deserved = queue.deserved[resource];
   const state = queue.state && queue.state !== "Open" ? ` (${queue.state})` : "";
-  const label = html("th", { scope: "row" }, name + state);
+  const label = html("th", { scope: "row" }, queueName(name) + state);
   label.style.paddingLeft = `${depth * 1.2}rem`;
+  const weight = name === NO_QUEUE ? "" : queue.weight;
   const borrowed = deserved != null && held > deserved ? held - deserved : null;
   const numbers = [held, deserved, borrowed, asked, queue.guarantee[resource], queue.limit[resource]].map((value) => (value == null ? "" : amount(resource, value)));
-  numbers.push(queue.weight, queue.jobs, queue.waiting);
-  return html("tr", {}, label, html("td", { class: "bar" }, bar(queueTone(store, name), held / most, asked / most, deserved == null ? null : deserved / most, `${name} holds ${amount(resource, held)}, asks for ${amount(resource, asked)} more`)),
+  numbers.push(weight, queue.jobs, queue.waiting);
+  return html("tr", {}, label, html("td", { class: "bar" }, bar(queueTone(store, name), held / most, asked / most, deserved == null ? null : deserved / most, `${queueName(name)} holds ${amount(resource, held)}, asks for ${amount(resource, asked)} more`)),
     numbers.map((cell) => html("td", { class: "number" }, String(cell))));
 }
 
@@ -91,6 +92,6 @@ function history(store, resource) {
   const yLabel = resource === "memory" ? "memory in Gi" : RESOURCE_NAMES[resource];
   return {
     title: "The last hour", description: `${RESOURCE_NAMES[resource]} that queues hold`, shape: "stack", xFormat: "clock", xLabel: "time", yLabel,
-    x: points.map(({ at }) => at), series: names.map((name) => ({ name, tone: queueTone(store, name), y: points.map(({ held }) => inUnits(resource, held[name]?.[resource])) })), empty: points[0].at >= store.at || !names.length,
+    x: points.map(({ at }) => at), series: names.map((name) => ({ name: queueName(name), tone: queueTone(store, name), y: points.map(({ held }) => inUnits(resource, held[name]?.[resource])) })), empty: points[0].at >= store.at || !names.length,
   };
 }

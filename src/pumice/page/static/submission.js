@@ -2,7 +2,7 @@
 
 import { create, JOBS, volcanoJob } from "./acts.js";
 import { html } from "./dom.js";
-import { jobAddress } from "./words.js";
+import { jobAddress, queueNames } from "./words.js";
 
 const NUMBERS = { pods: ["Pods", 2, 1], minimum: ["Start together", 2, 1], gpus: ["GPUs each", 8, 0], cpus: ["CPUs each", 8, 1], seconds: ["Run for (s)", 600, 1] };
 
@@ -16,7 +16,7 @@ export function submission(store) {
   const element = html("details", { ontoggle: offer }, html("summary", {}, "Submit a job"), form);
 
   function offer() {
-    const names = [...store.queues.keys()].filter((name) => name !== "root").sort();
+    const names = queueNames(store);
     queue.replaceChildren(...names.map((name) => html("option", { selected: name === "default" }, name)));
   }
 

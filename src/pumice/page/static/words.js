@@ -10,17 +10,24 @@ export const jobAddress = (key) => `#/job/${key.split("/").map(encodeURIComponen
 export const podAddress = (key) => `#/pod/${key.split("/").map(encodeURIComponent).join("/")}`;
 export const nodeAddress = (name) => `#/nodes/${encodeURIComponent(name)}`;
 export const plain = (key) => key.replace(/^pod\//, "").replace(/^default\//, "");
+export const namespaceOf = (key) => key.replace(/^pod\//, "").split("/")[0];
 
-// As its user called it: the name of what made its PodGroup.
+// Pods without a PodGroup are in no queue; what they have is in a row of this name.
+export const NO_QUEUE = "-";
+export const queueName = (name) => (name === NO_QUEUE ? "no queue" : name);
+export const queueNames = (store) => [...store.queues.keys()].filter((name) => name !== "root" && name !== NO_QUEUE).sort();
+
+
+// As its user called it: the name of what made its PodGroup or its pods.
 export function jobName(store, key) {
   const owner = store.jobs.get(key)?.owner;
-  return plain(owner ? `${key.split("/")[0]}/${owner}` : key);
+  return plain(owner ? `${namespaceOf(key)}/${owner}` : key);
 }
 
 // What a link to a job leads to: a PodGroup's key, or the name of what made it.
 export function jobKey(store, subject) {
   if (store.jobs.has(subject)) return subject;
-  return [...store.jobs.keys()].find((key) => store.jobs.get(key).owner && `${key.split("/")[0]}/${store.jobs.get(key).owner}` === subject) ?? subject;
+  return [...store.jobs.keys()].find((key) => store.jobs.get(key).owner && `${namespaceOf(key)}/${store.jobs.get(key).owner}` === subject) ?? subject;
 }
 
 // waiting, running or done: pods that wait make a job wait, whatever else runs.
@@ -43,9 +50,8 @@ export const asked = (job, resource) => (job.held[resource] ?? 0) + (job.asked[r
 
 // Queues have colours in the order of their names; jobs by their names.
 export function queueTone(store, name) {
-  if (!name) return "s7";
-  const names = [...store.queues.keys()].filter((one) => one !== "root").sort();
-  return `s${Math.max(0, names.indexOf(name)) % TONES}`;
+  const at = queueNames(store).indexOf(name);
+  return at < 0 ? "none" : `s${at % TONES}`;
 }
 
 export function jobTone(key) {

@@ -21,7 +21,7 @@ from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.queue import KnownPromises, Queue, refresh_promises, withdraw_promises
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
-from pumice.scheduler.model.task import Task, controller_of, key_of
+from pumice.scheduler.model.task import Task, key_of, owner_of
 from pumice.scheduler.model.template import Shared, Template
 
 Kept = TypeVar("Kept", bound=Index)
@@ -167,11 +167,11 @@ class Cluster:
         self._attach(task, fresh, task.node_name, self._group_of(pod))
 
     def _stays(self, task: Task, pod: Pod, fresh: int) -> bool:
-        """Whether a pod still holds its room, on the same node, for the same job and controller."""
+        """Whether a pod still holds its room, on the same node, for the same job and owner."""
         if not (task.status & status.ALLOCATED_ALL and fresh & status.ALLOCATED_ALL) or task.node < 0:
             return False
         job = self.jobs.get(f"{task.namespace}/{self._group_of(pod)}")
-        return task.node_name == pod.spec.node_name and task.job is job and task.controller == controller_of(pod)
+        return task.node_name == pod.spec.node_name and task.job is job and task.owner == owner_of(pod)
 
     def _restate(self, task: Task, pod: Pod, to: int) -> None:
         """Take over the status of a pod that stays. Its place and the sums of resources stay as they are."""

@@ -44,6 +44,7 @@ class Task:
         "node_name",
         "nominated",
         "number",
+        "owner",
         "placed_at",
         "preemptable",
         "priority",
@@ -65,7 +66,8 @@ class Task:
         self.job: Job | None = None
         self.group = group_of(pod)  #: "namespace/name" of its native PodGroup; empty for none
         self.created = meta.created
-        self.controller = controller_of(pod)
+        self.owner = owner_of(pod)  #: kind and name of the pod's controller; empty for none
+        self.controller = self.owner if self.owner.partition("/")[0] in SPREADING_KINDS else ""  #: the same, if its pods are spread
         self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
         self.priority = _priority(pod, annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
@@ -166,10 +168,10 @@ def revocable_zone(annotations: Mapping[str, str]) -> str:
     return "*" if annotations.get(PREEMPTABLE) in TRUE_WORDS else ""
 
 
-def controller_of(pod: Pod) -> str:
-    """Kind and name of the pod's controller, if it is of a kind whose pods are spread; else empty."""
+def owner_of(pod: Pod) -> str:
+    """Kind and name of the pod's controller; empty for none."""
     owner = pod.metadata.controller
-    return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None and owner.kind in SPREADING_KINDS else ""
+    return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None else ""
 
 
 def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
