@@ -88,7 +88,7 @@ function bar(tone, held, asked, deserved, words) {
 // What was noted, and the present.
 function history(store, resource) {
   const points = lastHour(store.history, store.at, Object.fromEntries([...store.queues].map(([name, { held }]) => [name, held])));
-  const names = [...store.queues.keys()].filter((name) => name !== "root" && points.some(({ held }) => held[name]?.[resource])).sort().slice(0, MOST_LINES);
+  const names = [...store.queues.keys()].filter((name) => name !== "root" && points.some(({ held }) => held[name]?.[resource])).sort((a, b) => (a === NO_QUEUE) - (b === NO_QUEUE) || (a < b ? -1 : 1)).slice(0, MOST_LINES);
   const yLabel = resource === "memory" ? "memory in Gi" : RESOURCE_NAMES[resource];
   return {
     title: "The last hour", description: `${RESOURCE_NAMES[resource]} that queues hold`, shape: "stack", xFormat: "clock", xLabel: "time", yLabel,
