@@ -238,7 +238,7 @@ def test_half_of_the_jobs_of_an_owner_run_equally_long_in_a_rollout() -> None:
 
 def test_without_a_subject_all_that_wait_are_told() -> None:
     shown = CliRunner().invoke(cli, ["eta", "-f", EXAMPLE, "--now", "2026-01-01T12:00:00Z"]).stdout
-    assert [line.split()[0] for line in shown.splitlines()] == ["SUBJECT", "podgroup/default/train", "podgroup/default/probe"]
+    assert [line.split()[0] for line in shown.splitlines()] == ["JOB", "podgroup/train", "podgroup/probe"]
     told = json.loads(CliRunner().invoke(cli, ["eta", "-f", EXAMPLE, "--now", "2026-01-01T12:00:00Z", "-o", "json"]).stdout)
     assert [each["subject"] for each in told] == ["podgroup/default/train", "podgroup/default/probe"]
 

@@ -34,7 +34,9 @@ def test_each_job_that_waits_is_told_why_and_counted() -> None:
                 await asyncio.sleep(1)
             await until(lambda: bool(notes(api, "Waits") and notes(api, "NeverFits")))
             assert scheduler.clock.now() - began >= 10
-            assert notes(api, "Waits") == {"later": "queue default holds 2 of the 2 cpu it deserves; 2 more is asked for (2 short)"}
+            assert notes(api, "Waits") == {
+                "later": "queue default deserves 2 cpu by its weight (all of the cluster), and holds 2; it asks for 2 (2 short)"
+            }
             assert notes(api, "NeverFits")["huge"].startswith("podgroup/huge can never run here: it must start with 3 cpu")
             because = scheduler.metrics.waiting_because
             of_default = ("default", "default")

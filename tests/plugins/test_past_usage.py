@@ -276,7 +276,10 @@ def test_why_says_who_used_more_before() -> None:
     asks(made, "new", 4)
     told = why(made, BY_QUEUES, made.clock, "job/in-old").headline
     before = "queue new is served before queue old: queue old used more before: on average 800% of what it deserves, queue new 0%"
-    assert told is not None and told.text == f"it would start by itself, but podgroup/in-new goes first ({before}) and leaves too little"
+    assert (
+        told is not None
+        and told.text == f"it would start if it were alone, but podgroup/in-new goes first ({before}) and leaves too little room"
+    )
 
 
 @pytest.mark.parametrize("policy", [BY_QUEUES, conf("gang", "capacity, predicates", actions="allocate")], ids=["past", "no past"])
@@ -306,7 +309,10 @@ def test_why_says_whose_user_used_more_before() -> None:
         put(made, group(name, name), pod(name).gang(name).cpu(1))
     told = why(made, BY_USERS, made.clock, "job/ann").headline
     before = "by plugin drf: user ann used more before: on average 50% of the cluster, user bob 0%"
-    assert told is not None and told.text == f"it would start by itself, but podgroup/bob goes first ({before}) and leaves too little"
+    assert (
+        told is not None
+        and told.text == f"it would start if it were alone, but podgroup/bob goes first ({before}) and leaves too little room"
+    )
 
 
 def test_the_order_is_made_anew_now_and_then() -> None:
