@@ -100,8 +100,11 @@ class Asked:
             if after is None:
                 return replace(answer, advice=tuple(given))
             then = then or (after.line if after.headline is not None else "")
-            if after.headline == told.headline:
-                break
+            if after.headline is not None and (after.headline.because, after.headline.short) == (
+                told.headline.because,
+                told.headline.short,
+            ):
+                break  # others take what is given
             told = after
         return replace(answer, then=then)
 
