@@ -14,8 +14,8 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.testing import PodBuilder, cluster, node, pod, podgroup
-from pumice.testing.scene import NOW, policy
+from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue
+from pumice.testing.scene import NOW, policy, schedule
 from tests.scenarios.naysayers import CLASSES, PLUGINS, Change, Held, lost_claim, port, same
 
 
@@ -51,6 +51,16 @@ def test_nobody_is_evicted_for_a_pod_that_could_not_be_placed_all_the_same(topol
     assert preempted(contested(lost_claim), topology_aware=topology_aware) == []
     assert preempted(contested(port), topology_aware=topology_aware) == ["old"]
     assert preempted(contested(port, port), topology_aware=topology_aware) == []
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_the_reason_has_what_the_queue_holds_not_what_it_would_hold_after_evictions_that_were_tried(action: str) -> None:
+    low = podgroup("low", 0).queue("q").priority_class("low").phase("Running"), *pod("old").cpu(2).gang("low").on("a").times(2)
+    high = podgroup("high").queue("q").priority_class("high").admitted(), pod("p").cpu(3).gang("high")
+    made = cluster(*CLASSES, node("a").cpu(4), queue("q").capability(cpu=2), *low, *high)
+    result = schedule(made, f"allocate, {action}", *PLUGINS, "proportion")
+    assert result.evictions == []
+    assert result.waiting["default/p"].endswith("queue q holds 4 of the 2 cpu it deserves, 3 more is asked for")
 
 
 @WAYS
