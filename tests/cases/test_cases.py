@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 DEVIATIONS = yaml.safe_load((HERE / "deviations.yaml").read_text())
 ALL = [*cases(HERE / "volcano"), *cases(HERE / "kube-scheduler")]
 GANGS = list(cases(HERE / "native-gangs"))
+DIFFERENCES = (HERE.parents[1] / "docs" / "differences.md").read_text()
 
 
 def release(expect: dict[str, Any]) -> list[str]:
@@ -40,6 +41,15 @@ def told(ours: dict[str, Any]) -> dict[str, str]:
     """What waiting pods are told, less the words of extenders, of which we name the speaker."""
     messages = {pod: waiting["message"] for pod, waiting in ours["pending"].items()}
     return {pod: text for pod, text in messages.items() if not text.startswith("extender/")}
+
+
+@pytest.mark.parametrize("name", DEVIATIONS)
+def test_a_deviation_is_of_a_known_case_and_explained(name: str) -> None:
+    reasons = DEVIATIONS[name]["because"]
+    assert name in {case.name for case in (*ALL, *GANGS)}
+    assert [each for each in ([reasons] if isinstance(reasons, str) else reasons) if f"\n**{each}" not in DIFFERENCES] == []
+    family, _, state = name.partition("/")
+    assert family != "random-corners" or f"\n| {state} |" in DIFFERENCES
 
 
 @pytest.mark.nightly
