@@ -183,7 +183,7 @@ class Attempt:
     def _waits(self, task: Task, row: int, statement: Statement) -> bool:
         """Pipeline a task on a node, if its queue, the filters and the room allow it. Return whether they do."""
         session = self.session
-        if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
+        if not session.allows(self.queue, task) or session.pre_predicate(task) is not None:
             return False
         evaluation = session.evaluation(task)
         if not (evaluation.admitted[row] and evaluation.fits_future[row]):
@@ -236,7 +236,7 @@ class Attempt:
         hopeless: set[Evaluation] = set()  #: the evaluations of tasks that found no node
         placed = 0
         for task in tasks:
-            if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
+            if not session.allows(self.queue, task) or session.pre_predicate(task) is not None:
                 continue
             evaluation = session.evaluation(task)
             if evaluation in hopeless or evaluation.rejected is not None:

@@ -45,7 +45,7 @@ def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -
 def fits_now(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
     """Whether the task may be pipelined on the node as it is now: its queue allows it, there is room, and every filter admits it."""
     assert task.job is not None and task.job.queue is not None
-    if not session.allocatable(task.job.queue, task) or not could_fit(session, task, row, ()):
+    if not session.allows(task.job.queue, task) or not could_fit(session, task, row, ()):
         return False
     evaluation.refresh()
     return bool(evaluation.admitted[row])

@@ -178,8 +178,12 @@ class Questions:
 
     # -- queues and victims
 
+    def allows(self, queue: Queue, task: Task) -> bool:
+        """Whether the queue may have the task too. A refusal leaves no reason: while evictions are tried, the queue holds less than it does."""
+        return bool(self._folded["allocatable"](queue, task))
+
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        if self._folded["allocatable"](queue, task):
+        if self.allows(queue, task):
             return True
         self.refused_by_queue[task.uid] = self.explain_not_allocatable(queue, task)
         return False
