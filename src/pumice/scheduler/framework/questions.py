@@ -179,7 +179,7 @@ class Questions:
     # -- queues and victims
 
     def allows(self, queue: Queue, task: Task) -> bool:
-        """Whether the queue may have the task too. A refusal leaves no reason: while evictions are tried, the queue holds less than it does."""
+        """Whether the queue may have the task too. A refusal leaves no reason: it may be due to evictions that are only tried."""
         return bool(self._folded["allocatable"](queue, task))
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
