@@ -206,6 +206,9 @@ def test_by_rules_too_the_room_of_other_nominated_pods_is_left_to_them() -> None
     assert not full.evictions
     both = play(machine("n1", cpu=4), *objects, gated, group("g", 2, priority=9), with_port, member("q", "g", priority=9))
     assert both.evictions == ["low1", "low2"] and both.nominations == {"p": "n1", "q": "n1"}
+    nominated = with_port.having("status", "nominatedNodeName", value="n1")  # it counts once: in its place
+    again = play(machine("n1", cpu=3), *objects[:2], group("g", 2, priority=9), nominated, member("q", "g", priority=9))
+    assert again.evictions == ["low2"] and again.nominations == {"q": "n1"}
 
 
 def test_a_nomination_of_a_member_counts_until_it_has_its_place() -> None:
@@ -218,6 +221,18 @@ def test_a_nomination_of_a_member_counts_until_it_has_its_place() -> None:
         member("p2", "g", priority=9).having("status", "nominatedNodeName", value="n1"),
     )
     assert outcome.binds == {"p2": "n1"} and outcome.evictions == ["low"] and outcome.nominations == {"p1": "n1"}
+
+
+def test_the_nomination_of_a_member_that_has_its_place_counts_no_more() -> None:
+    outcome = play(
+        machine("n1", cpu=3),
+        standing("low1", "n1"),
+        standing("low2", "n1"),
+        group("g", 2, priority=9),
+        member("p1", "g", priority=9).having("status", "nominatedNodeName", value="n1"),
+        member("p2", "g", priority=9),
+    )
+    assert outcome.evictions == ["low2"] and outcome.nominations == {"p2": "n1"}
 
 
 class Broken(Nowhere):
@@ -378,6 +393,15 @@ def test_a_tree_of_trees_is_placed_together() -> None:
         gates=TREES,
     )
     assert set(outcome.binds) == {"a0", "a1", "b0", "b1"} and set(outcome.groups) == {"a", "b"}
+
+
+def test_a_child_that_fails_counts_nothing_in_the_score_of_its_parents_placement() -> None:
+    outcome = play(*RACKS, tree("c", 1, key="rack"), group("a", 2, parent="c"), group("b", 2, parent="c"), *TREE_PODS, gates=TREES)
+    assert outcome.binds == {"a0": "a1", "a1": "a1"} and outcome.groups["a"] == ("Scheduled", "")
+    assert outcome.groups["b"][0] == "Unschedulable"
+
+
+TREE_PODS = [*(member(f"a{n}", "a") for n in range(2)), *(member(f"b{n}", "b", cpu=2) for n in range(2))]
 
 
 def test_a_tree_that_needs_more_groups_than_it_has_is_refused_at_once() -> None:
