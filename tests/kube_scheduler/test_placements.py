@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.group_attempt import GroupAttempt
 from pumice.scheduler.kube.placements import PlacementMemory, placements
 from tests.kube_scheduler.native import TOPOLOGY, Outcome, group, member, policy, run, running
 from tests.kube_scheduler.stage import NOW, cluster, machine, standing
-
-WAYS = GroupAttempt._plannable
-
-
-@pytest.fixture(autouse=True)
-def planned() -> Iterator[None]:
-    yield
-    GroupAttempt._plannable = WAYS  # type: ignore[method-assign]
 
 
 class World(NamedTuple):
@@ -38,8 +28,8 @@ worlds = st.builds(
 )
 
 
-def outcomes(world: World) -> list[Outcome]:
-    chosen = policy(TOPOLOGY)
+def outcomes(world: World, *, shortcuts: bool) -> list[Outcome]:
+    chosen = replace(policy(TOPOLOGY), shortcuts=shortcuts)
     objects: list[Any] = [machine(f"n{n}", cpu, **({"rack": rack} if rack else {})) for n, (cpu, rack) in enumerate(world.nodes)]
     for number, (size, minimum, cpu, constrained) in enumerate(world.gangs):
         objects.append(group(f"g{number}", minimum, key="rack" if constrained else ""))
@@ -54,10 +44,7 @@ def outcomes(world: World) -> list[Outcome]:
 @settings(max_examples=150, deadline=None)
 @given(worlds)
 def test_planned_places_are_those_of_one_after_the_other(world: World) -> None:
-    GroupAttempt._plannable = WAYS  # type: ignore[method-assign]
-    together = outcomes(world)
-    GroupAttempt._plannable = lambda self, members: None  # type: ignore[method-assign]
-    assert together == outcomes(world)
+    assert outcomes(world, shortcuts=True) == outcomes(world, shortcuts=False)
 
 
 def test_plans_are_made_anew_where_nodes_have_changed() -> None:
