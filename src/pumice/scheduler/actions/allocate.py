@@ -38,7 +38,8 @@ class Allocate(Action):
         for sheet in sheets.values():
             if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
                 self._serve(session, placing, domains, sheet.job.queue, sheet)
-        waiting = JobsByQueue(session, [alike for alike in groups if sheets[alike.first.uid]])
+        groups = [alike for alike in groups if sheets[alike.first.uid]]
+        waiting = JobsByQueue(session, [*groups, *session.hopeful()], lambda job: self._may_be_placed(session, job))
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
@@ -56,13 +57,13 @@ class Allocate(Action):
         """The groups of alike jobs that may be placed. Without an enqueue action every job is admitted (phase Inqueue) here."""
         enqueues = session.policy.has_action("enqueue")
         groups = []
-        for alike in session.waiting():
+        for alike in session.awake():
             job = alike.first
             if job.is_pending:
                 if enqueues and cut_short_at(job) is None:
                     continue
                 session.set_phase(job, INQUEUE)
-            if session.job_valid(job) is not None or session.holds_back(job):
+            if not self._may_be_placed(session, job):
                 continue
             if job.asks_for_topology and job.group is not None and (why := why_unheeded(job.group, session.policy)):
                 session.event(job, "Warning", "NetworkTopologyIgnored", why)
@@ -74,6 +75,9 @@ class Allocate(Action):
             for job in session.jobs(session.cluster.not_enqueued.values()):
                 session.set_phase(job, INQUEUE)
         return groups
+
+    def _may_be_placed(self, session: Session, job: Job) -> bool:
+        return session.job_valid(job) is None and not session.holds_back(job)
 
     def _sheet(self, session: Session, job: Job) -> PendingTasks | PendingParts:
         if session.topology.is_plain(job):

@@ -27,7 +27,7 @@ class Backfill(Action):
         cluster = session.cluster
         clearing = session.clearing()
         promised = {uid: job for uid, job in cluster.changed.items() if job.waiting_count}
-        waiting = {job.uid: job for alike in session.waiting() if alike.first.pending_best_effort for job in apart(session, alike)}
+        waiting = {job.uid: job for alike in session.awake() if alike.first.pending_best_effort for job in apart(session, alike)}
         jobs = [job for job in session.jobs({**waiting, **promised}.values()) if not job.is_pending and session.job_valid(job) is None]
         by_queue: dict[str, list[Job]] = {}
         for job in jobs:

@@ -30,14 +30,14 @@ class Giveback(Action):
     reads_only_state = True
 
     def run(self, session: Session) -> None:
-        for alike in session.waiting():
+        for alike in session.awake():
             since = cut_short_at(alike.first)
             if since is not None and session.now >= since + PATIENCE_S and not alike.first.is_pipelined and _made_anew(alike.first):
                 self._give_back(session, alike.first)
 
     def next_turn(self, session: Session) -> float:
         """When the next gang whose placing was cut short must give back its places; inf if there is none."""
-        ends = (since + PATIENCE_S for alike in session.waiting() if (since := cut_short_at(alike.first)) is not None)
+        ends = (since + PATIENCE_S for alike in session.awake() if (since := cut_short_at(alike.first)) is not None)
         return min((end for end in ends if end > session.now), default=inf)
 
     def _give_back(self, session: Session, job: Job) -> None:

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.annotations import QUEUE_GATE
+from pumice.scheduler.framework.at_rest import AtRest, Needs
 from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.task import Task
 
@@ -43,12 +44,17 @@ class Member(NamedTuple):
 
 
 class Alike:
-    """A group of jobs that are alike and have had the same outcome so far, the oldest first."""
+    """A group of jobs that are alike and have had the same outcome so far, the oldest first.
 
-    __slots__ = ("members",)
+    `slot`: its slot if it is at rest, else -1. `passed_over`: whether an action did not look at it, so that not all is noted of it.
+    """
 
-    def __init__(self, members: list[Member]) -> None:
+    __slots__ = ("members", "passed_over", "slot")
+
+    def __init__(self, members: list[Member], slot: int = -1, *, passed_over: bool = False) -> None:
         self.members = members
+        self.slot = slot
+        self.passed_over = passed_over
 
     @classmethod
     def alone(cls, job: Job) -> Alike:
@@ -71,8 +77,10 @@ class Kinds:
 
     def __init__(self, session: Session) -> None:
         self._basis = _basis(session)
-        self._members: dict[Hashable, list[Member]] = {}
+        self._needs = Needs(session.cluster.dimensions.width)
+        self._members: dict[Hashable, list[Member]] = {}  #: the lists are replaced, not changed: decisions keep them
         self._of: dict[str, tuple[Hashable, Member]] = {}
+        self.at_rest: AtRest  #: in the present session
         self._nominated: list[Job] = []  #: jobs whose tasks were given nominations with the last decisions
 
     @classmethod
@@ -83,9 +91,15 @@ class Kinds:
         if kept is None or kept._basis != _basis(session):
             kept = memory[MEMORY] = Kinds(session)
             kept._look_at(session, cluster.waiting.values())
+            changed = list(kept._of)
         else:
             kept._look_at(session, [*cluster.changed.values(), *kept._nominated])
+            changed = [*cluster.changed, *(job.uid for job in kept._nominated)]
+        kept.at_rest = AtRest(session, kept._needs, (kept._slot(uid) for uid in changed if uid in kept._of))
         return kept
+
+    def _slot(self, uid: str) -> int:
+        return self._needs.slots[self._of[uid][0]]
 
     def close(self, session: Session) -> None:
         """Examine the jobs again that the session has changed."""
@@ -97,9 +111,23 @@ class Kinds:
     def __contains__(self, job: Job) -> bool:
         return job.uid in self._of
 
-    def groups(self) -> list[Alike]:
-        found = (Alike(members.copy()) for members in self._members.values())
+    def awake(self) -> list[Alike]:
+        """The groups that are looked at from the beginning of the session."""
+        found = (Alike(members.copy()) for members in self.at_rest.awake())
         return [alike for alike in found if alike.first.queue is not None and alike.first.queue.exists]
+
+    def wake_all(self) -> list[Alike]:
+        """The groups that were at rest until now."""
+        return [Alike(members.copy(), passed_over=self.at_rest.passes_over) for members in self.at_rest.wake_all()]
+
+    def wake_job(self, job: Job) -> list[Alike]:
+        """The group of a job, if it was at rest until now."""
+        found = self.at_rest.wake_kind(self._of[job.uid][0])
+        return [Alike(members.copy(), passed_over=self.at_rest.passes_over) for members in found]
+
+    def hopeful(self) -> list[Alike]:
+        """The groups at rest for which there might be room now."""
+        return [Alike(members.copy(), slot) for slot, members in self.at_rest.hopeful()]
 
     def _look_at(self, session: Session, jobs: Iterable[Job]) -> None:
         tellers = session.job_tellers
@@ -108,21 +136,26 @@ class Kinds:
             if job.pending and job.queue is not None:
                 kind, member = _kind(session, job, tellers), Member.of(job)
                 self._of[job.uid] = kind, member
-                insort(self._members.setdefault(kind, []), member)
+                members = self._members[kind] = [*self._members.get(kind, ())]
+                insort(members, member)
+                self._needs.put(session, kind, members)
 
     def _forget(self, uid: str) -> None:
         if uid in self._of:
             kind, member = self._of.pop(uid)
-            members = self._members[kind]
+            members = self._members[kind] = [*self._members[kind]]
             del members[bisect_left(members, member)]
-            if not members:
+            if members:
+                self._needs.members[self._needs.slots[kind]] = members
+            else:
                 del self._members[kind]
+                self._needs.drop(kind)
 
 
 def _basis(session: Session) -> tuple[Any, ...]:
     """What the kinds depend on besides the jobs. If it changes, they are made anew."""
     cluster = session.cluster
-    return session.policy, len(cluster.with_pod_affinity), cluster.versions.copy()
+    return session.policy, len(cluster.with_pod_affinity), cluster.versions.copy(), cluster.dimensions.width
 
 
 def _kind(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable]]) -> Hashable:
@@ -185,11 +218,19 @@ class ByKey:
         return self._first.pop()
 
 
+def everybody(job: Job) -> bool:
+    return True
+
+
 class Turns:
     """Jobs in the order of their turns. Only the first job of a group has a turn, as long as nothing has changed since that turn."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key]) -> None:
+    def __init__(
+        self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key], may: Callable[[Job], bool] = everybody
+    ) -> None:
+        """`may`: whether a job that was at rest until its turn may have it."""
         self._session = session
+        self._may = may
         self._key = key
         self.groups = list(groups)
         self._waiting = ByKey([(key(alike.first), alike) for alike in self.groups])
@@ -206,12 +247,14 @@ class Turns:
 
     def pop(self) -> Job | None:
         self.part()
-        if not self._waiting:
-            return None
-        self._last, alike = self._waiting.pop()
-        if len(alike.members) > 1:
-            self._tried.append((alike, _noted(self._session, alike.first)))
-        return alike.first
+        while self._waiting:
+            self._last, alike = self._waiting.pop()
+            if alike.slot >= 0 and not (self._may(alike.first) and self._session.wakes(alike)):
+                continue
+            if len(alike.members) > 1:
+                self._tried.append((alike, _noted(self._session, alike.first)))
+            return alike.first
+        return None
 
     def part(self) -> None:
         """If something has changed, let the jobs of the groups that come after the last turn have a turn, too."""
@@ -231,7 +274,7 @@ class Turns:
         for alike, noted in self._tried:
             behind = bisect_right(alike.members, self._last, 1, key=lambda member: self._key(member.job))
             if behind < len(alike.members):
-                rest = Alike(alike.members[behind:])
+                rest = Alike(alike.members[behind:], passed_over=alike.passed_over)
                 del alike.members[behind:]
                 _note(session, rest.first, noted)
                 session.alike.append(rest)
@@ -245,7 +288,7 @@ def apart(session: Session, alike: Alike) -> list[Job]:
     members, noted = alike.members.copy(), _noted(session, alike.first)
     for member in members[1:]:
         _note(session, member.job, noted)
-        session.alike.append(Alike([member]))
+        session.alike.append(Alike([member], passed_over=alike.passed_over))
     del alike.members[1:]
     return [member.job for member in members]
 

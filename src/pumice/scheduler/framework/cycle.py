@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from types import TracebackType
 from typing import Any, Self
@@ -11,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.scheduler.framework.alike import MEMORY as KINDS
-from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.decisions import Decisions, Standing
 from pumice.scheduler.framework.job_status import next_stranded
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 
 
 def cycle(
@@ -45,6 +47,8 @@ def cycle(
         for action in policy.actions:
             session.run(action)
         decisions = session.close()
+    assert decisions.conclusion is not None
+    decisions.conclusion.at_rest.find_out = partial(_look_at_each, session, cluster.revision)
     remember(session)
     return decisions
 
@@ -176,6 +180,42 @@ def rehearse(
         decisions, take_back = rehearsal.cycle(now, queue, observer or RehearsalObserver())
         take_back()
     return decisions
+
+
+def _look_at_each(session: Session, revision: int) -> list[Standing]:
+    """The statuses of all jobs, by a cycle that looks at each. If nothing has changed since the session, from the state before it."""
+    cluster, is_same, changed = session.cluster, session.cluster.revision == revision, dict(session.cluster.changed)
+    with Rehearsal(cluster, replace(session.policy, shortcuts=False), session.world) as rehearsal:
+        again = _taken_back(session) if is_same else []
+        decisions, take_back = rehearsal.cycle(session.now, observer=RehearsalObserver())
+        take_back()
+        for redo in again:
+            redo()
+    if is_same:
+        cluster.forget_changes()
+        cluster.revision, cluster.changed = revision, changed
+    assert decisions.conclusion is not None
+    return decisions.conclusion.standings
+
+
+def _taken_back(session: Session) -> list[Callable[[], None]]:
+    """Take back what a session has decided. The functions that are returned do it again."""
+    cluster, evicted = session.cluster, [eviction.task for eviction in session.decisions.evictions]
+    cluster.clock = session.now
+    flags = [partial(_flag, task, task.deleting, task.disrupted) for task in evicted]
+    moves = [partial(cluster.move, task, task.status, task.node, evicted=task.evicted) for task in session.moves]
+    phases = [partial(cluster.set_phase, job, job.phase) for job in session.phases]
+    for task in evicted:
+        _flag(task, deleting=False, disrupted=False)  # first of all: indexes read these
+    for operation in session.moves.values():
+        operation.undo(cluster)
+    for job, before in session.phases.items():
+        cluster.set_phase(job, before)
+    return [*moves, *phases, *flags]
+
+
+def _flag(task: Task, deleting: bool, disrupted: bool) -> None:
+    task.deleting, task.disrupted = deleting, disrupted
 
 
 def own_copy(kept: Any) -> Any:

@@ -171,12 +171,36 @@ class Standing(Struct, frozen=True):
 _age = attrgetter("created")
 
 
+class Unsaid:
+    """The statuses of jobs at rest, which were not looked at. They are found out when they are first read."""
+
+    def __init__(self, groups: list[list[Member]], pods: int) -> None:
+        self.groups = groups
+        self.pods = pods  #: number of their pods that wait
+        self.find_out: Callable[[], list[Standing]] = list  #: set by the cycle: the statuses of all jobs, found by looking at each
+
+    @property
+    def jobs(self) -> Iterator[Job]:
+        return (member.job for members in self.groups for member in members)
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        uids = {job.uid for job in self.jobs}
+        return [standing for standing in self.find_out() if standing.members[0].uid in uids] if uids else []
+
+
 class Conclusion(Struct, frozen=True):
     """The statuses of all jobs, and the other pods that wait."""
 
-    standings: list[Standing]
+    standings: list[Standing]  #: of the jobs that were looked at
     refused: list[Waiting]
     stranded: list[Waiting]
+    at_rest: Unsaid = Unsaid([], 0)
+
+    @property
+    def all_standings(self) -> list[Standing]:
+        """The statuses of all jobs. Those of jobs at rest are found out now, which takes as long as a cycle that looks at each job."""
+        return [*self.standings, *self.at_rest.standings]
 
     def of(self, uids: Container[str]) -> Conclusion:
         """The conclusion with only those statuses whose first job is among these uids."""
@@ -184,20 +208,20 @@ class Conclusion(Struct, frozen=True):
 
     def groups(self) -> Sequence[GroupStatus]:
         """The status of each job's PodGroup, the oldest first."""
-        count = sum(len(standing.members) for standing in self.standings)
+        count = sum(len(standing.members) for standing in self.standings) + sum(map(len, self.at_rest.groups))
         return MadeWhenRead(count, lambda: [standing.group(member) for member, standing in self._by_age()])
 
     def waiting(self) -> Sequence[Waiting]:
         """Why each pod waits: first pods that were tried alone, then the pods of jobs by age, then pods that no action looks at."""
         count = sum(len(standing.members) * len(standing.pods) for standing in self.standings)
-        return MadeWhenRead(len(self.refused) + count + len(self.stranded), self._waiting)
+        return MadeWhenRead(len(self.refused) + count + self.at_rest.pods + len(self.stranded), self._waiting)
 
     def _waiting(self) -> list[Waiting]:
         made = [waiting for member, standing in self._by_age() for waiting in standing.waiting(member)]
         return [*self.refused, *made, *self.stranded]
 
     def last_word(self, job: Job) -> Waiting | None:
-        """Why the last of the job's waiting pods waits; None if no pod of the job waits."""
+        """Why the last of the job's waiting pods waits; None if no pod of the job waits, or if the job was at rest."""
         for standing in self.standings:
             members = standing.members
             for place in range(bisect_left(members, job.created, key=_age), len(members)):
@@ -208,7 +232,7 @@ class Conclusion(Struct, frozen=True):
         return None
 
     def _by_age(self) -> list[tuple[Member, Standing]]:
-        return sorted((member, standing) for standing in self.standings for member in standing.members)
+        return sorted((member, standing) for standing in self.all_standings for member in standing.members)
 
 
 class Decisions(Struct):

@@ -79,7 +79,8 @@ def conclude(session: Session) -> Conclusion:
     """The statuses of all jobs that waited or may have changed. The jobs' phases are set, and the rest of the decisions is filled in."""
     cluster, decisions = session.cluster, session.decisions
     told = {waiting.task.uid for waiting in session.refused}
-    standings = [_standing(session, alike, told) for alike in session.together({**cluster.changed, **cluster.not_enqueued})]
+    groups = session.together({**cluster.changed, **cluster.not_enqueued})
+    standings = [_standing(session, alike, told) for alike in groups]
     for standing in standings:
         phase = standing.phase
         is_new = standing.members[0].job.phase != phase  # for all members, for they are alike
@@ -91,7 +92,13 @@ def conclude(session: Session) -> Conclusion:
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
     decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
-    return Conclusion(standings, session.refused, stranded(cluster, session.policy, session.now))
+    at_rest = session.at_rest()
+    if at_rest.groups or any(alike.passed_over for alike in groups):
+        unsaid = [standing for standing, alike in zip(standings, groups, strict=True) if alike.passed_over]
+        standings = [standing for standing, alike in zip(standings, groups, strict=True) if not alike.passed_over]
+        at_rest.groups += (standing.members for standing in unsaid)
+        at_rest.pods += sum(len(standing.members) * len(standing.pods) for standing in unsaid)
+    return Conclusion(standings, session.refused, stranded(cluster, session.policy, session.now), at_rest)
 
 
 def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:

@@ -17,7 +17,7 @@ from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
 from pumice.scheduler.framework.containment import Guard, is_ours
-from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Waiting
+from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Unsaid, Waiting
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
@@ -174,17 +174,45 @@ class Session(Questions):
 
     @cached_property
     def alike(self) -> list[Alike]:
-        """The jobs that waited when the session began, in groups of jobs that are alike and have been treated alike so far."""
+        """The jobs that waited when the session began and are not at rest, in groups of jobs that have been treated alike so far."""
         if self.kinds is not None:
-            return self.kinds.groups()
+            return self.kinds.awake()
         return [Alike.alone(job) for job in self.jobs(self.cluster.waiting.values())]
 
     def waiting(self) -> list[Alike]:
+        """All groups whose first job still has Pending tasks, by age of that job, the oldest first. No job is at rest after this call."""
+        if self.kinds is not None:
+            self.alike += self.kinds.wake_all()
+        return self.awake()
+
+    def hopeful(self) -> list[Alike]:
+        """The groups of jobs at rest for which there might be room on nodes now. Each is woken at its turn (`wakes`)."""
+        return self.kinds.hopeful() if self.kinds is not None else []
+
+    def at_rest(self) -> Unsaid:
+        """The jobs that were not looked at."""
+        resting = self.kinds.at_rest if self.kinds is not None else None
+        return Unsaid([], 0) if resting is None else Unsaid(resting.groups(), resting.waiting)
+
+    def wakes(self, alike: Alike) -> bool:
+        """Whether a group of jobs at rest is to be looked at. If so it belongs to `alike` from now on."""
+        assert self.kinds is not None
+        if not self.kinds.at_rest.wake(alike.slot):
+            return False
+        alike.slot = -1
+        self.alike.append(alike)
+        return True
+
+    def awake(self) -> list[Alike]:
         """The groups of `alike` whose first job still has Pending tasks, by age of that job, the oldest first."""
         return sorted((alike for alike in self.alike if alike.first.pending), key=lambda alike: age(alike.first))
 
     def together(self, others: dict[str, Job]) -> list[Alike]:
         """The groups of `alike`, and each of the other jobs (given by uid) that is in none of them as a group of one."""
+        if self.kinds is not None:
+            for job in others.values():
+                if job in self.kinds:
+                    self.alike += self.kinds.wake_job(job)
         known = self.kinds if self.kinds is not None else {alike.first for alike in self.alike}
         return [*self.alike, *(Alike.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
 

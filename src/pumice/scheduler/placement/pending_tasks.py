@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
-from pumice.scheduler.framework.alike import Alike, Turns
+from pumice.scheduler.framework.alike import Alike, Turns, everybody
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
@@ -160,12 +160,13 @@ class LazyHeap(Generic[T]):
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike]) -> None:
+    def __init__(self, session: Session, groups: Iterable[Alike], may: Callable[[Job], bool] = everybody) -> None:
+        """`may`: as for `Turns`."""
         self._session = session
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
-        self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
+        self._turns = {name: Turns(session, its, session.job_key, may) for name, its in by_queue(groups).items()}
         for name in self._turns:
             self.push_queue(session.cluster.queues[name])
 

@@ -1,0 +1,194 @@
+"""Jobs at rest: waiting jobs that a session does not look at, since there is certainly too little room for them.
+
+A gang is refused for lack of room as long as fewer of its pods than it lacks fit on all nodes together. What each kind of job needs is kept
+in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait. It is an upper
+bound, by resources of each node alone: a job that passes is looked at, and may be refused all the same. While an action only places pods,
+room does not grow, so a job that is at rest when the action begins would be refused at its turn as well.
+
+Jobs to which something has happened are always looked at: their status must be reported. Of jobs at rest nothing is reported anew. Why
+their pods wait is found out when somebody reads it (`cycle.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.scheduler.model.job import Job, cut_short_at
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
+
+if TYPE_CHECKING:
+    from pumice.scheduler.framework.alike import Member
+    from pumice.scheduler.framework.session import Session
+
+QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
+
+
+class Needs:
+    """What the waiting jobs of each kind need, as columns with one entry, a slot, for each kind."""
+
+    def __init__(self, width: int) -> None:
+        self.slots: dict[Hashable, int] = {}
+        self.members: list[list[Member]] = []  #: by slot: the jobs of the kind; empty if the slot is free
+        self.amounts: Table = np.zeros((width, 0))  #: of each resource the least that one of its pods requests
+        self.pods = np.zeros(0, int)  #: pods of each job that may be placed
+        self.waiting = np.zeros(0, int)  #: pods of each job that wait
+        self.least = np.zeros(0, int)  #: pods of each job that must find a node at once
+        self.ready = np.zeros(0, bool)  #: whether each job has its minimum
+        self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
+        self._free: list[int] = []
+
+    def put(self, session: Session, kind: Hashable, members: list[Member]) -> None:
+        """Take in a kind, or that other jobs are of this kind."""
+        slot = self.slots.get(kind)
+        if slot is None:
+            if not self._free:
+                self._grow()
+            slot = self.slots[kind] = self._free.pop()
+            self._read(session, slot, members[0].job)
+        self.members[slot] = members
+
+    def drop(self, kind: Hashable) -> None:
+        slot = self.slots.pop(kind)
+        self.members[slot] = []
+        self.pods[slot] = self.waiting[slot] = 0
+        self.restless[slot] = False
+        self._free.append(slot)
+
+    def _grow(self) -> None:
+        before = len(self.pods)
+        more = max(64, before)
+        self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
+        self.pods, self.waiting, self.least = (np.pad(each, (0, more)) for each in (self.pods, self.waiting, self.least))
+        self.ready, self.restless = np.pad(self.ready, (0, more)), np.pad(self.restless, (0, more))
+        self.members += ([] for _ in range(more))
+        self._free = list(range(before + more - 1, before - 1, -1))
+
+    def _read(self, session: Session, slot: int, job: Job) -> None:
+        tasks = [task for task in job.pending.values() if not task.best_effort and not task.gated]
+        templates = list(dict.fromkeys(task.template for task in tasks))
+        self.pods[slot], self.waiting[slot], self.ready[slot] = len(tasks), len(job.pending), job.is_ready
+        self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
+        self.restless[slot] = _is_restless(job)
+        if len(templates) == 1:
+            self.amounts[:, slot] = templates[0].taken
+        elif templates:
+            self.amounts[:, slot] = np.min([template.taken for template in templates], axis=0)
+
+    def most(self, slots: Rows, room: Table) -> Vector:
+        """For each of these slots, an upper bound of how many pods of such a job fit into the room [resource, node]."""
+        total: Vector = np.zeros(len(slots))
+        amounts = self.amounts[:, slots]
+        asked = amounts > 0
+        columns = np.flatnonzero(asked.any(axis=1))
+        for node in range(room.shape[1]):
+            copies = np.full(len(slots), np.inf)
+            for column in columns.tolist():
+                fit = np.divide(room[column, node] + EPSILON, amounts[column], out=np.full(len(slots), np.inf), where=asked[column])
+                np.minimum(copies, fit, out=copies)
+            total += np.maximum(np.floor(copies), 0.0)
+        return total
+
+    def room_for_any(self, slots: Rows, room: Table) -> Mask:
+        """A mask of the nodes that have room for the least that is requested of each resource by all of these slots."""
+        least = self.amounts[:, slots].min(axis=1, initial=np.inf)
+        columns = np.flatnonzero(least > 0)
+        enough: Mask = (room[columns] + EPSILON > least[columns, None]).all(axis=0)
+        return enough
+
+
+def _is_restless(job: Job) -> bool:
+    """Whether a turn of the job may have an effect though there is no room for it, or it must be looked at for another reason."""
+    if job.is_pending or job.beyond or job.pending_best_effort or job.waiting_count or job.nominated_hypernodes:
+        return True
+    if job.asks_for_topology or not job.has_one_part or cut_short_at(job) is not None:
+        return True
+    return any(task.nominated or task.gated or task.template.beyond for task in job.pending.values())
+
+
+class AtRest:
+    """The jobs at rest in one session. A kind of job is woken when it is looked at."""
+
+    def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
+        self._session = session
+        self._needs = needs
+        self._awake: Mask = needs.restless | (needs.ready & session.gathering.goes_on)
+        self._awake[list(awake)] = True
+        if any(not queue.exists for queue in session.cluster.queues.values()):
+            for slot, members in enumerate(needs.members):
+                if members and _has_no_queue(members[0].job):
+                    self._awake[slot] = True
+        self._hopeful: Mask = np.zeros(0, bool)
+        self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
+        self._seen = self._tried = -1  #: the session's changes when hopes were computed, and when a job was last woken
+
+    def groups(self) -> list[list[Member]]:
+        """The jobs that are still at rest, by kind."""
+        return [members for members, is_awake in zip(self._needs.members, self._awake.tolist(), strict=True) if members and not is_awake]
+
+    @property
+    def waiting(self) -> int:
+        """The number of their pods that wait."""
+        needs = self._needs
+        return sum(len(needs.members[slot]) * count for slot, count in self._counts())
+
+    def _counts(self) -> list[tuple[int, int]]:
+        slots = np.flatnonzero(~self._awake & (self._needs.waiting > 0))
+        return list(zip(slots.tolist(), self._needs.waiting[slots].tolist(), strict=True))
+
+    def awake(self) -> list[list[Member]]:
+        """The jobs that are looked at from the beginning, by kind."""
+        return [self._needs.members[slot] for slot in np.flatnonzero(self._awake).tolist() if self._needs.members[slot]]
+
+    def wake_all(self) -> list[list[Member]]:
+        """Wake all jobs, and return those that were at rest, by kind."""
+        groups = self.groups()
+        self._awake[:] = True
+        return groups
+
+    def wake_kind(self, kind: Hashable) -> list[list[Member]]:
+        """Wake the jobs of a kind, and return them if they were at rest."""
+        slot = self._needs.slots[kind]
+        if self._awake[slot]:
+            return []
+        self._awake[slot] = True
+        return [self._needs.members[slot]]
+
+    # -- who may start
+
+    def hopeful(self) -> list[tuple[int, list[Member]]]:
+        """The jobs at rest for which there might be room now, with their slots. They are woken one kind after the other (`wake`)."""
+        self._hopeful = ~self._awake & (self._needs.pods >= np.maximum(self._needs.least, 1))
+        self._compare()
+        self._tried, self.passes_over = -1, True
+        return [(slot, self._needs.members[slot]) for slot in np.flatnonzero(self._hopeful).tolist()]
+
+    def wake(self, slot: int) -> bool:
+        """Whether there might still be room for such jobs. If so they are woken. After a job that found no room all are compared anew."""
+        changes = self._session.changes
+        if self._seen != changes and (self._tried == changes or self._size() <= QUICK // 10):
+            self._compare()
+        if not self._hopeful[slot]:
+            return False
+        self._tried = changes
+        self._awake[slot] = True
+        return True
+
+    def _size(self) -> int:
+        return int(np.count_nonzero(self._hopeful)) * len(self._rows)
+
+    def _compare(self) -> None:
+        """Compare what the hopeful jobs need with the room on nodes."""
+        session, needs, slots = self._session, self._needs, np.flatnonzero(self._hopeful)
+        self._seen = session.changes
+        nodes = session.nodes
+        self._rows = np.flatnonzero(nodes.alive & needs.room_for_any(slots, nodes.future_idle))
+        if self._size() <= QUICK:
+            self._hopeful[slots] = needs.most(slots, nodes.future_idle[:, self._rows]) >= needs.least[slots]
+
+
+def _has_no_queue(job: Job) -> bool:
+    return job.queue is None or not job.queue.exists
