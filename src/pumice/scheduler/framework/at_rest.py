@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.model.job import Job, cut_short_at
 from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
+from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.alike import Member
@@ -106,7 +109,11 @@ def _is_restless(job: Job) -> bool:
         return True
     if job.asks_for_topology or not job.has_one_part or cut_short_at(job) is not None:
         return True
-    return any(task.nominated or task.gated or task.template.beyond for task in job.pending.values())
+    return any(_is_special(task) for task in job.pending.values())
+
+
+def _is_special(task: Task) -> bool:
+    return bool(task.nominated or task.gated or task.template.beyond or QUEUE_GATE in task.annotations)
 
 
 class AtRest:
@@ -188,6 +195,21 @@ class AtRest:
         self._rows = np.flatnonzero(nodes.alive & needs.room_for_any(slots, nodes.future_idle))
         if self._size() <= QUICK:
             self._hopeful[slots] = needs.most(slots, nodes.future_idle[:, self._rows]) >= needs.least[slots]
+        if session.plugins.are_trusted and session.plugins.flat["queue_room"]:
+            self._compare_with_queues(np.flatnonzero(self._hopeful))
+
+    def _compare_with_queues(self, slots: Rows) -> None:
+        """Compare what these jobs need with what their queues may still be given."""
+        by_queue: dict[Queue, list[int]] = {}
+        for slot in slots.tolist():
+            queue = self._needs.members[slot][0].job.queue
+            assert queue is not None
+            by_queue.setdefault(queue, []).append(slot)
+        for queue, its in by_queue.items():
+            room = self._session.queue_room(queue)
+            assert room is not None
+            some = np.array(its)
+            self._hopeful[some] = self._needs.most(some, room[:, None]) >= self._needs.least[some]
 
 
 def _has_no_queue(job: Job) -> bool:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import reduce
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
+from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.task import Task
 
 # Answers that are more than yes or no: a vote of three values, and a refusal, whose text says what was needed and how much is missing.
@@ -80,6 +83,11 @@ def sum_each(methods: Sequence[Method], subject: Any, candidates: Sequence[Any])
     """For each candidate the sum of the plugins' scores; 0 if there are no plugins."""
     answers = [method(subject, candidates) for method in methods]
     return [sum(scores) for scores in zip(*answers, strict=True)] if answers else [0.0] * len(candidates)
+
+
+def least(methods: Sequence[Method], *question: Any) -> Vector | None:
+    """Of each resource the least that any plugin answers; None if there are no plugins."""
+    return reduce(np.minimum, [method(*question) for method in methods]) if methods else None
 
 
 def tell_all(methods: Sequence[Method], *news: Any) -> None:
@@ -174,6 +182,7 @@ HOOKS: dict[str, Hook] = {
     # may the queue have more
     "overused": Hook("enabledOverused", anyone),
     "allocatable": Hook("enabledAllocatable", all_agree),
+    "queue_room": Hook("enabledAllocatable", least),
     "preemptive": Hook("enablePreemptive", all_agree),
     "explain_not_allocatable": Hook("enabledAllocatable", first_text),
     # which node

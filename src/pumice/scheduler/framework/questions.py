@@ -23,7 +23,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.resources import Mask, Vector
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
 
@@ -62,6 +62,7 @@ class Questions:
     job_pipelined: Callable[[Job], bool] = asked()
     overused: Callable[[Queue], bool] = asked()
     preemptive: Callable[[Queue, Sequence[Task]], bool] = asked()
+    queue_room: Callable[[Queue], Vector | None] = asked()  #: an upper bound of what the queue may be given now; None if no plugin knows
     explain_not_allocatable: Callable[[Queue, Task], str] = asked()  #: why the queue refuses the task; empty if no plugin knows
     pre_predicate: Callable[[Task], Refusal | None] = asked()
     hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]] = asked()  #: a score of each HyperNode for a sub-job

@@ -32,6 +32,13 @@ def within(request: Vector, held: Vector, limit: Vector) -> bool:
     return all(held[column] + amount <= limit[column] for column, amount in asked if amount and column != PODS)
 
 
+def room_within(held: Vector, limit: Vector) -> Vector:
+    """What may be added to what is held within the limit. The number of pods is not limited."""
+    room: Vector = limit - held
+    room[PODS] = np.inf
+    return room
+
+
 def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:
     """A sentence about the first dimension in which a queue would exceed its limit; empty if there is none. What Allocated tasks of the
     task's own job have counts as requested, not as held: it is given back if the gang does not get its minimum."""

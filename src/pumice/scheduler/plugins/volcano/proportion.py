@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, shortfall, within
+from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
@@ -120,6 +120,9 @@ class Proportion(Plugin):
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         return queue.serving and within(task.template.request, queue.held, self._shares[queue.name].deserved)
+
+    def queue_room(self, queue: Queue) -> Vector:
+        return room_within(queue.held, self._shares[queue.name].deserved) if queue.serving else np.full_like(queue.held, -np.inf)
 
     def explain_not_allocatable(self, queue: Queue, task: Task) -> str:
         if not queue.serving:

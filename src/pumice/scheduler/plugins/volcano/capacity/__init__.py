@@ -10,7 +10,7 @@ had less of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from math import inf
 from typing import Any
 
@@ -21,7 +21,7 @@ from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.eviction.victims import victim_order
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within
+from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, queue_of
@@ -135,6 +135,12 @@ class Capacity(Plugin):
         if not all(within(task.template.request, level.held + level.reserved - own, level.limit) for level in account.upward):
             return False
         return self._devices.fit(account, task)
+
+    def queue_room(self, queue: Queue) -> Vector:
+        account = self._account(queue)
+        if account is None or not queue.serving:
+            return np.full_like(queue.held, -np.inf)
+        return reduce(np.minimum, [room_within(level.held + level.reserved, level.limit) for level in account.upward])
 
     def explain_not_allocatable(self, queue: Queue, task: Task) -> str:
         account = self._account(queue)
