@@ -114,13 +114,16 @@ class Fate:
         self._random = random
         self._jobs = 0
         self._shapes = [random.random() for _ in range(5)]  #: of which many jobs are drawn alike
+        self._are_varied = random.random() < 0.5  #: whether no two jobs are alike
+        self._namespaces = random.choice([("default",), ("default", "one", "two")])
 
     def draw(self, living: Cluster) -> Operation:
         drawn = self._random.choice([*[self._gang] * 3, self._ends, self._node, self._queue, self._leaves, self._nothing])
         return drawn(living)
 
     def _gang(self, living: Cluster) -> Operation:
-        random, name = Random(self._random.choice(self._shapes)), f"j{self._random.randrange(100):02}-{self._jobs:05}"
+        shape = self._random.random() if self._are_varied else self._random.choice(self._shapes)
+        random, name = Random(shape), f"j{self._random.randrange(100):02}-{self._jobs:05}"
         self._jobs += 1
         size, gpu = random.randint(1, 4), random.choice([0, 1, 1, 2, 4])
         group = podgroup(name, random.choice([size, size, 1])).queue(random.choice(QUEUES)).phase(random.choice(["Pending", "Inqueue"]))
@@ -138,7 +141,10 @@ class Fate:
             members = [member.selector("zone", random.choice("0123456")) for member in members]
         if random.random() < 0.1:
             members = [member.tolerates("kept") for member in members]
-        return _putting(*(each.build() for each in (group, *members)))
+        if self._are_varied:
+            members = [member.cpu(f"{self._random.randint(10, 900)}m") for member in members]
+        namespace = self._random.choice(self._namespaces)
+        return _putting(*(each.having("metadata", "namespace", value=namespace).build() for each in (group, *members)))
 
     def _ends(self, living: Cluster) -> Operation:
         """A pod that runs is gone."""

@@ -97,7 +97,7 @@ class Recorder(CycleObserver):
             return
         self._last, self._session = decisions, None
         self._note_reasons(decisions)
-        self.stirred.update(group.job.uid for group in decisions.groups)
+        self.stirred.update(group.job.uid for group in decisions.of_those_looked_at().groups)
         self.stirred.update(self.jobs_why)
         if decisions.binds or decisions.evictions:
             self.cycles.append(self._record(decisions, at, took_s))
@@ -105,11 +105,15 @@ class Recorder(CycleObserver):
 
     def _note_reasons(self, decisions: Decisions) -> None:
         """Note why pods and jobs wait. A job has the most informative of the messages of its pods."""
-        self.why = {one.task.uid: one.message for one in decisions.waiting}
-        found = {
-            group.job.uid: group.condition.message for group in decisions.groups if group.condition is not None and not group.job.tasks
+        resting = [*decisions.conclusion.at_rest.jobs] if decisions.conclusion is not None else []
+        before, jobs_before, looked_at = self.why, self.jobs_why, decisions.of_those_looked_at()
+        self.why = {uid: before[uid] for job in resting for uid in job.pending if uid in before}
+        self.why |= {one.task.uid: one.message for one in looked_at.waiting}
+        found = {job.uid: jobs_before[job.uid] for job in resting if job.uid in jobs_before}
+        found |= {
+            group.job.uid: group.condition.message for group in looked_at.groups if group.condition is not None and not group.job.tasks
         }
-        for one in decisions.waiting:
+        for one in looked_at.waiting:
             key = job_key(one.task)
             if key not in found or _telling(one.message) > _telling(found[key]):
                 found[key] = one.message

@@ -20,6 +20,7 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict
 from pumice.scheduler.framework.job_status import phase_of
+from pumice.scheduler.framework.observer import Reader
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -29,6 +30,9 @@ from pumice.simulate.record import Record
 from pumice.simulate.work import Work, class_name, group_of, instant_text, pods_of, priority_class, queue
 
 PERIOD_S = 1.0  #: between two cycles of a scheduler that has more to do
+
+
+READER = Reader()
 
 
 class Rank(IntEnum):
@@ -110,7 +114,7 @@ class SimulatedCluster:
             self._news = self._news or rank is not Rank.GONE or bool(subject)
         if self._news and self._anybody_waits and not self._away:
             self._news = False
-            self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock))
+            self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock, observer=READER))
         return True
 
     @property

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.gathering import Kept
+from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Vector, in_units
 
 VERSION = 1
@@ -137,12 +138,18 @@ def cycle_of(decided: Decided) -> Cycle:
         evictions=[Eviction(*told, each.permitted_by) for told, each in zip(evictions, decisions.evictions, strict=True)],
         pipelined=pipelined,
         nominations=nominations,
-        groups=[GroupPhase(group.job.uid, group.phase, group.hypernode) for group in decisions.groups],
+        groups=[GroupPhase(job.uid, phase, hypernode) for job, phase, hypernode in _phases(decisions)],
         written={bind.task.key: bind.annotations for bind in decisions.binds if bind.annotations},
         tried=decided.tried,
         gathering=(kept.began, kept.last, kept.incomplete) if kept is not None and kept.began < inf else None,
         deserved={queue: _by_name(deserved, decided.dimensions) for queue, deserved in decided.deserved.items()},
     )
+
+
+def _phases(decisions: Decisions) -> list[tuple[Job, str, str]]:
+    if decisions.conclusion is not None:
+        return decisions.conclusion.phases()
+    return [(group.job, group.phase, group.hypernode) for group in decisions.groups]
 
 
 def _by_name(amounts: Vector, dimensions: Dimensions) -> dict[str, float]:

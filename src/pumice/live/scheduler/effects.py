@@ -62,6 +62,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
 from pumice.scheduler.model.task import Task
 
+REST_S = 5.0  #: the time between two looks at why jobs at rest wait
 COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed
 T = TypeVar("T")
 R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus, WriteCondition)
@@ -113,13 +114,33 @@ def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> D
     """The decisions without jobs of which everything has been reported. While writes are being refused, every job is looked at."""
     if decisions.conclusion is None:
         return decisions
-    standings = _without_arriving(decisions.conclusion.standings, sent_status, now)
+    told = decisions.conclusion
+    standings = _without_arriving(told.all_standings if _are_due(told, sent_status, now) else told.standings, sent_status, now)
     if not sent_status.pauses:
         stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | sent_status.others
         standings = _not_quiet(standings, stirred, sent_status, now)
     unsaid = Decisions()
-    unsaid.tell(replace(decisions.conclusion, standings=standings))
+    unsaid.tell(replace(told.without_those_at_rest(), standings=standings))
     return unsaid
+
+
+def _are_due(told: Conclusion, sent_status: SentStatus, now: float) -> bool:
+    """Whether it must be found out why jobs at rest wait: something about one of them was not reported or is to be repeated. That takes as
+    long as a cycle that tries each job, so for repetition it is done now and then only."""
+    repeats = now >= sent_status.rest_told_at + REST_S
+    for job in told.at_rest.jobs:
+        quiet = sent_status.quiet.get(job.uid)
+        if sent_status.pauses or quiet is None or not _is_noted(quiet, job, sent_status) or (repeats and now >= quiet.until):
+            sent_status.rest_told_at = now
+            return True
+    return False
+
+
+def _is_noted(quiet: Quiet, job: Job, sent_status: SentStatus) -> bool:
+    """Whether everything that was reported of a job has been sent."""
+    if quiet.group is not job.group or quiet.note is not sent_status.groups.get(job.uid):
+        return False
+    return quiet.marks == [sent_status.pods.get(uid) for uid in job.tasks]
 
 
 def _without_arriving(standings: list[Standing], sent_status: SentStatus, now: float) -> list[Standing]:
@@ -152,9 +173,7 @@ def _not_quiet(standings: list[Standing], stirred: set[str], sent_status: SentSt
 
 
 def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, sent_status: SentStatus, now: float) -> bool:
-    if quiet is None or now >= quiet.until or quiet.group is not member.job.group or quiet.note is not sent_status.groups.get(member.uid):
-        return False
-    return quiet.words == words and quiet.marks == [sent_status.pods.get(task.uid) for task in member.tasks]
+    return quiet is not None and now < quiet.until and quiet.words == words and _is_noted(quiet, member.job, sent_status)
 
 
 def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
@@ -169,7 +188,7 @@ def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]
 
 def _told(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float) -> list[EventRecord]:
     """The events that the cycle itself decided: those that are news and that the Unschedulable message of the PodGroup does not contain."""
-    groups = decisions.groups if decisions.events else ()
+    groups = decisions.of_those_looked_at().groups if decisions.events else ()
     complaints = {group.job.uid: _complaint(group.job, group.condition) for group in groups}
     events = []
     for event in decisions.events:

@@ -206,6 +206,9 @@ class LiveMetrics:
             if standing.condition is not None and standing.condition.type == UNSCHEDULABLE:
                 for member in standing.members:
                     self.retries.add(member.uid)
+        for job in decisions.conclusion.at_rest.jobs if decisions.conclusion is not None else ():
+            if not job.is_ready:
+                self.retries.add(job.uid)
         if decisions.evictions:
             self.victims.set(len(decisions.evictions))
             self.preemptions.add()

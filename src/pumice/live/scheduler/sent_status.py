@@ -171,6 +171,7 @@ class SentStatus:
         self.others: set[str] = set()  #: by job uid: PodGroups whose pods other schedulers place, which also report on them
         self.natives: dict[str, tuple[Any, ...]] = {}  #: by key of Kubernetes' own PodGroups: the uid, and the condition last written
         self.pauses = WriteBackoff()
+        self.rest_told_at = -inf  #: when it was last found out why jobs at rest wait
         self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
         self._told: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
 

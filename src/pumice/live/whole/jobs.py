@@ -162,7 +162,7 @@ class WholeJobs:
         for eviction in decisions.evictions:
             self._causes[eviction.task.uid] = eviction
         starting = {pod.life.number for bind in decisions.binds if (pod := self._of(bind.task)) is not None}
-        for waiting in decisions.waiting:
+        for waiting in decisions.of_those_looked_at().waiting:
             pod = self._of(waiting.task)
             if pod is not None and pod.life.start is None and pod.life.number not in starting:
                 pod.life.reason = waiting.message

@@ -218,15 +218,11 @@ class ByKey:
         return self._first.pop()
 
 
-def everybody(job: Job) -> bool:
-    return True
-
-
 class Turns:
     """Jobs in the order of their turns. Only the first job of a group has a turn, as long as nothing has changed since that turn."""
 
     def __init__(
-        self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key], may: Callable[[Job], bool] = everybody
+        self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key], may: Callable[[Job], bool] = lambda job: True
     ) -> None:
         """`may`: whether a job that was at rest until its turn may have it."""
         self._session = session

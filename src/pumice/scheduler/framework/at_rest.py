@@ -122,7 +122,8 @@ class AtRest:
     def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
         self._session = session
         self._needs = needs
-        self._awake: Mask = needs.restless | (needs.ready & session.gathering.goes_on)
+        rests = session.policy.profiles is None and not session.observer.reads_all
+        self._awake: Mask = needs.restless | (needs.ready & session.gathering.goes_on) | (not rests)
         self._awake[list(awake)] = True
         if any(not queue.exists for queue in session.cluster.queues.values()):
             for slot, members in enumerate(needs.members):

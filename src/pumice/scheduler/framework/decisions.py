@@ -202,6 +202,15 @@ class Conclusion(Struct, frozen=True):
         """The statuses of all jobs. Those of jobs at rest are found out now, which takes as long as a cycle that looks at each job."""
         return [*self.standings, *self.at_rest.standings]
 
+    def without_those_at_rest(self) -> Conclusion:
+        return replace(self, at_rest=Unsaid([], 0))
+
+    def phases(self) -> list[tuple[Job, str, str]]:
+        """Each job with its phase and HyperNode, the oldest first."""
+        looked_at = [(member, standing.phase, standing.hypernode) for standing in self.standings for member in standing.members]
+        resting = [(member, member.job.phase, member.job.allocated_hypernode) for group in self.at_rest.groups for member in group]
+        return [(member.job, phase, hypernode) for member, phase, hypernode in sorted([*looked_at, *resting])]
+
     def of(self, uids: Container[str]) -> Conclusion:
         """The conclusion with only those statuses whose first job is among these uids."""
         return replace(self, standings=[standing for standing in self.standings if standing.members[0].uid in uids])
@@ -254,6 +263,14 @@ class Decisions(Struct):
     def tell(self, conclusion: Conclusion) -> None:
         """Take the statuses of jobs and the reasons of waiting pods from this conclusion."""
         self.conclusion, self.groups, self.waiting = conclusion, conclusion.groups(), conclusion.waiting()
+
+    def of_those_looked_at(self) -> Decisions:
+        """The decisions without the statuses of jobs at rest, of which nothing new is known."""
+        if self.conclusion is None or not self.conclusion.at_rest.groups:
+            return self
+        told = replace(self)
+        told.tell(self.conclusion.without_those_at_rest())
+        return told
 
 
 # Why a task has no node: the number of nodes per reason, and the sentence made of these numbers.

@@ -31,6 +31,7 @@ class Observer:
     asking: Asking = PLAINLY
     needs_full_cycles = True  #: every cycle runs, even one whose outcome is known, and every job is tried, even one that is like another
     reads_reasons = True  #: whether the reasons why pods wait will be read
+    reads_all = False  #: whether those of all pods will be read after each cycle, so that no job is at rest
 
     def begins(self, stage: Stage, subject: Any) -> None: ...
     def ends(self, stage: Stage, subject: Any) -> None: ...
@@ -50,6 +51,7 @@ class Together(Observer):
         self.asking = observers[0].asking
         self.needs_full_cycles = any(observer.needs_full_cycles for observer in observers)
         self.reads_reasons = any(observer.reads_reasons for observer in observers)
+        self.reads_all = any(observer.reads_all for observer in observers)
 
     def begins(self, stage: Stage, subject: Any) -> None:
         for observer in self._observers:
@@ -70,6 +72,12 @@ class Together(Observer):
 
 class Silent(Observer):
     needs_full_cycles = False
+
+
+class Reader(Silent):
+    """It reads why each pod waits after each cycle."""
+
+    reads_all = True
 
 
 SILENT = Silent()

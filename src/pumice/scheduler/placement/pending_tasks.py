@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
-from pumice.scheduler.framework.alike import Alike, Turns, everybody
+from pumice.scheduler.framework.alike import Alike, Turns
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
@@ -160,7 +160,7 @@ class LazyHeap(Generic[T]):
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike], may: Callable[[Job], bool] = everybody) -> None:
+    def __init__(self, session: Session, groups: Iterable[Alike], may: Callable[[Job], bool] = lambda job: True) -> None:
         """`may`: as for `Turns`."""
         self._session = session
         self._queues: list[tuple[Key, Queue]] = []

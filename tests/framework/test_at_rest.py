@@ -1,0 +1,201 @@
+"""Jobs for which there is certainly too little room are at rest: no action looks at them, and what is said of them is true all the same."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from pumice.cluster.offline import advance
+from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
+from pumice.scheduler.framework import at_rest
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import Observer, Reader, Together
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.registry import PLUGINS
+from pumice.testing import NOW, cluster, node, pod, podgroup, priority_class, queue
+
+EVICTING = """\
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: predicates
+  - name: nodeorder
+"""
+POLICY = read_policy(DEFAULT, PLUGINS)[0]
+
+
+class Tried(Observer):
+    """The jobs for whose pods a node was looked for."""
+
+    needs_full_cycles = False
+
+    def __init__(self) -> None:
+        self.jobs: list[str] = []
+
+    def turn(self, task: Task) -> None:
+        if task.job is not None and task.job.name not in self.jobs:
+            self.jobs.append(task.job.name)
+
+
+def gang(name: str, size: int, cpu: int, least: int = 0, of: str = "default") -> list[object]:
+    return [podgroup(name, least or size).queue(of).phase("Inqueue"), *pod(name).gang(name).cpu(cpu).times(size)]
+
+
+def full(*more: object) -> Cluster:
+    """Two nodes of 4 CPUs, taken by two jobs; a gang of 3 and one of 5 that wait; one cycle has seen them."""
+    runs = [
+        podgroup("a").phase("Running"),
+        pod("a").gang("a").cpu(4).on("n0"),
+        podgroup("b").phase("Running"),
+        pod("b").gang("b").cpu(4).on("n1"),
+    ]
+    made = cluster(node("n0").cpu(4), node("n1").cpu(4), queue("default"), *runs, *gang("three", 3, 1), *gang("five", 5, 2), *more)
+    cycle(made, POLICY, NOW)
+    return made
+
+
+def phases(decisions: Decisions) -> list[tuple[str, str, str]]:
+    assert decisions.conclusion is not None
+    return [(job.uid, phase, hypernode) for job, phase, hypernode in decisions.conclusion.phases()]
+
+
+def test_after_a_pod_has_ended_only_jobs_that_may_fit_are_looked_at() -> None:
+    made, tried = full(), Tried()
+    made.remove("Pod", "default/a")
+    decisions = cycle(made, POLICY, NOW + 1, observer=tried)
+    assert tried.jobs == ["three"]
+    assert {bind.task.job.name for bind in decisions.binds if bind.task.job is not None} == {"three"}
+
+
+def test_what_is_said_of_a_job_at_rest_is_what_a_cycle_says_that_looks_at_each_job() -> None:
+    made, other = full(), full()
+    for each in (made, other):
+        each.remove("Pod", "default/a")
+    said = cycle(made, POLICY, NOW + 1)
+    expected = cycle(other, replace(POLICY, shortcuts=False), NOW + 1)
+    assert len(said.waiting) == len(expected.waiting) == 5
+    before = made.revision
+    assert [(each.task.key, each.message) for each in said.waiting] == [(each.task.key, each.message) for each in expected.waiting]
+    assert [(each.job.uid, each.condition) for each in said.groups] == [(each.job.uid, each.condition) for each in expected.groups]
+    assert made.revision == before
+    assert {task.node_name for task in made.jobs["default/three"].tasks.values()} == {"n0"}
+    assert said.conclusion is not None and expected.conclusion is not None
+    assert [(job.uid, *rest) for job, *rest in said.conclusion.phases()] == [
+        (job.uid, *rest) for job, *rest in expected.conclusion.phases()
+    ]
+    made.check()
+
+
+def test_if_the_cluster_has_changed_since_it_is_what_is_true_now() -> None:
+    made = full()
+    made.remove("Pod", "default/a")
+    said = cycle(made, POLICY, NOW + 1)
+    advance(made, said, NOW + 1)
+    made.put(*node("n2").cpu(1).build())
+    assert "0/3 nodes are unavailable: 3 Insufficient cpu." in {each.message for each in said.waiting}
+    made.check()
+
+
+def test_whoever_reads_all_reasons_after_each_cycle_has_them_made_in_it() -> None:
+    made, tried = full(), Tried()
+    made.remove("Pod", "default/a")
+    decisions = cycle(made, POLICY, NOW + 1, observer=Together([tried, Reader()]))
+    assert set(tried.jobs) == {"three", "five"}
+    assert decisions.of_those_looked_at() is decisions
+
+
+def test_the_decisions_of_those_looked_at_leave_out_the_others() -> None:
+    made = full()
+    made.remove("Pod", "default/a")
+    decisions = cycle(made, POLICY, NOW + 1)
+    assert {each.job.name for each in decisions.groups} > {each.job.name for each in decisions.of_those_looked_at().groups}
+
+
+def test_a_job_is_not_looked_at_whose_queue_may_not_be_given_enough() -> None:
+    limited = queue("small").capability(cpu=1)
+    made, tried = full(limited, *gang("poor", 2, 1, of="small")), Tried()
+    made.remove("Pod", "default/a")
+    cycle(made, POLICY, NOW + 1, observer=tried)
+    assert tried.jobs == ["three"]
+
+
+def test_after_a_job_that_found_no_room_the_others_are_compared_again() -> None:
+    made, tried = full(*gang("four", 4, 1), *gang("pair", 2, 2)), Tried()
+    made.remove("Pod", "default/a")
+    cycle(made, POLICY, NOW + 1, observer=tried)
+    assert len(tried.jobs) == 1
+
+
+def test_with_too_many_nodes_and_jobs_to_compare_each_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "QUICK", 0)
+    made, tried = full(*gang("wide", 1, 5)), Tried()
+    made.remove("Pod", "default/a")
+    made.remove("Pod", "default/b")
+    cycle(made, POLICY, NOW + 1, observer=tried)
+    assert set(tried.jobs) == {"three", "wide"}
+
+
+def test_a_job_whose_queue_is_gone_is_nobodys() -> None:
+    made, tried = full(queue("other"), *gang("left", 2, 1, of="other")), Tried()
+    made.remove("Queue", "other")
+    made.remove("Pod", "default/a")
+    decisions = cycle(made, POLICY, NOW + 1, observer=tried)
+    assert "left" not in tried.jobs
+    assert "left" not in {each.job.name for each in decisions.groups}
+
+
+def test_a_job_is_looked_at_if_the_least_that_its_pods_request_would_fit() -> None:
+    mixed = [podgroup("mixed", 2).phase("Inqueue"), pod("m0").gang("mixed").cpu(4), pod("m1").gang("mixed").cpu(1).memory("1Gi")]
+    made, tried = full(*mixed), Tried()
+    made.remove("Pod", "default/a")
+    cycle(made, POLICY, NOW + 1, observer=tried)
+    assert tried.jobs == ["mixed", "three"]
+
+
+def test_a_job_at_rest_that_an_action_changes_is_reported() -> None:
+    made = full()
+    with Session(made, POLICY, NOW + 1) as session:
+        assert session.hopeful() == [] and session.alike == []
+        woken = session.together({"default/three": made.jobs["default/three"]})
+        assert [alike.first.name for alike in woken] == ["three"] and woken[0].passed_over
+        assert session.together({"default/three": made.jobs["default/three"]}) == woken
+
+
+def test_what_is_said_is_true_though_pods_were_evicted_in_the_cycle() -> None:
+    policy = read_policy(EVICTING, PLUGINS)[0]
+
+    def made() -> Cluster:
+        low = [podgroup("low", 0).phase("Running"), pod("low").gang("low").cpu(4).preemptable(True).on("n0")]
+        high = [podgroup("high").phase("Inqueue").priority_class("high"), pod("high").gang("high").cpu(4)]
+        found = cluster(node("n0").cpu(4), node("n1").cpu(1), queue("default"), priority_class("high", 9), *low, *gang("five", 5, 2))
+        cycle(found, policy, NOW)
+        for each in high:
+            found.put(*each.build())
+        return found
+
+    kept, other = made(), made()
+    said, expected = cycle(kept, policy, NOW + 1), cycle(other, replace(policy, shortcuts=False), NOW + 1)
+    assert [each.task.key for each in said.evictions] == [each.task.key for each in expected.evictions] == ["default/low"]
+    assert [(each.task.key, each.message) for each in said.waiting] == [(each.task.key, each.message) for each in expected.waiting]
+    assert kept.tasks["default/low"].disrupted
+    kept.check()
+
+
+def test_jobs_come_and_go_while_others_are_at_rest() -> None:
+    made = full()
+    for number in range(70):
+        for each in gang(f"more-{number}", 2, 3 + number % 3):
+            made.put(*each.build())  # type: ignore[attr-defined]
+    cycle(made, POLICY, NOW + 1)
+    for number in range(70):
+        made.remove("PodGroup", f"default/more-{number}")
+    made.remove("Pod", "default/a")
+    tried = Tried()
+    cycle(made, POLICY, NOW + 2, observer=tried)
+    assert tried.jobs == ["three"]
