@@ -96,3 +96,15 @@ def test_the_endpoints_of_the_own_service_are_where_the_server_listens(wire: Wir
         _, found = wire.ask("GET", path)
         ports = found.get("ports") or found["subsets"][0]["ports"]
         assert ports[0]["port"] == running.server.port
+
+
+def test_a_review_has_no_form_as_a_table(wire: Wire) -> None:
+    body = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    assert wire.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, Accept=table)[0] == 406
+
+
+def test_an_address_is_named_by_itself_and_the_own_range_is_known(wire: Wire) -> None:
+    path, parent = "/apis/networking.k8s.io/v1", {"resource": "services", "namespace": "default", "name": "s"}
+    assert wire.ask("POST", f"{path}/ipaddresses", {"metadata": {"name": "fe80::1"}, "spec": {"parentRef": parent}})[0] == 201
+    assert wire.ask("GET", f"{path}/servicecidrs/kubernetes")[1]["status"]["conditions"][0]["type"] == "Ready"

@@ -264,3 +264,16 @@ def test_pod_templates_within_jobs_keep_every_field(volcano: Store) -> None:
 def test_volcanos_limits_hold(volcano: Store, resource: str, spec: dict[str, Any], sentence: str) -> None:
     with pytest.raises(StatusError, match=sentence):
         volcano.create(resource, {"metadata": {"name": "x"}, "spec": spec})
+
+
+def test_objects_that_are_older_than_a_default_have_it_when_they_are_read() -> None:
+    made = store()
+    declared = made.create(CRDS, definition())
+    before = made.create("boxes.example.com", {"metadata": {"name": "b"}, "spec": {"size": 1}}, "default")
+    changed = definition()
+    spec = changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["later"] = {"type": "string", "default": "x"}
+    changed["metadata"]["resourceVersion"] = declared["metadata"]["resourceVersion"]
+    made.update(CRDS, changed)
+    after = made.get("boxes.example.com", "b", "default")
+    assert after["spec"] == before["spec"] | {"later": "x"} and after["metadata"] == before["metadata"]

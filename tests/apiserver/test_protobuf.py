@@ -33,7 +33,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "bytes": st.binary(max_size=3).map(lambda data: base64.b64encode(data).decode()),
     "Quantity": st.sampled_from(["0", "1", "250m", "1Gi"]),
     "IntOrString": st.integers(0, 2**31 - 1) | st.text(max_size=3),
-    "Time": st.integers(0, 2**32).map(rfc3339),
+    "Time": st.integers(-62135596799, 2**32).map(rfc3339),
     "MicroTime": st.integers(0, 2**32).map(lambda seconds: f"{rfc3339(seconds)[:-1]}.000007Z"),
 }
 

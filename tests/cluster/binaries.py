@@ -39,6 +39,7 @@ class Program(NamedTuple):
     package: str
     module: str = "server"
     built_as: str = ""  #: Go's name for it, if it is another than ours
+    is_test: bool = False  #: the tests of the package are the program
 
     def build(self, folder: Path, name: str) -> Path:
         return folder / (self.built_as or name)
@@ -57,6 +58,7 @@ PROGRAMS = {
     "kubectl": _kubernetes("kubectl"),
     "kubelet": _kubernetes("kubelet"),
     CONTROLLER: Program("./clientgo", built_as="clientgo"),
+    "e2e.test": Program("k8s.io/kubernetes/test/e2e", is_test=True),
     "coredns": Program("./coredns", "addons"),
     "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
     "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint"),
@@ -107,8 +109,11 @@ def module_folder(module: str) -> Path:
 def _build(module: str, names: list[str]) -> None:
     """All of one module together."""
     with tempfile.TemporaryDirectory(prefix="built-", dir=cache_folder()) as folder:
-        command = ["nice", "-n", "19", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK, "-o", f"{folder}/"]
-        packages = [PROGRAMS[name].package for name in names]
-        subprocess.run([*command, *packages], cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+        options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK, "-o", f"{folder}/"]
+        for verb, is_test in ((["build"], False), (["test", "-c"], True)):
+            packages = [PROGRAMS[name].package for name in names if PROGRAMS[name].is_test == is_test]
+            if packages:
+                command = ["nice", "-n", "19", "go", *verb, *options, *packages]
+                subprocess.run(command, cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
         for name in names:
             PROGRAMS[name].build(Path(folder), name).rename(cache_folder() / name)

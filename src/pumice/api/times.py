@@ -43,7 +43,7 @@ def rfc3339(seconds: float) -> str:
 @lru_cache(maxsize=1024)
 def _printed(second: int) -> str:
     """The time as text. It is cached, since many objects are written within one second."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")  # years of three digits, too
 
 
 def duration(text: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from pumice.api.meta import SYSTEM_CLASSES
+from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
@@ -117,6 +118,7 @@ _PRIORITY_TEXTS = {
 }
 
 
+_CIDRS = "servicecidrs.networking.k8s.io"
 _OWN_SERVICE = {
     "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
     "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
@@ -128,6 +130,11 @@ def bootstrap(store: Store) -> None:
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
         _ensure(store, "namespaces", {"metadata": {"name": name}})
     _ensure(store, "services", _OWN_SERVICE, "default")
+    if store.find(_CIDRS, "", "kubernetes") is None:
+        store.create(_CIDRS, {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/12"]}})
+        ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
+        status = {"conditions": [ready | {"lastTransitionTime": rfc3339(store.now())}]}
+        store.patch(_CIDRS, "kubernetes", PatchRequest("merge", {"status": status}), subresource="status")
     for name, value in SYSTEM_CLASSES.items():
         priority = {"metadata": {"name": name}, "value": value, "description": _PRIORITY_TEXTS[name]}
         _ensure(store, "priorityclasses.scheduling.k8s.io", priority)

@@ -19,7 +19,7 @@ from pumice.cluster.apiserver.conversion import Converter
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, builtin_kinds
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.structural_schema import root_shape
+from pumice.cluster.apiserver.structural_schema import Findings, root_shape, settle
 from pumice.cluster.apiserver.table import custom_columns
 from pumice.cluster.apiserver.watch import WatchEvent
 
@@ -146,8 +146,21 @@ class CustomKinds:
         if is_established(definition) and definition["spec"]["group"] not in BUILT_IN_GROUPS:
             for kind in kinds_of(definition, self._store):
                 self._store.kinds.add(kind)
+                if kind.convert is None and kind.schema is not None:
+                    self._default_stored(kind, kind.schema)
         if _is_going(definition):
             self._store.collector.note(self._clean_up, definition["metadata"]["name"])
+
+    def _default_stored(self, kind: ServedKind, schema: Object) -> None:
+        """Give objects that were stored before the schema had its defaults these defaults, as if they were set whenever an object is read:
+        their versions stay."""
+        shelf = self._store.ledger.shelf(kind.storage)
+        for key, obj in list(shelf.objects.items()):
+            if obj["apiVersion"] == kind.api_version:
+                body = {field: value for field, value in obj.items() if field not in ("apiVersion", "kind", "metadata")}
+                settled = settle(schema, body, "", Findings())
+                if settled != body:
+                    shelf.objects[key] = {**settled, **{field: obj[field] for field in ("apiVersion", "kind", "metadata")}}
 
     def _remove(self, definition: Object) -> None:
         if definition["spec"]["group"] not in BUILT_IN_GROUPS:

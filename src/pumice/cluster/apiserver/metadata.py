@@ -113,7 +113,7 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[st
     causes: list[tuple[str, str]] = []
     if not name:
         causes.append(("metadata.name", "Required value: name or generateName is required"))
-    elif kind.group in _PATH_SEGMENT_KINDS:
+    elif kind.group in _PATH_SEGMENT_KINDS or kind.kind == "IPAddress":
         if name in (".", "..") or "/" in name or "%" in name:
             causes.append(("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"'))
     elif len(name) > 253 or not _SUBDOMAIN.match(name):

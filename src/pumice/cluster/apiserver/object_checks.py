@@ -314,10 +314,10 @@ _SUBJECTS = ("User", "Group", "ServiceAccount")
 def default_binding(binding: Object) -> None:
     """Give references to roles, users and groups the API group of RBAC if they have none."""
     if binding.get("roleRef"):
-        binding["roleRef"].setdefault("apiGroup", _GROUP)
+        binding["roleRef"]["apiGroup"] = binding["roleRef"].get("apiGroup") or _GROUP
     for subject in binding.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
-            subject.setdefault("apiGroup", _GROUP)
+            subject["apiGroup"] = subject.get("apiGroup") or _GROUP
 
 
 def role_causes(role: Object, old: Object | None) -> Causes:

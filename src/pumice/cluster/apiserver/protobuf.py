@@ -20,6 +20,7 @@ CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 _MODULES = {"meta.k8s.io": "meta"}
 MAX_DEPTH = 100
+YEAR_ONE = -62_135_596_800  #: seconds since 1970: the time that stands for none
 
 Field = tuple[int, int | bytes]
 
@@ -164,7 +165,10 @@ def _special(shape: Shape, parts: dict[int, int | bytes]) -> Any:
             return _bytes(parts.get(3, b"")).decode() if parts.get(1) else _value(Shape("int64"), parts.get(2, 0), 0)
         case "Time" | "MicroTime":
             seconds, nanos = parts.get(1), parts.get(2, 0)
-            if not isinstance(seconds, int) or not isinstance(nanos, int) or seconds >= 2**38:
+            if not isinstance(seconds, int) or not isinstance(nanos, int):
+                return None
+            seconds -= 2**64 if seconds >= 2**63 else 0
+            if not YEAR_ONE <= seconds < 2**38 or (seconds, nanos) == (YEAR_ONE, 0):
                 return None
             text = rfc3339(seconds)
             return text if shape.kind == "Time" else f"{text[:-1]}.{nanos // 1000:06d}Z"

@@ -329,6 +329,10 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
     match subresource:
         case "status":
             return _with_status(kind, obj, old)
+        case "approval":
+            said = (obj.get("status") or {}).get("conditions")
+            obj["status"] = clone(old.get("status") or {}) | ({"conditions": said} if said else {})
+            return _with_status(kind, obj, old)
         case "":
             if kind.has_status:
                 _keep_field(obj, old, "status")
@@ -340,8 +344,6 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
     match subresource:
         case "finalize":
             _keep_field(spec, wanted, "finalizers")
-        case "approval":
-            _keep_field(changed.setdefault("status", {}), obj.get("status") or {}, "conditions")
         case "ephemeralcontainers":
             _keep_field(spec, wanted, "ephemeralContainers")
         case "resize":
