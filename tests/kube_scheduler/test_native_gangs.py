@@ -269,6 +269,15 @@ def test_a_placed_member_of_a_group_that_waits_for_its_victims_keeps_its_nominat
     assert outcome.told["p1"] == f"Unschedulable: {text}"
 
 
+def test_pods_without_a_group_are_evicted_node_by_node_also_where_groups_wait_or_run() -> None:
+    top, second = waiting("top", cpu=2, priority=9), waiting("second", cpu=2, priority=9)
+    objects = [machine("n1", cpu=2), machine("n2", cpu=2), standing("low1", "n1"), standing("low2", "n2", priority=1), top, second]
+    waits = [group("g", 9, priority=1), member("m", "g", priority=1)]
+    outcome = play(*objects, *waits)
+    assert outcome.evictions == ["low1", "low2"] and outcome.nominations == {"top": "n1", "second": "n2"}
+    assert play(*objects, group("h"), running("r", "h", "n1"), *waits).evictions == ["r", "low1", "low2"]
+
+
 # ---- groups that go as a whole
 
 

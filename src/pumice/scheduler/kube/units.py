@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from pumice.scheduler.eviction.pick_node import start
 from pumice.scheduler.kube.budgets import BudgetsByNamespace
-from pumice.scheduler.kube.groups import LEAF, Group, Groups
+from pumice.scheduler.kube.groups import LEAF, Group, Groups, holds_node
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
@@ -36,10 +36,17 @@ class Units:
 
     def __init__(self, groups: Groups | None) -> None:
         self._groups = groups
+        self._met = (-1, False)  #: a position of the log, and whether a member of a group had a node then
 
     def matter(self, cluster: Cluster) -> bool:
-        """Whether any pod may count other than as itself."""
-        return self._groups is not None and bool(cluster.members)
+        """Whether any pod on a node may count other than as itself."""
+        if self._groups is None or not cluster.members:
+            return False
+        position, found = self._met
+        if position != cluster.log.position:
+            found = any(holds_node(task) for members in cluster.members.values() for task in members.values())
+            self._met = cluster.log.position, found
+        return found
 
     def priority(self, task: Task) -> int:
         root = self._root(task)
