@@ -281,6 +281,20 @@ def test_pods_without_a_group_are_evicted_node_by_node_also_where_groups_wait_or
 # ---- groups that go as a whole
 
 
+def test_a_member_on_a_node_that_is_not_known_stays_where_it_is() -> None:
+    chosen = policy()
+    made = cluster(
+        chosen,
+        TWO,
+        group("low", whole=True),
+        running("r1", "low", "n1", cpu=2),
+        running("r2", "low", "gone"),
+        group("g", priority=9),
+        member("p", "g", priority=9),
+    )
+    assert run(made, chosen).evictions == ["r1"] and made.tasks["default/r2"].node_name == "gone"
+
+
 def test_the_highest_group_that_goes_as_a_whole_counts() -> None:
     outcome = play(
         machine("n1", cpu=2),

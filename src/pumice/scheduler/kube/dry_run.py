@@ -103,6 +103,10 @@ class VictimsTable(Index):
 
 
 class Trial(Moves):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._removals: dict[Task, Operation] = {}
+
     def __enter__(self) -> Self:
         self._outer = self.cluster.imagined
         self.cluster.imagined = True
@@ -113,14 +117,15 @@ class Trial(Moves):
         self.cluster.imagined = self._outer
 
     def remove(self, task: Task) -> None:
-        self.do(_now(task), status.FAILED, -1)
+        removal = self._removals[task] = _now(task)
+        self.do(removal, status.FAILED, -1)
 
     def place(self, task: Task, row: int) -> None:
         self.do(_now(task), status.ALLOCATED, row)
 
     def put_back(self, task: Task) -> None:
         """Undo one removal, whatever came after it."""
-        removal = next(operation for operation in self.operations if operation.task is task)
+        removal = self._removals[task]
         self.do(_now(task), removal.before, removal.row, hide=removal.hidden)
 
 

@@ -102,10 +102,13 @@ class GroupPreemption:
 
     def _give_back(self, trial: Trial, units: list[Unit], places: Places) -> list[Unit]:
         """Let the units return that can, and return the others."""
-        evaluations = [self._finder.evaluation(task) for task, _ in places]
-        fits = self._fits_by_room(places) if all(map(sees_columns_only, evaluations)) else self._fits_by_rules(places)
+        by_room = all(sees_columns_only(self._finder.evaluation(task)) for task, _ in places)
+        fits = self._fits_by_room(places) if by_room else self._fits_by_rules(places)
+        near = {row for _, row in places}
         lost = []
         for unit in units:
+            if by_room and near.isdisjoint(unit.rows):
+                continue  # it returns: no member has its place there
             mark = trial.mark()
             for task in unit.tasks:
                 trial.put_back(task)
@@ -147,7 +150,7 @@ class GroupPreemption:
         order = {task.uid: number for number, (task, _) in enumerate(places)}
 
         def fits(unit: Unit) -> bool:
-            return all(self._row_fits(row, by_row[row], order) for row in {task.node for task in unit.tasks} if row in by_row)
+            return all(self._row_fits(row, by_row[row], order) for row in unit.rows if row in by_row)
 
         return fits
 

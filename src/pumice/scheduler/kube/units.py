@@ -28,6 +28,7 @@ class Unit(Struct, eq=False):
     tasks: list[Task]
     priority: int
     kind: int
+    rows: frozenset[int]  #: where its pods are
     violations: int = 0  #: how many of its pods violate a PodDisruptionBudget
 
 
@@ -69,8 +70,9 @@ class Units:
 
     def _unit(self, task: Task, whole: Group | None, priority: int) -> Unit:
         if whole is None or self._groups is None:
-            return Unit([task], priority, POD if self._root(task) is None else POD_GROUP)
-        return Unit(list(standing(self._groups.scheduled(whole))), priority, POD_GROUP if whole.kind == LEAF else COMPOSITE_GROUP)
+            return Unit([task], priority, POD if self._root(task) is None else POD_GROUP, frozenset([task.node]))
+        tasks = [task for task in standing(self._groups.scheduled(whole)) if task.node >= 0]
+        return Unit(tasks, priority, POD_GROUP if whole.kind == LEAF else COMPOSITE_GROUP, frozenset(task.node for task in tasks))
 
     def _whole(self, task: Task) -> Group | None:
         """The highest group of the pod that goes as a whole."""
