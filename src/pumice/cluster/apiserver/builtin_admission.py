@@ -156,7 +156,8 @@ def _runtime_class(review: AdmissionAttributes, lister: AdmissionLister) -> Obje
 
 
 def _with_runtime_class(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    found, spec = _runtime_class(review, lister), review.obj["spec"]
+    spec = review.obj["spec"]
+    found = _runtime_class(review, lister) if "runtimeClassName" in spec else None
     if found is not None:
         overhead, scheduling = (found.get("overhead") or {}).get("podFixed"), found.get("scheduling") or {}
         if overhead:
@@ -170,7 +171,10 @@ def _with_runtime_class(review: AdmissionAttributes, lister: AdmissionLister) ->
 
 
 def _runtime_class_fits(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    spec, found = review.obj["spec"], _runtime_class(review, lister)
+    spec = review.obj["spec"]
+    if "runtimeClassName" not in spec and "overhead" not in spec:
+        return None
+    found = _runtime_class(review, lister)
     name = spec.get("runtimeClassName")
     if name and found is None:
         return AdmissionRefusal(f'pod rejected: RuntimeClass "{name}" not found')

@@ -75,7 +75,7 @@ class Match(NamedTuple):
 
     @classmethod
     def of(cls, spec: Object | None) -> Match:
-        return cls(spec or {}, Selectors.of(spec or {}))
+        return cls(spec or {}, Selectors(spec or {}))
 
     def holds(self, review: AdmissionAttributes, store: Store, by_default: bool) -> bool:
         """`by_default`: what a match without rules means."""
@@ -137,6 +137,8 @@ class Policies:
 
     def mutated(self, review: AdmissionAttributes) -> AdmissionAttributes:
         """The write as the policies have changed it. Raises StatusError."""
+        if not self._policies(MUTATING):
+            return review
         for policy, binding, params in self._bound(MUTATING, review):
             try:
                 names = self._names(policy, review, params)
@@ -150,6 +152,8 @@ class Policies:
 
     def check(self, review: AdmissionAttributes) -> None:
         """Refuse a write that a policy does not allow, or warn of it. Raises StatusError."""
+        if not self._policies(VALIDATING):
+            return
         for policy, binding, params in self._bound(VALIDATING, review):
             actions = binding["spec"].get("validationActions") or ()
             for refused in self._refusals(policy, review, params):
@@ -161,9 +165,7 @@ class Policies:
 
     def _bound(self, sort: str, review: AdmissionAttributes) -> Iterator[tuple[Policy, Object, Object | None]]:
         """The policies of a write, each with a binding and a parameter. Raises StatusError if a parameter is missing that must exist."""
-        if review.kind.group == GROUP:
-            return
-        for policy in self._policies(sort):
+        for policy in self._policies(sort) if review.kind.group != GROUP else ():
             if not policy.bindings or not policy.matches.holds(review, self._store, False):
                 continue
             for binding, match in policy.bindings:

@@ -310,9 +310,12 @@ class Store:
         obj = self.admission.mutated(review, self)
         kind = review.kind
         asked = review if obj is review.obj else review.about(obj)
-        changed = self.webhooks.mutated(self.policies.mutated(asked))
-        if changed is not asked:
+        by_policy = self.policies.mutated(asked)
+        changed, by_others = self.webhooks.mutated(by_policy)
+        if by_others or by_policy is not asked:
             obj = self._changed(kind, changed.obj, obj, options)
+        else:
+            obj = changed.obj
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"]) + strategies.causes_of(kind, obj, review.old, review.subresource)

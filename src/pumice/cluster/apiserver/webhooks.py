@@ -23,7 +23,7 @@ from pumice.api.cel.check import Environment
 from pumice.api.cel.functions import Purse
 from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import BOOL, DYN
-from pumice.api.selectors import Selector, label_selector, matches
+from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import AdmissionAttributes
 from pumice.cluster.apiserver.outside import Call, Unanswered
 from pumice.cluster.apiserver.patch import PatchError, json_patch
@@ -68,20 +68,19 @@ def _is_resource(pattern: str, plural: str, subresource: str) -> bool:
     return resource in ("*", plural) and (part in ("*", subresource) if slash else not subresource)
 
 
-class Selectors(NamedTuple):
+class Selectors:
     """Selectors of the labels of a write's namespace and of its object, new or old."""
 
-    namespaces: Selector
-    objects: Selector
-
-    @classmethod
-    def of(cls, spec: Object) -> Selectors:
-        return cls(*(label_selector(spec.get(field) or {}) or () for field in ("namespaceSelector", "objectSelector")))
+    def __init__(self, spec: Object) -> None:
+        self.namespaces, self.objects = (label_selector(spec.get(field) or {}) or () for field in ("namespaceSelector", "objectSelector"))
+        self._known: tuple[Object | None, bool] = (None, False)  #: the last namespace that was looked at, and whether it matches
 
     def match(self, review: AdmissionAttributes, store: Store) -> bool:
         if self.namespaces and (review.namespace or review.kind.resource == "namespaces"):
-            subject = store.find("namespaces", "", review.namespace) if review.namespace else review.obj
-            if subject is not None and not matches(self.namespaces, subject["metadata"].get("labels") or {}):
+            subject = store.ledger.get("namespaces", ("", review.namespace)) if review.namespace else review.obj
+            if subject is not self._known[0]:
+                self._known = subject, subject is None or matches(self.namespaces, subject["metadata"].get("labels") or {})
+            if not self._known[1]:
                 return False
         if not self.objects:
             return True
@@ -144,6 +143,8 @@ class Webhook(NamedTuple):
     spec: Object
     selectors: Selectors
     conditions: tuple[tuple[str, Program], ...]
+    service: tuple[str, str]  #: namespace and name of the service that it calls, if it calls one
+    path: str
 
     @property
     def name(self) -> str:
@@ -156,11 +157,13 @@ class Webhook(NamedTuple):
 
 
 def _webhooks(configurations: Iterable[Object]) -> list[Webhook]:
-    return [
-        Webhook(one["metadata"]["name"], spec, Selectors.of(spec), tuple(compiled(spec.get("matchConditions") or ())))
-        for one in configurations
-        for spec in one.get("webhooks") or ()
-    ]
+    found = []
+    for one in configurations:
+        for spec in one.get("webhooks") or ():
+            service, conditions = spec["clientConfig"].get("service") or {}, tuple(compiled(spec.get("matchConditions") or ()))
+            place = service.get("namespace", ""), service.get("name", "")
+            found.append(Webhook(one["metadata"]["name"], spec, Selectors(spec), conditions, place, service.get("path") or "/"))
+    return found
 
 
 def compiled(conditions: Iterable[Object]) -> list[tuple[str, Program]]:
@@ -193,19 +196,22 @@ class Webhooks:
             found = self._found[key] = [one for one in found if any(rule_matches(rule, review) for rule in one.spec.get("rules") or ())]
         return found
 
-    def mutated(self, review: AdmissionAttributes) -> AdmissionAttributes:
-        """The write as the mutating webhooks have changed it. Raises StatusError."""
-        left: dict[tuple[str, str], Object] = {}  #: the object that each webhook left behind
-        for is_again in (False, True):
-            for hook in self._for(MUTATING, review):
-                key = (hook.configuration, hook.name)
-                if is_again and (hook.spec.get("reinvocationPolicy") != "IfNeeded" or left.get(key, review.obj) == review.obj):
-                    continue
-                if self._concerns(hook, review):
-                    changed = self._asked(hook, review, is_again)
-                    review = review.about(changed) if isinstance(changed, dict) else review
-                left[key] = review.obj
-        return review
+    def mutated(self, review: AdmissionAttributes) -> tuple[AdmissionAttributes, bool]:
+        """The write as the mutating webhooks have changed it, and whether a program outside of this process has. Raises StatusError."""
+        by_others = False
+        left: list[tuple[Webhook, Object]] = []  #: webhooks that ask to be called again, and the object that each left behind
+        for hook in self._for(MUTATING, review):
+            if self._concerns(hook, review):
+                changed = self._asked(hook, review, False)
+                if changed is not None and changed is not review.obj:
+                    review = review.about(changed)
+                    by_others = by_others or hook.service not in self.services
+            if hook.spec.get("reinvocationPolicy") == "IfNeeded":
+                left.append((hook, review.obj))
+        for hook, obj in left:
+            if obj != review.obj and self._concerns(hook, review) and (changed := self._asked(hook, review, True)) is not None:
+                review, by_others = review.about(changed), True
+        return review, by_others
 
     def check(self, review: AdmissionAttributes) -> None:
         """Show the write to the validating webhooks. Raises StatusError."""
@@ -229,10 +235,9 @@ class Webhooks:
         """The object as the webhook has changed it, or None. Raises StatusError."""
         if review.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise StatusError(400, "BadRequest", f'admission webhook "{hook.name}" does not support dry run', {})
-        service = hook.spec["clientConfig"].get("service") or {}
-        program = self.services.get((service.get("namespace", ""), service.get("name", "")))
+        program = self.services.get(hook.service)
         if program is not None:
-            verdict = program(service.get("path") or "/", review)
+            verdict = program(hook.path, review)
         else:
             verdict = self._answer(hook, review, is_again)
         if isinstance(verdict, StatusError):
