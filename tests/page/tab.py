@@ -34,7 +34,7 @@ class Tab:
 
     def leave(self) -> None:
         """Nothing of this test is left for the next one."""
-        self.page.evaluate("() => { try { sessionStorage.clear(); } catch { /* a stranger has none */ } }")
+        self.page.evaluate("() => { try { sessionStorage.clear(); localStorage.clear(); } catch { /* a stranger has none */ } }")
         self.page.goto("about:blank")
         for event, handler in self._handlers.items():
             self.page.remove_listener(event, handler)

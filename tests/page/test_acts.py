@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.page.desk import Town, town
-from tests.page.tab import Tab
+from tests.page.tab import NARROW, WIDE, Tab
 
 pytestmark = pytest.mark.page
 PATIENCE_S = 30.0
@@ -73,6 +73,25 @@ def test_the_tour_shows_a_gang_a_wait_a_preemption_and_a_reclaim_and_leaves_noth
     tab.page.wait_for_selector(".tour", state="hidden")
     until(lambda: not any(name.startswith("tour-") for resource in TOURS for name in place.names(resource)))
     assert (place.names("nodes"), place.names("queues.scheduling.volcano.sh")) == before
+
+
+def test_the_tour_opens_once_and_covers_nothing(place: Town, tab: Tab) -> None:
+    tab.page.goto(place.acting_url)
+    tour = tab.page.locator(".tour")
+    expect(tour).to_be_visible()
+    tab.screenshots("first")
+    for size in (WIDE, NARROW):
+        tab.page.set_viewport_size(size)
+        below, above = tab.page.locator("main").bounding_box(), tour.bounding_box()
+        assert below is not None and above is not None and above["y"] + above["height"] <= below["y"]
+    tab.page.set_viewport_size(WIDE)
+    press(tab, "Close")
+    tab.page.goto("about:blank")
+    tab.page.goto(place.acting_url)
+    tab.page.wait_for_selector("button:text-is('Tour')")
+    expect(tour).to_be_hidden()
+    press(tab, "Tour")
+    expect(tour).to_be_visible()
 
 
 def test_a_job_is_submitted_suspended_resumed_and_deleted(place: Town, tab: Tab) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from pumice.testing.builders import GPU, node, podgroup, queue
 from tests.page.clusters import HOSTILE, gang, large, plain, small
 from tests.page.desk import Desk, desk
-from tests.page.tab import WIDE, Tab
+from tests.page.tab import NARROW, WIDE, Tab
 
 pytestmark = pytest.mark.page
 VIEWS = ("cluster", "queues", "jobs", "decisions", "policy", "simulate")
@@ -177,6 +177,37 @@ def test_jobs_are_searched_filtered_and_ordered_and_the_address_says_how(decided
     tab.page.get_by_label("Search").fill("rai")
     expect(rows).to_have_count(1)
     expect(tab.page).to_have_url(re.compile("#/jobs[?]sort=name&q=rai$"))
+
+
+def test_on_a_phone_jobs_say_why_they_wait_and_nothing_is_scrolled_sideways(decided: Desk, tab: Tab) -> None:
+    tab.page.set_viewport_size(NARROW)
+    opened(tab, decided, "jobs")
+    expect(tab.page.locator("tbody tr")).to_have_count(3)
+    row = tab.page.locator("tbody tr", has_text="huge")
+    seen = row.locator("td.words").bounding_box()
+    assert seen is not None and seen["x"] >= 0 and seen["x"] + seen["width"] <= NARROW["width"]
+    assert (
+        tab.page.evaluate(
+            "(() => { const { scrollWidth, clientWidth } = document.querySelector('.rows'); return scrollWidth - clientWidth; })()"
+        )
+        == 0
+    )
+    for name in ("serve", "train"):
+        box = tab.page.locator("tbody tr", has=tab.page.get_by_role("link", name=name, exact=True)).bounding_box()
+        assert box is not None and box["height"] < 100, "no empty space"
+    tab.check_accessible()
+    tab.page.set_viewport_size(WIDE)
+
+
+def test_a_small_cluster_uses_the_room(bare: Desk, tab: Tab) -> None:
+    bare.put(node(f"n{n}").cpu(8).gpu(8).build() for n in range(4))
+    opened(tab, bare, "cluster")
+    expect(tab.page.locator("a.node")).to_have_count(4)
+    used = tab.page.evaluate(
+        "[document.querySelector('a.node:last-child'), document.querySelector('.nodes')].map((one) => one.getBoundingClientRect().right)"
+    )
+    assert used[0] == pytest.approx(used[1], abs=2)
+    tab.screenshots("cluster")
 
 
 def test_queues_stand_below_their_parents(decided: Desk, tab: Tab) -> None:

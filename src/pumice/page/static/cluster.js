@@ -7,7 +7,7 @@ import { amount, choice, expectedStart, jobAddress, jobName, jobState, jobTone, 
 
 const DETAILED = 400;
 const MOST_CELLS = 16;
-const FEW = 40;
+const FEW = 40, TINY = 12;
 const MOST_NAMED = 8; // queues, each of another colour
 const MOST_WAITING = 6, MOST_DECISIONS = 5;
 
@@ -59,6 +59,7 @@ export function cluster(store, _, parameters) {
     tiles.values().next().value?.setAttribute("tabindex", 0);
     grid.classList.toggle("compact", !detailed());
     grid.classList.toggle("few", store.nodes.size <= FEW);
+    grid.classList.toggle("tiny", store.nodes.size <= TINY);
     grid.replaceChildren(...(grouped ? groups() : [html("div", { class: "group" }, ...tiles.values())]));
     if (!tiles.size) grid.replaceChildren(html("p", { class: "quiet" }, "There are no nodes."));
   }

@@ -78,7 +78,7 @@ export function job(store, subject) {
     const roles = [...new Set(shown.map((pod) => pod.role || "pods"))];
     const begin = Math.min(...shown.map((pod) => pod.created));
     chart.update({
-      title: "Pods over time", description: "From the first pod on; the dotted line is a pod's wait.", rows: roles, until: Math.max(1, store.at - begin), empty: !shown.length,
+      title: "Pods over time", description: "The dotted line is a pod's wait.", xLabel: "time since the first pod was created", rows: roles, until: Math.max(1, store.at - begin), empty: !shown.length,
       bars: {
         name: shown.map((pod) => pod.name), queue: shown.map((pod) => roles.indexOf(pod.role || "pods")), submit: shown.map((pod) => pod.created - begin),
         start: shown.map((pod) => (pod.started == null ? null : pod.started - begin)), end: shown.map(() => null),

@@ -90,8 +90,9 @@ function begin() {
 }
 
 document.getElementById("pause").addEventListener("click", () => replay.toggle());
-if (isNew) tour.show(-1);
-document.body.append(replay.element, tour.element);
+if (isNew) tour.showOnce();
+main.before(tour.element);
+document.body.append(replay.element);
 addEventListener("hashchange", () => {
   if (takeToken()) return location.reload();
   if (location.hash === "#main") return null;

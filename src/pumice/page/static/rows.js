@@ -6,12 +6,13 @@
 import { html } from "./dom.js";
 
 export class Rows {
-  constructor(caption, columns, sorted) {
+  // `cards`: on a narrow screen a row becomes a card, which needs no scrolling sideways.
+  constructor(caption, columns, sorted, cards = false) {
     this.columns = columns;
     this.body = html("tbody");
     this.heads = columns.map((column) => html("th", { scope: "col", class: column.number && "number" },
       column.sort && sorted ? html("button", { type: "button", onclick: () => sorted(column.sort) }, column.name) : column.name));
-    this.element = html("div", { class: "scroll rows", tabindex: 0, role: "region", "aria-label": caption },
+    this.element = html("div", { class: `scroll rows${cards ? " cards" : ""}`, tabindex: 0, role: "region", "aria-label": caption },
       html("table", {}, html("caption", {}, caption), html("thead", {}, html("tr", {}, this.heads)), this.body));
     this.rows = new Map();
   }
@@ -43,7 +44,7 @@ export class Rows {
   }
 
   added(key) {
-    const row = html("tr", {}, this.columns.map((column) => html("td", { class: column.number ? "number" : column.words && "words" })));
+    const row = html("tr", {}, this.columns.map((column) => html("td", { class: column.number ? "number" : column.words && "words", "data-name": column.name })));
     this.rows.set(key, row);
     return row;
   }

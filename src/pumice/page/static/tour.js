@@ -5,7 +5,7 @@ import { create, JOBS, mayAct, PODS, remove, volcanoJob } from "./acts.js";
 import { html } from "./dom.js";
 import { jobAddress } from "./words.js";
 
-const KEPT = "pumice-tour";
+const KEPT = "pumice-tour", SEEN = "pumice-tour-seen";
 const PATIENCE_MS = 15000, PAUSE_MS = 200;
 const LABELS = { "pumice.io/pool": "tour" };
 const PLACE = { nodeSelector: LABELS, tolerations: [{ key: "pumice.io/tour", operator: "Exists" }] };
@@ -72,6 +72,11 @@ export class Tour {
     this.draw();
   }
 
+  // To whom has never seen it.
+  showOnce() {
+    if (!localStorage.getItem(SEEN)) this.show(-1);
+  }
+
   get next() {
     return STEPS.findIndex(({ possible }, index) => index > Number(this.at) && (possible?.(this.store) ?? true));
   }
@@ -79,6 +84,7 @@ export class Tour {
   draw() {
     this.element.hidden = this.at === null || !mayAct();
     if (this.element.hidden) return;
+    localStorage.setItem(SEEN, "yes");
     this.told.textContent = STEPS[this.at]?.told ?? "Five clicks, a minute. The tour brings two nodes, jobs and queues of its own, and takes them away at the end.";
     this.button.textContent = STEPS[this.next].click;
   }
