@@ -30,14 +30,27 @@ _MOVED = {
 }
 
 
-def plugins(folder: str | None = None) -> Catalogue[Plugin]:
-    """All plugins by name. Later sources replace earlier ones: Pumice itself, installed packages, the folder."""
-    return Catalogue(volcano, Plugin, installed(Plugin, PLUGIN_GROUP) | (of_folder(folder, Plugin) if folder else {}))
+Given = tuple[str | type[Plugin] | type[Action], ...]  #: folders, and classes of a program that calls us
 
 
-def actions(folder: str | None = None) -> Catalogue[Action]:
+def plugins(folder: str | None = None, given: Given = ()) -> Catalogue[Plugin]:
+    """All plugins by name. Later sources replace earlier ones: Pumice itself, installed packages, the folder, what is given."""
+    return Catalogue(volcano, Plugin, installed(Plugin, PLUGIN_GROUP) | _of(Plugin, *([folder] if folder else []), *given))
+
+
+def actions(folder: str | None = None, given: Given = ()) -> Catalogue[Action]:
     """All actions by name, from the same sources."""
-    return Catalogue(actions_package, Action, installed(Action, ACTION_GROUP) | (of_folder(folder, Action) if folder else {}))
+    return Catalogue(actions_package, Action, installed(Action, ACTION_GROUP) | _of(Action, *([folder] if folder else []), *given))
+
+
+def _of(kind: type[T], *given: str | type) -> dict[str, type[T]]:
+    found: dict[str, type[T]] = {}
+    for each in given:
+        if isinstance(each, str):
+            found |= of_folder(each, kind)
+        elif issubclass(each, kind):
+            found[getattr(each, "name", "") or each.__name__] = each
+    return found
 
 
 def installed(kind: type[T], group: str) -> dict[str, type[T]]:

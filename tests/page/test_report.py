@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from pumice.simulate.report import duration, flat, report
+from pumice.simulate.compare import table
+from pumice.simulate.compare_report import compare_report
+from pumice.simulate.report import flat, report
 from pumice.simulate.report_data import between, means
+from pumice.simulate.units import duration
 from tests.page.runs import run_of
 from tests.page.tab import Tab
 
@@ -62,7 +65,42 @@ def test_who_waited_longest_stands_there_with_the_reason() -> None:
     assert row is not None
     cells = re.findall(r"<td>(.*?)</td>", row[1])
     never = " and never started" if first["start"] is None else ""
-    assert cells[:3] == [duration(first["wait"]) + never, first["job"], html.escape(first["reason"])]
+    assert cells[:1] + cells[2:3] == [duration(first["wait"]) + never, html.escape(first["reason"])]
+    assert cells[1].startswith(f"{first['job']}, ")
+
+
+def test_a_reason_stands_there_once_however_many_jobs_have_it() -> None:
+    summary, parts, series = run_of(1000)
+    assert len({job["reason"] for job in summary["longest"]}) == 1 < len(summary["longest"])
+    assert report(summary, parts, series).count("<td>0/8 nodes are unavailable") == 1
+
+
+def test_a_report_begins_with_a_verdict_in_words_and_measures_have_units() -> None:
+    text = report(*run_of(1000))
+    assert re.search(
+        r'<p class="verdict">Half of the 1,000 jobs (did not wait|waited at most .*), one in twenty waited .* or longer[.] 73 % of the GPUs',
+        text,
+    )
+    assert re.search(r'<data id="utilisation.gpu" value="0.734567">73.5 %<', text)
+    summary, parts, series = run_of(10)
+    summary["measures"] |= {"goodput": {"cpu": 7200.0, "memory": 3600.0 * 2**31}, "fragmentation": {"mean": 1.5}}
+    for words in ("2 CPU-hours<", "2 GiB-hours<", "1.5 GPUs<"):
+        assert words in report(summary, parts, series)
+
+
+def test_charts_of_nothing_are_left_out() -> None:
+    summary, parts, series = run_of(10)
+    parts[0]["evictions"][:] = 0
+    parts[0]["start"], parts[0]["wait"] = parts[0]["submit"], np.zeros(10)
+    titles = set(drawn(report(summary, parts, series)))
+    assert "Schedule by queue" in titles
+    assert not titles & {
+        "Wait by queue",
+        "Wait by size",
+        "95th percentile of the wait, by queue and size",
+        "Queue lengths",
+        "Evictions and lost work",
+    }
 
 
 def test_names_are_text_and_never_markup() -> None:
@@ -94,6 +132,25 @@ def test_screenshots(tab: Tab, tmp_path: Path, count: int) -> None:
     if count:
         tab.page.wait_for_selector(".chart svg .grid", state="attached")
     tab.screenshots()
+
+
+@pytest.mark.page
+def test_policies_stand_side_by_side(tab: Tab, tmp_path: Path) -> None:
+    summaries = []
+    for seed, (policy, count) in enumerate((policy, count) for count in (900, 1000) for policy in ("FIFO", "EASY")):
+        summary, parts, _ = run_of(count)
+        less = 0.6 + 0.01 * seed if policy == "EASY" else 1.0
+        summary["measures"]["wait"] = {name: less * value for name, value in summary["measures"]["wait"].items()}
+        summary["measures"] |= {"fairness": {"mean": 0.9}, "fragmentation": {"mean": 3.0}}
+        queues = {str(name): {"wait": {"mean": 60.0 * (index + seed)}} for index, name in enumerate(sorted({*parts[0]["queue"]}))}
+        summaries.append(summary | {"policy": policy, "seed": seed // 2, "queues": queues})
+    file = tmp_path / "report.html"
+    file.write_text(compare_report(table(summaries), summaries), "utf-8")
+    tab.page.goto(file.as_uri())
+    expect(tab.page.locator(".verdict li")).to_have_text(re.compile("^EASY against FIFO: better in 95th percentile of the wait"))
+    expect(tab.page.locator("figure", has_text="Mean wait by queue").locator("svg")).to_have_count(1)
+    tab.screenshots()
+    tab.check_accessible()
 
 
 @pytest.mark.page

@@ -192,6 +192,8 @@ def test_on_a_phone_jobs_say_why_they_wait_and_nothing_is_scrolled_sideways(deci
         )
         == 0
     )
+    tab.screenshots("jobs")
+    tab.page.set_viewport_size(NARROW)
     for name in ("serve", "train"):
         box = tab.page.locator("tbody tr", has=tab.page.get_by_role("link", name=name, exact=True)).bounding_box()
         assert box is not None and box["height"] < 100, "no empty space"
@@ -203,9 +205,8 @@ def test_a_small_cluster_uses_the_room(bare: Desk, tab: Tab) -> None:
     bare.put(node(f"n{n}").cpu(8).gpu(8).build() for n in range(4))
     opened(tab, bare, "cluster")
     expect(tab.page.locator("a.node")).to_have_count(4)
-    used = tab.page.evaluate(
-        "[document.querySelector('a.node:last-child'), document.querySelector('.nodes')].map((one) => one.getBoundingClientRect().right)"
-    )
+    right = "['a.node:last-child', '.nodes'].map((one) => document.querySelector(one).getBoundingClientRect().right)"
+    used = tab.page.evaluate(right)
     assert used[0] == pytest.approx(used[1], abs=2)
     tab.screenshots("cluster")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.simulate.compare import assertion_of, interval
+from pumice.simulate.verdict import of_policies
 from tests.simulate.playing import swf
 from tests.simulate.test_queueing import BY_HAND
 
@@ -39,11 +42,42 @@ def test_two_processes_write_the_bytes_of_one_and_what_was_interrupted_goes_on(t
         out = ["--processes", processes, "--out", str(tmp_path / processes)]
         said.append(CliRunner().invoke(cli, [*words, *out], catch_exceptions=False).stdout)
     one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("1", "2"))
-    assert said[0] == said[1] and one == two and len(one) == 2
-    interrupted = tmp_path / "2" / max(two)
+    assert said[0] == said[1] and one == two and len(one) == 3
+    interrupted = tmp_path / "2" / max(name for name in two if name.endswith(".json"))
     interrupted.rename(interrupted.with_suffix(".json.part"))
     again = CliRunner().invoke(cli, [*words, "--processes", "1", "--out", str(tmp_path / "2")], catch_exceptions=False)
     assert again.stdout == said[0] and again.stderr.count(": done") == 1 and interrupted.read_bytes() == two[interrupted.name]
+
+
+def test_a_comparison_says_in_units_and_words_what_is_better_and_how_sure_that_is(tmp_path: Path) -> None:
+    path = swf(tmp_path / "w.swf", BY_HAND).path
+    words = ["compare", "--workload", f"swf:{path}", "--policy", "FIFO", "--policy", "EASY", "--processes", "1"]
+    said = CliRunner().invoke(cli, [*words, "--seeds", "2", "--out", str(tmp_path)], catch_exceptions=False).stdout
+    assert re.search(r"mean wait +EASY +6 s +-\d+ %", said)
+    assert re.search(r"CPUs in use +FIFO +[\d.]+ %", said)
+    assert re.search(r"\nEASY against FIFO: better in mean wait \(-\d+ %\).* \(sure at 95 %\)", said)
+    text = (tmp_path / "report.html").read_text()
+    assert "<li>EASY against FIFO: better in mean wait" in text and '"title":"Waits"' in text
+    alone = CliRunner().invoke(cli, words, catch_exceptions=False).stdout
+    assert "how sure that is is not known; --seeds 10 tells" in alone
+
+
+def test_a_difference_is_judged_by_its_interval_and_by_what_is_better() -> None:
+    def row(measure: str, difference: float, half: float) -> dict[str, Any]:
+        more = {
+            "difference": difference,
+            "difference_interval": half,
+            "difference_percent": difference,
+            "difference_percent_interval": half,
+        }
+        return {"measure": measure, "policy": "B", "mean": 100.0, **more}
+
+    rows = [{"measure": "evictions", "policy": "A", "mean": 100.0}]
+    rows += [row("wait.mean", -20, 5), row("utilisation.gpu", -3, 1), row("makespan", 1, 2), row("evictions", 0, 0)]
+    assert of_policies(rows) == [
+        "B against A: better in mean wait (-20 % ± 5 %) and worse in GPUs in use (-3 % ± 1 %) (sure at 95 %); "
+        "no sure difference in makespan; the same in evictions."
+    ]
 
 
 def test_intervals() -> None:

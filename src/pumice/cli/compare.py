@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +10,10 @@ import click
 from pumice.cli.tables import complain, print_table, say
 from pumice.simulate.compare import ComparedRun, assertion_of, table
 from pumice.simulate.compare import compare as play
+from pumice.simulate.compare_report import compare_report, with_interval
 from pumice.simulate.outputs import as_json
+from pumice.simulate.units import MEANINGS
+from pumice.simulate.verdict import change, of_policies
 from pumice.text_table import columns
 
 
@@ -32,7 +35,9 @@ from pumice.text_table import columns
 @click.option("--dask", metavar="ADDRESS", help="Play them on a Dask cluster whose workers have Pumice and the files.")
 @click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
 @click.option("--whole", is_flag=True, help="Every object is real, as for pumice simulate.")
-@click.option("--out", type=click.Path(), help="A folder for what is finished; an interrupted comparison goes on from it.")
+@click.option(
+    "--out", type=click.Path(), help="A folder for report.html and for what is finished; an interrupted comparison goes on from it."
+)
 @click.option(
     "--assert", "asserted", multiple=True, metavar="TEXT", help="Such as 'p95(wait, queue=team-a) < 30m'; exit code 1 if it does not hold."
 )
@@ -52,16 +57,19 @@ def compare(
     asserted: tuple[str, ...],
     output: str,
 ) -> int:
-    """Play a workload under several policies: means with 95 % intervals, and differences seed by seed."""
+    """Play a workload under several policies: means with 95 % intervals, differences seed by seed, and which policy is better in what."""
     assertions = [assertion_of(text) for text in asserted]
     run = kind_of_run(whole)
     works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
     summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask)
     rows = table(summaries)
+    if out:
+        Path(out, "report.html").write_text(compare_report(rows, summaries), encoding="utf-8")
     if output == "json":
-        say(as_json({"comparison": rows, "simulations": summaries}), nl=False)
+        click.echo(as_json({"comparison": rows, "simulations": summaries}), nl=False)
     else:
         print_table(columns(("MEASURE", "POLICY", "MEAN", "AGAINST THE FIRST"), [_cells(row) for row in rows]))
+        click.echo("\n" + "\n\n".join([*of_policies(rows), *([f"Side by side, with charts: {Path(out, 'report.html')}"] if out else [])]))
     failed = 0
     for each in assertions:
         for summary in summaries:
@@ -80,9 +88,4 @@ def kind_of_run(whole: bool) -> type[ComparedRun]:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    difference = _with_interval(row["difference"], row["difference_interval"]) if "difference" in row else "-"
-    return row["measure"], row["policy"], _with_interval(row["mean"], row["interval"]), difference
-
-
-def _with_interval(mean: float, half: float) -> str:
-    return f"{mean:.5g}" if math.isnan(half) else f"{mean:.5g} ±{half:.2g}"
+    return MEANINGS[row["measure"]].words, row["policy"], with_interval(row["measure"], row["mean"], row["interval"]), change(row)

@@ -82,6 +82,8 @@ def simulate(
     player = player_of(whole)
 
     def watched(scenario: Scenario, workload: Workload, record: Record) -> None:
+        if workload.note:
+            say(workload.note, err=output == "json")
         with Progress(workload, record):
             player(scenario, workload, record)
 

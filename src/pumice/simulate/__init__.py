@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from pumice.scheduler import Action, Plugin
 from pumice.simulate import columns
 from pumice.simulate.compare import ComparedRun, table
 from pumice.simulate.compare import compare as play_all
@@ -31,11 +32,19 @@ class Simulation(NamedTuple):
 
 
 def simulate(
-    workload: str, *, cluster: str | None = None, nodes: str | None = None, policy: str = "volcano", seed: int = 0, out: str | None = None
+    workload: str,
+    *,
+    cluster: str | None = None,
+    nodes: str | None = None,
+    policy: str = "volcano",
+    seed: int = 0,
+    out: str | None = None,
+    plugins: Iterable[str | type[Plugin] | type[Action]] = (),
 ) -> Simulation:
-    """Simulate a workload. `workload` and `cluster` are FORMAT:FILE, `nodes` is a text such as 300x8gpu. Raises InputError."""
+    """Simulate a workload. `workload` and `cluster` are FORMAT:FILE, `nodes` is a text such as 300x8gpu, `policy` is a name or a file.
+    `plugins` are classes of plugins and actions, and folders of Python files with them; the policy names them. Raises InputError."""
     rows: list[tuple[Any, ...]] = []
-    summary = ComparedRun(workload, cluster, nodes, policy, seed).play(out, rows)
+    summary = ComparedRun(workload, cluster, nodes, policy, seed, plugins=tuple(plugins)).play(out, rows)
     return Simulation(summary, frame_of(columns.JOBS, rows))
 
 
@@ -47,7 +56,14 @@ def compare(
     nodes: str | None = None,
     seeds: int = 1,
     processes: int | None = None,
+    plugins: Iterable[str | type[Plugin] | type[Action]] = (),
 ) -> list[dict[str, Any]]:
-    """One row per measure and policy, as `pumice compare -o json` prints them."""
-    works = [ComparedRun(workload, cluster, nodes, policy, seed) for policy in policies for seed in range(seeds)]
-    return table(play_all(works, processes=processes))
+    """One row per measure and policy, as `pumice compare -o json` prints them. Classes among the plugins may be known to this process
+    alone, so with any of them the simulations run here, one after the other."""
+    given = tuple(plugins)
+    works = [ComparedRun(workload, cluster, nodes, policy, seed, plugins=given) for policy in policies for seed in range(seeds)]
+    return table(play_all(works, processes=processes if all(isinstance(each, str) for each in given) else 1))
+
+
+def __dir__() -> list[str]:
+    return __all__

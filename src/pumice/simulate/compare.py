@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.extensions import Given
 from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
 from pumice.simulate.draws import seconds
 from pumice.simulate.inputs import nodes_from, read_policy, source
@@ -129,6 +130,7 @@ class ComparedRun:
     seed: int
     kill_at_estimate: bool = False
     plugins_dir: str | None = None
+    plugins: Given = ()
 
     @property
     def name(self) -> str:
@@ -140,7 +142,7 @@ class ComparedRun:
         return play_fast
 
     def play(self, out: str | None = None, rows: list[tuple[Any, ...]] | None = None) -> Summary:
-        policy, _ = read_policy(self.policy, self.plugins_dir)
+        policy, _ = read_policy(self.policy, self.plugins_dir, self.plugins)
         given = nodes_from(self.cluster, self.nodes)
         habits = Habits(kill_at_estimate=self.kill_at_estimate)
         where = self.cluster or self.nodes or ""
@@ -221,6 +223,9 @@ def table(summaries: list[Summary]) -> list[dict[str, Any]]:
             row: dict[str, Any] = {"measure": ".".join(path), "policy": policy, "mean": mean, "interval": half}
             if by_seed is not first and paired:
                 row["difference"], row["difference_interval"] = interval(paired)
+                before = fmean(value for summary in first.values() if (value := _at(summary, path)) is not None)
+                row["difference_percent"] = 100 * row["difference"] / abs(before) if before else None
+                row["difference_percent_interval"] = 100 * row["difference_interval"] / abs(before) if before else None
             rows.append(row)
     return rows
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pumice.api.core import Node
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.structs import convert
-from pumice.extensions import actions, plugins
+from pumice.extensions import Given, actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
@@ -105,7 +105,7 @@ NAMED = {
 }
 
 
-def read_policy(name: str, plugins_dir: str | None = None) -> tuple[Policy, list[str]]:
+def read_policy(name: str, plugins_dir: str | None = None, given: Given = ()) -> tuple[Policy, list[str]]:
     """The policy of this name, in upper or lower case, else the one in this file; and warnings. Raises InputError."""
     known = {each.lower(): text for each, text in NAMED.items()}
     text = known.get(name.lower())
@@ -117,4 +117,4 @@ def read_policy(name: str, plugins_dir: str | None = None) -> tuple[Policy, list
             raise InputError(f"is neither a policy nor a file that can be read ({error.strerror}){near}", where=name) from None
         except UnicodeDecodeError:
             raise InputError("not UTF-8; save the file as UTF-8", where=name) from None
-    return read_configurations([config_text(text, name)], plugins(plugins_dir), actions=actions(plugins_dir))
+    return read_configurations([config_text(text, name)], plugins(plugins_dir, given), actions=actions(plugins_dir, given))

@@ -17,8 +17,10 @@ from typing import Any
 
 import msgspec
 
-from pumice.simulate.report_charts import charts
+from pumice.simulate.report_charts import Chart, charts
 from pumice.simulate.report_data import Columns
+from pumice.simulate.units import duration, measured
+from pumice.simulate.verdict import of_run
 
 HEADLINES = {
     "wait.p50": "median wait",
@@ -29,12 +31,11 @@ HEADLINES = {
     "evictions": "evictions",
     "makespan": "makespan",
 }
-SECONDS = ("wait", "turnaround", "makespan")
-SHARES = ("utilisation", "fairness")
-NOBODY_WAITED = "<tr><td colspan=5>No job waited.</td></tr>"
-UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+NOBODY_WAITED = "<tr><td colspan=4>No job waited.</td></tr>"
+MOST_NAMED = 4  #: jobs with the same reason
 _MODULES = ("dom.js", "format.js", "charts.js")
 _LINKING = re.compile(r"^import .*\n|^export (?=const|function)", re.MULTILINE)
+_DIGITS = re.compile(r"\d+")
 _DRAWING = """
 for (const data of JSON.parse(document.getElementById("charts").textContent)) {
   const figure = CHARTS[data.kind](data);
@@ -46,23 +47,41 @@ for (const data of JSON.parse(document.getElementById("charts").textContent)) {
 
 def report(summary: Mapping[str, Any], jobs: Iterable[Columns], series: Columns) -> str:
     """The text of the file. `columns.py` describes `summary`, `jobs` and `series`; columns are arrays, and jobs come part by part."""
-    script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
-    drawn = msgspec.json.encode(charts(jobs, series)).decode().replace("<", "\\u003c")
-    measured = list(flat(summary["measures"]))
+    measured_values = list(flat(summary["measures"]))
     title = f"{summary['measures']['jobs']:,} jobs under {summary.get('policy') or 'the default policy'}"
-    return Template(_static("report.html")).substitute(
+    return assembled(
+        "report.html",
+        [chart for chart in charts(jobs, series) if says_something(chart)],
         title=html.escape(title),
         facts=html.escape("; ".join(_facts(summary))),
+        verdict=html.escape(of_run(summary)),
+        headlines="".join(_headline(name, value) for name, value in measured_values if name in HEADLINES),
+        waits="".join(_waits(summary["longest"])) or NOBODY_WAITED,
+        measures="".join(
+            f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>" for name, value in measured_values
+        ),
+    )
+
+
+def assembled(template: str, drawn: list[Chart], **fields: str) -> str:
+    """A page of its own: a template with these fields, the charts, and the scripts and styles that draw them."""
+    script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
+    return Template(_static(template)).substitute(
+        fields,
         trusted=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style="".join(map(_static, ("base.css", "charts.css", "report.css"))),
-        headlines="".join(_headline(name, value) for name, value in measured if name in HEADLINES),
-        waits="".join(_wait(job) for job in summary["longest"] if job["wait"] > 0) or NOBODY_WAITED,
-        measures="".join(
-            f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>" for name, value in measured
-        ),
-        charts=drawn,
+        charts=msgspec.json.encode(drawn).decode().replace("<", "\\u003c"),
         script=script,
     )
+
+
+def says_something(chart: Chart) -> bool:
+    """Whether a chart shows anything but zeros, where zeros mean that nothing of the kind happened."""
+    if chart["kind"] == "heat":
+        return any(value for row in chart["rows"] for value in row["values"])
+    if chart["title"].startswith("Wait by "):
+        return len({*chart["x"]}) > 1 and any(value < 1 for one in chart["series"] for value in one["y"])
+    return "series" not in chart or any(value for one in chart["series"] for value in one["y"])
 
 
 def flat(measures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -75,34 +94,11 @@ def flat(measures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, f
 
 
 def _headline(name: str, value: float) -> str:
-    return f"<div><dt>{HEADLINES[name]}</dt><dd>{_text(name, value)}</dd></div>"
-
-
-def _row(name: str, value: float) -> str:
-    return f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>"
+    return f"<div><dt>{HEADLINES[name]}</dt><dd>{measured(name, value)}</dd></div>"
 
 
 def _datum(name: str, value: float) -> str:
-    return f'<data id="{html.escape(name)}" value="{msgspec.json.encode(value).decode()}">{_text(name, value)}</data>'
-
-
-def _text(name: str, value: float) -> str:
-    first = name.partition(".")[0]
-    if first in SECONDS:
-        return duration(value)
-    return f"{100 * value:.1f} %" if first in SHARES else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    """A duration in its two largest units, as the charts show it."""
-    if seconds < 10:
-        return f"{seconds:.3g} s"
-    left, parts = round(seconds), []
-    at = next(index for index, (size, _) in enumerate(UNITS) if left >= size)
-    for size, unit in UNITS[at : at + 2]:
-        count, left = divmod(left, size)
-        parts += [f"{count} {unit}"] if count else []
-    return " ".join(parts)
+    return f'<data id="{html.escape(name)}" value="{msgspec.json.encode(value).decode()}">{measured(name, value)}</data>'
 
 
 def _facts(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -113,10 +109,19 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"{count:,} jobs left out: {why}"
 
 
-def _wait(job: Mapping[str, Any]) -> str:
-    never = "" if job["start"] is not None else " and never started"
-    cells = [duration(job["wait"]) + never, job["job"], job["reason"] or "", job["queue"], duration(job["submit"])]
-    return "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+def _waits(longest: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Rows of a table: the longest waits by their reason, the longest first. Reasons that differ in numbers only are one."""
+    by_reason: dict[str, list[Mapping[str, Any]]] = {}
+    for job in longest:
+        if job["wait"] > 0:
+            by_reason.setdefault(_DIGITS.sub("#", job["reason"] or ""), []).append(job)
+    for jobs in by_reason.values():
+        never = "" if jobs[0]["start"] is not None else " and never started"
+        names = ", ".join(str(job["job"]) for job in jobs[:MOST_NAMED])
+        more = f" and {len(jobs) - MOST_NAMED} more" if len(jobs) > MOST_NAMED else ""
+        queues = ", ".join(dict.fromkeys(str(job["queue"]) for job in jobs))
+        cells = [duration(jobs[0]["wait"]) + never, names + more, jobs[0]["reason"] or "", queues]
+        yield "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
 
 
 def _static(name: str) -> str:

@@ -124,7 +124,9 @@ def _allocation(shown: Shown) -> Chart | None:
 def _lengths(shown: Shown) -> Chart:
     rows = shown.of_queues(lambda part, of: between(part.columns["submit"][of], part.started[of], np.ones(len(of)), shown.edges))
     series = [{"name": name, "y": rounded(row)} for name, row in zip(shown.queues, rows, strict=True)]
-    return _over_time(shown, "Queue lengths", "Jobs that have not started yet, on average over each interval.", series, shape="stack")
+    return _over_time(
+        shown, "Queue lengths", "Jobs that have not started yet, on average over each interval.", series, shape="stack", yLabel="jobs"
+    )
 
 
 def _waits_by_queue(shown: Shown) -> Chart:
@@ -156,6 +158,7 @@ def _waits(by: str, points: Column, rows: list[tuple[str, Column]]) -> Chart:
         "yFormat": "percent",
         "yMax": 1,
         "xLabel": "wait",
+        "yLabel": "share of jobs",
     }
 
 
@@ -217,7 +220,7 @@ def _fairness(shown: Shown) -> Chart | None:
         return None
     least = "less the smaller of what it deserves and what it asks for: below 0 it gets too little."
     text = f"{UNITS[shown.jobs.resource]} that each queue holds, {least}"
-    return _over_time(shown, "Fairness over time", text, series)
+    return _over_time(shown, "Fairness over time", text, series, yLabel=UNITS[shown.jobs.resource])
 
 
 def _evictions(shown: Shown) -> Chart | None:
@@ -238,7 +241,7 @@ def _fragmentation(shown: Shown) -> Chart | None:
     for _, resource, _ in shown.series.keys("fragmentation", of_queues=False):
         series.append({"name": UNITS[resource or "gpu"], "y": rounded(shown.series.means("fragmentation", resource, "", shown.edges))})
     text = "What is idle where the jobs seen so far could not use it."
-    return _over_time(shown, "Fragmentation", text, series, shape="area") if series else None
+    return _over_time(shown, "Fragmentation", text, series, shape="area", yLabel="GPUs") if series else None
 
 
 def _over_time(shown: Shown, title: str, description: str, series: list[Chart], **more: Any) -> Chart:

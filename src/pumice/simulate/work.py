@@ -82,6 +82,7 @@ class Workload:
     began: float | None = None  #: seconds since 1970 at the workload's time 0
     left_out: Counter[str] = field(default_factory=Counter)  #: reasons why jobs cannot run, each with its number of jobs
     faults: Faults = NO_FAULTS  #: what goes wrong in the simulation
+    note: str = ""  #: how its jobs were read, where a reader could expect otherwise
 
 
 @lru_cache(maxsize=4096)

@@ -18,6 +18,8 @@ from pumice.simulate.formats import lines
 from pumice.simulate.work import Work, Workload, node, role
 
 FIELDS = 18
+ONE_POD = "A job of this log is one pod on one node, which has all processors. --nodes NxMcpu makes it a gang of pods with one CPU each."
+GANGS = "A job of this log is a gang of pods with one CPU each, on any nodes."
 CALENDAR = 1e8  #: a greater time of submission is a calendar time: no log is that long
 RUN, USED, ASKED, TIME_ASKED, STATUS, USER, QUEUE = 3, 4, 7, 8, 10, 11, 14
 
@@ -30,7 +32,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     jobs = _jobs(path, processors, len(nodes) == 1, left_out)
     told = header.get("UnixStartTime", "")
     began, jobs = (float(told), jobs) if told.isdigit() else _from_the_first(jobs)
-    return Workload(Path(path).name, jobs, nodes, began=began, left_out=left_out)
+    return Workload(Path(path).name, jobs, nodes, began=began, left_out=left_out, note=ONE_POD if len(nodes) == 1 else GANGS)
 
 
 def _from_the_first(jobs: Iterator[Work]) -> tuple[float | None, Iterator[Work]]:

@@ -1,0 +1,81 @@
+"""Results of simulations in sentences: what a run was like, and which of several policies is better in what, and how sure that is.
+
+A difference between policies is sure if its 95 % interval does not contain 0. Without several seeds there is no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+from pumice.simulate.units import MEANINGS, duration
+
+LEAST_PERCENT = 0.05  #: what is shown as 0
+NOISE = 1e-9  #: what sums of floats differ by, as a share
+Row = Mapping[str, Any]  #: of `compare.table`
+
+
+def of_run(summary: Mapping[str, Any]) -> str:
+    """What the run was like, in a few sentences."""
+    measures = summary["measures"]
+    wait, jobs = measures.get("wait") or {}, measures["jobs"]
+    if not jobs or wait.get("max") is None:
+        return "No jobs were simulated."
+    if wait["max"] == 0:
+        told = [f"None of the {jobs:,} jobs waited."]
+    else:
+        half = f"waited at most {duration(wait['p50'])}" if wait["p50"] else "did not wait"
+        told = [f"Half of the {jobs:,} jobs {half}, one in twenty waited {duration(wait['p95'])} or longer."]
+    used = [f"{100 * share:.0f} % of the {name.upper()}s" for name in ("gpu", "cpu") if (share := measures["utilisation"].get(name))]
+    told += [f"{' and '.join(used)} were in use on average."] if used else []
+    if measures.get("waiting"):
+        told.append(f"{measures['waiting']:,} never started.")
+    if measures["evictions"]:
+        told.append(f"{measures['evictions']:,} pods were evicted.")
+    return " ".join(told)
+
+
+def of_policies(rows: Iterable[Row]) -> list[str]:
+    """One sentence for each policy that is compared with the first."""
+    listed = list(rows)
+    first = listed[0]["policy"] if listed else ""
+    others = dict.fromkeys(row["policy"] for row in listed if row["policy"] != first)
+    return [_sentence(policy, first, [row for row in listed if row["policy"] == policy and "difference" in row]) for policy in others]
+
+
+def _sentence(policy: str, first: str, rows: Sequence[Row]) -> str:
+    found: dict[str, list[str]] = {"better": [], "worse": [], "unsure": [], "equal": []}
+    for row in rows:
+        judged = _judged(row)
+        found[judged].append(f"{MEANINGS[row['measure']].words}{f' ({change(row)})' if judged in ('better', 'worse') else ''}")
+    alone = all(isnan(row["difference_interval"]) for row in rows)
+    how_sure = "one seed, so how sure that is is not known; --seeds 10 tells" if alone else "sure at 95 %"
+    parts = [f"{word} in {', '.join(found[word])}" for word in ("better", "worse") if found[word]]
+    sure = [f"{' and '.join(parts)} ({how_sure})"] if parts else []
+    unsure = [f"no sure difference in {', '.join(found['unsure'])}"] if found["unsure"] else []
+    equal = [f"the same in {', '.join(found['equal'])}"] if found["equal"] else []
+    return f"{policy} against {first}: {'; '.join([*sure, *unsure, *equal])}."
+
+
+def _judged(row: Row) -> str:
+    difference, half = row["difference"], row["difference_interval"]
+    if abs(difference) <= NOISE * abs(row["mean"]) and not half > NOISE * abs(row["mean"]):
+        return "equal"
+    if not isnan(half) and abs(difference) <= half:
+        return "unsure"
+    return "better" if (difference < 0) == MEANINGS[row["measure"]].lower_is_better else "worse"
+
+
+def change(row: Row) -> str:
+    """The difference of a row from the first policy in per cent, with its interval; `-` for the first policy itself."""
+    if "difference" not in row:
+        return "-"
+    if row["difference_percent"] is None:
+        return "was 0" if row["difference"] else "0 %"
+    percent, half = row["difference_percent"], row["difference_percent_interval"]
+    return _rounded(percent, "+") + ("" if isnan(half) or half < LEAST_PERCENT else f" ± {_rounded(half)}")
+
+
+def _rounded(percent: float, sign: str = "") -> str:
+    return "0 %" if abs(percent) < LEAST_PERCENT else f"{percent:{sign}.2g} %" if abs(percent) < 10 else f"{percent:{sign},.0f} %"
