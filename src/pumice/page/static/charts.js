@@ -200,8 +200,9 @@ function trace(x, y, across, up, stepped, backwards = false) {
 
 function drawBars(data, width) {
   const { labels, series } = data;
-  const left = Math.min(180, width * 0.36), right = width - 64;
   const format = FORMATS[data.yFormat ?? "number"];
+  const longest = Math.max(...series.flatMap(({ y }) => y.map((value) => String(format(value)).length)));
+  const left = Math.min(180, width * 0.36), right = width - Math.max(40, 10 + LETTER * longest);
   const highest = Math.max(data.yMax ?? 0, ...series.flatMap(({ y }) => y)) || 1;
   const across = scale([0, highest], [left, right]);
   const thick = series.length > 1 ? 11 : BAR, group = thick * series.length + 8;
