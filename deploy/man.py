@@ -18,7 +18,7 @@ Found = tuple[tuple[str, ...], click.Command, click.Context]
 
 def commands(names: tuple[str, ...], command: click.Command, above: click.Context | None = None) -> Iterator[Found]:
     """A command, and those below it, that are shown."""
-    context = click.Context(command, info_name=names[-1], parent=above)
+    context = click.Context(command, info_name=names[-1], parent=above, **command.context_settings)
     yield names, command, context
     for name in command.list_commands(context) if isinstance(command, click.Group) else ():
         below = command.get_command(context, name)

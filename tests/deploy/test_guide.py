@@ -28,12 +28,12 @@ def installed(kind: str) -> set[str]:
 @pytest.mark.parametrize("words", OURS, ids=" ".join)
 def test_our_commands_are_understood(words: list[str]) -> None:
     command: click.Command | None = cli
-    rest = words[1:]
+    rest, above = words[1:], click.Context(cli, **cli.context_settings)
     while isinstance(command, click.Group):
         name, *rest = rest
-        command = command.get_command(click.Context(command), name)
+        command = command.get_command(above, name)
     assert command is not None
-    command.make_context(words[1], rest)
+    command.make_context(words[1], rest, parent=above)
 
 
 def test_the_objects_that_are_changed_are_those_that_are_installed() -> None:

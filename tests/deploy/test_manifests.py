@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
@@ -83,7 +84,7 @@ def test_arguments_are_a_command_with_flags_that_it_has(part: str) -> None:
     name, *flags = container(part)["args"]
     command = cli.get_command(None, name)  # type: ignore[arg-type]
     assert command is not None and name == part
-    given = command.make_context(name, flags).params
+    given = command.make_context(name, flags, parent=click.Context(cli, **cli.context_settings)).params
     assert given["healthz_address"] == ":11251" and given["enable_healthz"] is True
     if part == "webhooks":
         assert set(given["enabled_admission"].split(",")) <= set(HOOKS)

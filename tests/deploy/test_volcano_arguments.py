@@ -16,6 +16,7 @@ import pytest
 from pumice.api import yaml
 from pumice.cli.controllers import controllers
 from pumice.cli.controllers import settings_of as settings_of_controllers
+from pumice.cli.main import cli
 from pumice.cli.scheduler import Configuration, scheduler
 from pumice.cli.scheduler import settings_of as settings_of_scheduler
 from pumice.cli.webhooks import settings_of as settings_of_webhooks
@@ -73,7 +74,7 @@ def files_of_a_pod(folder: Path) -> str:
 
 
 def read(program: str, arguments: list[str]) -> dict[str, Any]:
-    return COMMANDS[program].make_context(program, list(arguments)).params
+    return COMMANDS[program].make_context(program, list(arguments), parent=click.Context(cli, **cli.context_settings)).params
 
 
 @pytest.mark.parametrize(("where", "program", "arguments"), list(deployments()))
