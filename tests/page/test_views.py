@@ -211,6 +211,20 @@ def test_a_small_cluster_uses_the_room(bare: Desk, tab: Tab) -> None:
     tab.screenshots("cluster")
 
 
+@pytest.mark.parametrize(
+    "view, command",
+    [
+        ("queues", "pumice queue list"),
+        ("job/default/huge", "pumice why podgroup/default/huge"),
+        ("pod/default/train-0", "pumice why pod/default/train-0"),
+        ("nodes/gpu-0", "kubectl describe node gpu-0"),
+    ],
+)
+def test_a_view_names_the_command_that_shows_the_same(decided: Desk, tab: Tab, view: str, command: str) -> None:
+    opened(tab, decided, view)
+    expect(tab.page.locator(".shell code")).to_have_text(command)
+
+
 def test_queues_stand_below_their_parents(decided: Desk, tab: Tab) -> None:
     opened(tab, decided, "queues")
     expect(tab.page.locator(".queues th[scope=row]")).to_have_text(["prod", "research", "vision"])

@@ -4,6 +4,7 @@ import { mayAct, offerActs, speedChoice } from "./acts.js";
 import { html } from "./dom.js";
 import { clock } from "./format.js";
 import { Live } from "./live.js";
+import { commandFor } from "./shell.js";
 import { Replay } from "./replay.js";
 import { signIn } from "./signin.js";
 import { Store } from "./store.js";
@@ -58,7 +59,8 @@ function open() {
   view = VIEWS[name](shown, subject, parameters);
   document.title = `${view.title} · Pumice`;
   const heading = html("h1", {}, view.title);
-  main.replaceChildren(heading, view.element);
+  const shell = html("p", { class: "quiet shell" }, "The same in the shell: ", html("code", {}, commandFor(name, store, subject)));
+  main.replaceChildren(heading, view.element, shell);
   const section = { nodes: "cluster", job: "jobs", pod: "jobs" }[name] ?? name;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#/${section}`) link.setAttribute("aria-current", "page");
