@@ -54,14 +54,14 @@ class Preempt(Action):
 
     def _between_jobs(self, session: Session, queue: Queue, turns: Turns) -> None:
         of_queue = EvictionCandidates(
-            session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue
+            session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue, "preemptable"
         )
         search = PreemptSearch(session, of_queue, self.args)
         while job := turns.pop():
             search.serve(job)
 
     def _within(self, session: Session, job: Job) -> None:
-        own = EvictionCandidates(session, [job], lambda task: _may_go(task) and task.job is job)
+        own = EvictionCandidates(session, [job], lambda task: _may_go(task) and task.job is job, "preemptable")
         search = PreemptSearch(session, own, self.args, within=job)
         for task in in_task_order(session, job):
             with session.statement() as statement:

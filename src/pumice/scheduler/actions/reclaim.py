@@ -40,7 +40,7 @@ class Reclaim(Action):
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
-            everybody = everybody or EvictionCandidates(session, session.cluster.jobs.values(), _may_go)
+            everybody = everybody or EvictionCandidates(session, session.cluster.jobs.values(), _may_go, "reclaimable")
             others = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
             search = ReclaimSearch(session, others, self.args)
             while job := waiting.pop_job(queue):

@@ -111,14 +111,20 @@ Eligible = Callable[[Task], bool]
 
 
 class EvictionCandidates:
-    """Per node, what eligible victims hold: an upper bound of the room that evictions could make."""
+    """Per node, what eligible victims hold: an upper bound of the room that evictions could make.
 
-    def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible) -> None:
-        """`jobs`: the jobs that victims may be taken from."""
+    What plugins spare in any case (`spares`) is left out. They spare a job as long as it has no more ready pods than now, and an action
+    that evicts never makes more pods ready than there were when it began.
+    """
+
+    def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible, hook: str) -> None:
+        """`jobs`: the jobs that victims may be taken from; `hook`: the one that says which of them may be evicted."""
         self._session = session
         self._cluster = session.cluster
         self._nodes = session.nodes
         self._eligible = eligible
+        self._hook = hook
+        self._spared: dict[Job, bool] = {}  #: whether no task of a job may be evicted
         self._sums: Table = np.zeros_like(session.nodes.used)
         self._counts = np.zeros(len(session.nodes), int)
         self._count(jobs, eligible, 1)
@@ -127,19 +133,27 @@ class EvictionCandidates:
     def without(self, jobs: Iterable[Job], eligible: Eligible) -> EvictionCandidates:
         """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
         self._catch_up()
-        rest = EvictionCandidates(self._session, (), eligible)
-        rest._sums, rest._counts = self._sums.copy(), self._counts.copy()
+        rest = EvictionCandidates(self._session, (), eligible, self._hook)
+        rest._sums, rest._counts, rest._spared = self._sums.copy(), self._counts.copy(), self._spared
         rest._count(jobs, self._eligible, -1)
         return rest
 
     def _count(self, jobs: Iterable[Job], eligible: Eligible, sign: int) -> None:
         sums = cells(self._sums)
         for job in jobs:
+            if len(job.pending) == len(job.tasks):
+                continue
+            is_spared = self._is_spared(job)
             for task in job.tasks.values():
                 if task.node >= 0 and eligible(task):
                     self._counts[task.node] += sign
-                    for column, amount in task.template.needs:
+                    for column, amount in () if is_spared else task.template.needs:
                         sums[column][task.node] += amount * sign
+
+    def _is_spared(self, job: Job) -> bool:
+        if job not in self._spared:
+            self._spared[job] = self._session.spares(self._hook, job)
+        return self._spared[job]
 
     def _catch_up(self) -> None:
         """Count anew the rows where a task has moved."""
@@ -151,7 +165,7 @@ class EvictionCandidates:
     def _recount(self, row: int) -> None:
         victims = self.victims(row)
         self._counts[row] = len(victims)
-        self._sums[:, row] = held_by(victims, len(self._sums))
+        self._sums[:, row] = held_by((task for task in victims if task.job is None or not self._is_spared(task.job)), len(self._sums))
 
     def victims(self, row: int) -> list[Task]:
         """The eligible tasks on a node."""

@@ -217,6 +217,13 @@ class Questions:
             ]
         return *(kind(evictor) for kind in self._kinds[hook]), self.ledger.spared(evictor)
 
+    def spares(self, hook: str, job: Job) -> bool:
+        """Whether no task of a job may be evicted, whoever asks: in each tier with plugins for the hook one of them spares the job."""
+        if not self.plugins.are_trusted or not self.policy.shortcuts:
+            return False
+        tiers = [[method.__self__ for method in tier] for tier in self.plugins.tiers[hook] if tier]  # type: ignore[attr-defined]
+        return all(any(plugin.spares(job) for plugin in tier) for tier in tiers)
+
     # -- where
 
     def evaluation(self, task: Task) -> Evaluation:

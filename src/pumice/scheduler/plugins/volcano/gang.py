@@ -76,6 +76,9 @@ class Gang(Plugin):
 
     reclaimable = preemptable
 
+    def spares(self, job: Job) -> bool:
+        return job.ready_count <= job.min_member
+
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""
 
