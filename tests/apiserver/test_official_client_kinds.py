@@ -31,6 +31,7 @@ ROLE = {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}
 BOUND = {"subjects": [{"kind": "User", "name": "ann"}]}
 BUDGET = {"driver": "x.io", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}}
 REQUESTS = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["none"], "operations": ["CREATE"]}
 BODIES: dict[str, dict[str, Any]] = {
     "Pod": {"spec": TEMPLATE["spec"]},
     "Node": {"status": {"capacity": {"cpu": 8, "memory": "64Gi", "ephemeral-storage": 1e9}}},
@@ -78,6 +79,25 @@ BODIES: dict[str, dict[str, Any]] = {
             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         }
     },
+    "ValidatingAdmissionPolicy": {"spec": {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": "true"}]}},
+    "MutatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": {"resourceRules": [RULE]},
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+        }
+    },
+    "ValidatingAdmissionPolicyBinding": {"spec": {"policyName": "none", "validationActions": ["Deny"]}},
+    "MutatingAdmissionPolicyBinding": {"spec": {"policyName": "none"}},
+    "CertificateSigningRequest": {"spec": {"request": "QQ==", "signerName": "x.io/y", "usages": ["client auth"]}},
+    "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "x"}}},
+    "PriorityLevelConfiguration": {"spec": {"type": "Exempt"}},
+    "APIService": {"spec": {"group": "x.io", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}},
+    "RuntimeClass": {"handler": "x"},
+    "IPAddress": {"spec": {"parentRef": {"resource": "services", "name": "x"}}},
+    "ServiceCIDR": {"spec": {"cidrs": ["10.0.0.0/24"]}},
+    "VolumeAttributesClass": {"driverName": "x.io"},
+    "StorageVersion": {"spec": {}, "status": {}},
 }  #: what is said of an object of a kind beside its name; of other kinds nothing
 NAMES = {"CustomResourceDefinition": "things.x.io"}
 #: kinds that the client has no class for, or that nobody creates

@@ -233,7 +233,7 @@ _FORMS = {
 #: kinds whose delete is answered with the object
 _SHOWN_WHEN_DELETED = (
     {"Pod", "PodTemplate", "Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"}
-    | {"StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"}
+    | {"StorageClass", "CSINode", "CSIDriver", "VolumeAttachment", "VolumeAttributesClass"}
     | {"ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
 )
 

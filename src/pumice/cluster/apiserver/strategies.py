@@ -268,7 +268,7 @@ class Strategy(NamedTuple):
 
 _PLAIN = Strategy()
 _WITH_STATUS = Strategy(begin=_empty_status)
-_CUSTOM_WITH_STATUS = Strategy(begin=_no_status)
+_WITHOUT_STATUS = Strategy(begin=_no_status)
 
 _TABLE = {
     "pods": Strategy(pod_spec.begin, pod_spec.default_pod, pod_updates.causes),
@@ -311,7 +311,8 @@ def strategy_of(kind: ServedKind) -> Strategy:
         return found
     if not kind.has_status:
         return _PLAIN
-    return _CUSTOM_WITH_STATUS if kind.custom else _WITH_STATUS
+    status = kind.shape.fields.get("status")
+    return _WITHOUT_STATUS if kind.custom or status is None or status.required else _WITH_STATUS
 
 
 # What a write through a subresource may change: its part of the object, and nothing else.
