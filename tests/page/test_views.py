@@ -225,6 +225,15 @@ def test_a_view_names_the_command_that_shows_the_same(decided: Desk, tab: Tab, v
     expect(tab.page.locator(".shell code")).to_have_text(command)
 
 
+@pytest.mark.parametrize("words, found", [("hug", "huge"), ("GPU-3", "Node gpu-3"), ("queue prod", "Jobs"), ("nobody", "Jobs")])
+def test_a_job_a_node_a_queue_is_found_from_every_view(decided: Desk, tab: Tab, words: str, found: str) -> None:
+    opened(tab, decided, "policy")
+    box = tab.page.get_by_label("Find anything")
+    box.fill(words)
+    box.press("Enter")
+    tab.page.wait_for_selector(f"h1:text-is('{found}')")
+
+
 def test_queues_stand_below_their_parents(decided: Desk, tab: Tab) -> None:
     opened(tab, decided, "queues")
     expect(tab.page.locator(".queues th[scope=row]")).to_have_text(["prod", "research", "vision"])

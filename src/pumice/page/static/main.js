@@ -3,6 +3,7 @@
 import { mayAct, offerActs, speedChoice } from "./acts.js";
 import { html } from "./dom.js";
 import { clock } from "./format.js";
+import { Finder } from "./find.js";
 import { Live } from "./live.js";
 import { commandFor } from "./shell.js";
 import { Replay } from "./replay.js";
@@ -94,6 +95,7 @@ function begin() {
 document.getElementById("pause").addEventListener("click", () => replay.toggle());
 if (isNew) tour.showOnce();
 main.before(tour.element);
+document.querySelector("header nav").after(new Finder(store).element);
 document.body.append(replay.element);
 addEventListener("hashchange", () => {
   if (takeToken()) return location.reload();

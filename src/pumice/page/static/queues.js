@@ -15,7 +15,8 @@ export function queues(store, _, parameters) {
     html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves. A parent has what its children have. Pods without a PodGroup are in no queue, and no queue's share counts them."),
     html("thead", {}, html("tr", {}, columns.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
   const chart = lines({ title: "", empty: true });
-  const element = html("div", {}, head, grid, chart);
+  const none = html("p", { class: "quiet" }, "There are no queues.");
+  const element = html("div", {}, head, none, grid, chart);
   let resource = parameters.get("resource");
   let offered = "";
   let chartedAt = -Infinity;
@@ -33,6 +34,8 @@ export function queues(store, _, parameters) {
       head.replaceChildren(choice("Of", there.map((name) => [name, RESOURCE_NAMES[name]]), resource, (value) => { resource = value; remember(parameters, "resource", value); draw({ all: true }); }));
     }
     const rows = tree(store);
+    grid.hidden = !rows.length;
+    none.hidden = Boolean(rows.length);
     const most = Math.max(1e-9, ...rows.map(({ queue }) => Math.max((queue.held[resource] ?? 0) + (queue.asked[resource] ?? 0), queue.deserved[resource] ?? 0)));
     body.replaceChildren(...rows.map((row) => line(store, row, resource, most)));
   }
