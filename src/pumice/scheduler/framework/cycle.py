@@ -48,7 +48,8 @@ def cycle(
             session.run(action)
         decisions = session.close()
     assert decisions.conclusion is not None
-    decisions.conclusion.at_rest.find_out = partial(_look_at_each, session, cluster.revision)
+    if decisions.conclusion.at_rest.groups:  # else the session is not kept
+        decisions.conclusion.at_rest.find_out = partial(_look_at_each, session, cluster.revision)
     remember(session)
     return decisions
 
