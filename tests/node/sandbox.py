@@ -100,7 +100,7 @@ class Sandbox:
         self._online = online
         self._keeper: subprocess.Popen[bytes] | None = None
         self._init = 0
-        self._open: list[IO[bytes]] = []
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         self.data.mkdir(parents=True)
@@ -127,6 +127,8 @@ class Sandbox:
         assert self._keeper is not None and self._keeper.stdin is not None
         self._keeper.stdin.close()
         self._keeper.wait(REMOVED_S)
+        for started in self._started:
+            started.wait(END_S)
 
     # ---- control groups
 
@@ -187,6 +189,7 @@ class Sandbox:
                 env=os.environ | (environment or {}),
                 start_new_session=True,
             )
+        self._started.append(started)
         return Process(name, path, started)
 
     @contextmanager

@@ -89,10 +89,10 @@ class Worker:
     def load(self, layouts: Sequence[Path]) -> None:
         """Every image of these folders."""
         for layout in layouts:
-            packed = subprocess.Popen(["tar", "-C", str(layout), "-cf", "-", "."], stdout=subprocess.PIPE)
             load = self._sandbox.command("ctr", "--address", self._socket, "-n", "k8s.io", "images", "import", "-")
-            done = subprocess.run(load, stdin=packed.stdout, capture_output=True, text=True)
-            if done.returncode or packed.wait():
+            with subprocess.Popen(["tar", "-C", str(layout), "-cf", "-", "."], stdout=subprocess.PIPE) as packed:
+                done = subprocess.run(load, stdin=packed.stdout, capture_output=True, text=True)
+            if done.returncode or packed.returncode:
                 raise RuntimeError(f"the images of {layout} were not loaded:\n{done.stderr}")
 
     def _write_files(self) -> None:
