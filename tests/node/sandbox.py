@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -101,6 +102,7 @@ class Sandbox:
         self._keeper: subprocess.Popen[bytes] | None = None
         self._init = 0
         self._started: list[subprocess.Popen[bytes]] = []
+        self._making = threading.Lock()  #: nodes are made at the same time
 
     def __enter__(self) -> Self:
         self.data.mkdir(parents=True)
@@ -139,13 +141,10 @@ class Sandbox:
 
     def make_cgroup(self, *path: str) -> str:
         """Make it, with the same processors as its parent has, and name it as programs name it."""
-        for folder in self.cgroups(*path):
-            for each in (*reversed(folder.parents[: len(path)]), folder):
-                if not each.exists():
-                    each.mkdir()
-                    for name in ("cpuset.cpus", "cpuset.mems"):
-                        if (each / name).exists():
-                            (each / name).write_text((each.parent / name).read_text())
+        with self._making:
+            for folder in self.cgroups(*path):
+                for each in (*reversed(folder.parents[: len(path)]), folder):
+                    _make_one(each)
         return "/" + "/".join((self.name, *path))
 
     def processes_of(self, part: str) -> list[int]:
@@ -201,6 +200,15 @@ class Sandbox:
                 yield
             finally:
                 _enter(before)
+
+
+def _make_one(folder: Path) -> None:
+    if folder.exists():
+        return
+    folder.mkdir()
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if (folder / name).exists():
+            (folder / name).write_text((folder.parent / name).read_text())
 
 
 def _enter(network: IO[str]) -> None:
