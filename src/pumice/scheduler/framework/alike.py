@@ -81,6 +81,7 @@ class Kinds:
         self._members: dict[Hashable, list[Member]] = {}  #: the lists are replaced, not changed: decisions keep them
         self._of: dict[str, tuple[Hashable, Member]] = {}
         self.at_rest: AtRest  #: in the present session
+        self._own: set[Hashable] = set()  #: kinds whose lists of members were replaced just now
         self._nominated: list[Job] = []  #: jobs whose tasks were given nominations with the last decisions
 
     @classmethod
@@ -131,19 +132,27 @@ class Kinds:
 
     def _look_at(self, session: Session, jobs: Iterable[Job]) -> None:
         tellers = session.job_tellers
+        self._own.clear()
         for job in jobs:
             self._forget(job.uid)
             if job.pending and job.queue is not None:
                 kind, member = _kind(session, job, tellers), Member.of(job)
                 self._of[job.uid] = kind, member
-                members = self._members[kind] = [*self._members.get(kind, ())]
+                members = self._own_members(kind)
                 insort(members, member)
                 self._needs.put(session, kind, members)
+
+    def _own_members(self, kind: Hashable) -> list[Member]:
+        """The list of a kind's members, which may be changed: it is copied once while jobs are looked at."""
+        if kind not in self._own:
+            self._own.add(kind)
+            self._members[kind] = [*self._members.get(kind, ())]
+        return self._members.setdefault(kind, [])
 
     def _forget(self, uid: str) -> None:
         if uid in self._of:
             kind, member = self._of.pop(uid)
-            members = self._members[kind] = [*self._members[kind]]
+            members = self._own_members(kind)
             del members[bisect_left(members, member)]
             if members:
                 self._needs.members[self._needs.slots[kind]] = members
