@@ -92,7 +92,7 @@ class Kinds:
         if kept is None or kept._basis != _basis(session):
             kept = memory[MEMORY] = Kinds(session)
             kept._look_at(session, cluster.waiting.values())
-            changed = list(kept._of)
+            changed = [members[0].uid for members in kept._members.values()]
         else:
             kept._look_at(session, [*cluster.changed.values(), *kept._nominated])
             changed = [*cluster.changed, *(job.uid for job in kept._nominated)]

@@ -133,6 +133,10 @@ class AtRest:
         self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
         self._seen = self._tried = -1  #: the session's changes when hopes were computed, and when a job was last woken
 
+    def __bool__(self) -> bool:
+        """Whether any job is at rest."""
+        return bool((~self._awake & (self._needs.waiting > 0)).any())
+
     def groups(self) -> list[list[Member]]:
         """The jobs that are still at rest, by kind."""
         return [members for members, is_awake in zip(self._needs.members, self._awake.tolist(), strict=True) if members and not is_awake]

@@ -209,7 +209,7 @@ class Session(Questions):
 
     def together(self, others: dict[str, Job]) -> list[Alike]:
         """The groups of `alike`, and each of the other jobs (given by uid) that is in none of them as a group of one."""
-        if self.kinds is not None:
+        if self.kinds is not None and self.kinds.at_rest:
             for job in others.values():
                 if job in self.kinds:
                     self.alike += self.kinds.wake_job(job)
