@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.api.errors import InputError
 from pumice.cli.inputs import release_of
@@ -588,3 +589,9 @@ def test_only_groups_of_the_pods_that_were_tried_are_tried_again() -> None:
     assert run(made, chosen, queue=Only([made.tasks["default/q"]])).binds == {"q": "n1"}
     assert EVERYBODY.tries(made.tasks["default/p"]) == (0, 0.0)
     assert made.tasks["default/p"].status == status.PENDING
+
+
+def test_gang_gets_the_same_places_without_shortcuts() -> None:
+    objects = [machine("a", 2), machine("b", 2), group("g", 3), *(member(f"p{number}", "g") for number in range(4))]
+    with_them, without = (run(cluster(chosen, *objects), chosen, NOW) for chosen in (policy(), replace(policy(), shortcuts=False)))
+    assert with_them.binds == without.binds and len(without.binds) == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.kube_scheduler.stage import budget, cluster, machine, play, policy, profile, run, standing, waiting
 
@@ -41,6 +42,12 @@ def test_evictions_where_the_node_is_too_small_are_not_tried() -> None:
     outcome = play(machine("a", 1), standing("low", "a"), HIGH)
     assert outcome.evictions == []
     assert "1 Preemption is not helpful for scheduling" in outcome.waiting["high"]
+
+
+def test_preemption_without_shortcuts_takes_the_same_victims() -> None:
+    crowd = [standing(f"low{number}", "ab"[number % 2], 1, priority=number) for number in range(4)]
+    made = [cluster(policy(), machine("a"), machine("b"), *crowd, HIGH) for _ in range(2)]
+    assert run(made[0], policy()).evictions == run(made[1], replace(policy(), shortcuts=False)).evictions != []
 
 
 # -- budgets

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.cluster.offline import advance
 from pumice.live.scheduler.effects import effects
-from pumice.live.scheduler.sent_status import SentStatus
+from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.registry import PLUGINS
 from tests.properties.test_waiting import ACTIONS, CONFIGURATION, Fate, Life
@@ -26,10 +27,10 @@ def lose(said: SentStatus, random: Random) -> None:
 
 
 def live(seed: int, operations: int) -> tuple[int, int]:
-    """How many requests were made, and how often nothing was left to say of a job."""
+    """How many requests were made, and how often nothing was left to say of a job. No job is at rest: those are looked at now and then."""
     random = Random(seed)
     text = CONFIGURATION.format(actions=random.choice(ACTIONS), second="drf", shares="proportion", third="binpack")
-    life, fate = Life(read_policy(text, PLUGINS)[0], watched=False), Fate(random)
+    life, fate = Life(replace(read_policy(text, PLUGINS)[0], shortcuts=False)), Fate(random)
     said, always = SentStatus(), SentStatus()
     now, made, quiet = 1_767_225_600.0, 0, 0
     for _ in range(operations):
@@ -52,6 +53,26 @@ def live(seed: int, operations: int) -> tuple[int, int]:
 def test_what_was_said_is_not_said_again_and_what_was_not_is() -> None:
     made, quiet = map(sum, zip(*(live(seed, 40) for seed in range(8)), strict=True))
     assert made > 500 and quiet > 500
+
+
+def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> None:
+    random = Random(7)
+    text = CONFIGURATION.format(actions=ACTIONS[0], second="drf", shares="proportion", third="binpack")
+    life, fate, said = Life(read_policy(text, PLUGINS)[0]), Fate(random), SentStatus()
+    now, rested = 1_767_225_600.0, 0
+    for _ in range(60):
+        fate.draw(life.cluster)(life.cluster)
+        for step in (1.0, 1.0, 2 * LONGEST_PAUSE_S, 1.0):
+            now += step
+            decided = life.decide(now)
+            effects(life.cluster, decided, said, now, "cycle")
+            rested += decided.conclusion is not None and bool(decided.conclusion.at_rest.jobs)
+            advance(life.cluster, decided, now)
+        fresh = SentStatus()
+        effects(life.cluster, life.decide(now), fresh, now, "cycle")
+        waiting = {uid for job in life.cluster.waiting.values() for uid in job.pending} & fresh.pods.keys()
+        assert {uid: said.pods.get(uid) for uid in waiting} == {uid: fresh.pods[uid] for uid in waiting}
+    assert rested > 20
 
 
 @pytest.mark.nightly

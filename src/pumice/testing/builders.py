@@ -21,7 +21,7 @@ Amount = str | int | float
 B = TypeVar("B", bound="Builder")
 
 GPU = "nvidia.com/gpu"
-_STRUCTS = {kind.kind: struct for kind, struct in STRUCTS.items()}
+_STRUCTS = {kind.kept_as: struct for kind, struct in STRUCTS.items()}
 
 
 class Builder:

@@ -51,8 +51,6 @@ class Gathering:
         free = self._cluster.nodes.idle.sum(axis=1) + job.held
         for uid in self._kept.incomplete:
             other = self._cluster.jobs[uid]
-            if other is job:
-                continue
             if not other.has_min_resources:
                 return True
             free -= other.outstanding(other.held)

@@ -210,11 +210,10 @@ class NodeFinder:
                 fitting[rows[words.refused]] = False
         return fitting
 
-    def _with_nominated(self, task: Task, evaluation: Evaluation, among: Mask | None = None) -> tuple[np.ndarray, NodeStatuses]:
+    def _with_nominated(self, task: Task, evaluation: Evaluation, among: Mask) -> tuple[np.ndarray, NodeStatuses]:
         """The rows with nominated pods that count against the task, and what filters say there as if these were placed."""
         rows, held = self.nominations.against(task)
-        if among is not None:
-            held, rows = held[:, among[rows]], rows[among[rows]]
+        held, rows = held[:, among[rows]], rows[among[rows]]
         if not len(rows):
             return rows, together([])
         if sees_columns_only(evaluation):

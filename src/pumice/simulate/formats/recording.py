@@ -26,7 +26,7 @@ from pumice.scheduler.model import status
 from pumice.simulate.formats.kubernetes import workload_of
 from pumice.simulate.work import Workload
 
-_STRUCTS = {kind.kind: decoder(struct) for kind, struct in STRUCTS.items()}
+_STRUCTS = {kind.kept_as: decoder(struct) for kind, struct in STRUCTS.items()}
 log = logging.getLogger(__name__)
 
 

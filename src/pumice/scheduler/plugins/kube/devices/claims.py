@@ -152,8 +152,6 @@ def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
 
 def shareable_claims(cluster: Cluster, task: Task) -> frozenset[str]:
     """The claims that the pod names, or that its PodGroup has, without the claims that are made for it."""
-    if not task.claims:
-        return frozenset()
     named = {ref.name for ref in task.template.spec.resource_claims or () if ref.resource_claim_name} | group_claims(cluster, task).keys()
     return frozenset(f"{task.namespace}/{name}" for name_in_pod, name in named_claims(cluster, task) if name_in_pod in named and name)
 
