@@ -191,4 +191,4 @@ def test_why_and_whatif_read_the_live_cluster_where_no_file_is_given(pumice: Ter
     )
     assert pumice("why", "podgroup/asked/group").startswith("podgroup/asked/group waits: ")
     assert pumice("whatif", "podgroup/asked/group").startswith("podgroup/asked/group waits: queue nowhere does not exist")
-    assert pumice("eta", "podgroup/asked/group").startswith("podgroup/asked/group starts not within 7d")
+    assert pumice("eta", "podgroup/asked/group").startswith("podgroup/asked/group will probably not start within 7d")
