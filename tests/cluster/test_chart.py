@@ -132,7 +132,7 @@ def test_a_shadow_may_only_read_and_is_not_taken_for_volcano(helm: Helm) -> None
     bound = [item["roleRef"]["name"] for item in items if item["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     assert bound == ["pumice-read-only"]
     (role,) = (item for item in items if item["kind"] in ("ClusterRole", "Role"))
-    assert {verb for _, _, verb in rights(role)} == {"list", "watch"}
+    assert {verb for _, _, verb in rights(role)} == {"get", "list", "watch"}
     assert "volcano" not in json.dumps([item["metadata"] for item in items])
     assert not {item["kind"] for item in items} & {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Job"}
     labels = named(items)["Deployment", "pumice-scheduler"]["spec"]["selector"]["matchLabels"]
