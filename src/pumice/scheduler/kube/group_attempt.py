@@ -257,9 +257,7 @@ class GroupAttempt:
 
     def _plannable(self, members: Sequence[Task]) -> Evaluation | None:
         """The evaluation of members that are equal, and of which only what a node has decides; else None."""
-        if not members or self._nominations or not self._finder.foreseeable:
-            return None
-        if self._session.undecided or not self._session.policy.shortcuts:
+        if not members or self._nominations or self._session.undecided or not self._finder.foreseeable:
             return None
         first = members[0]
         if any(task.template is not first.template or task.labels is not first.labels for task in members):
