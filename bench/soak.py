@@ -69,6 +69,10 @@ class Program:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGKILL)
 
+    def untrue(self) -> list[str]:
+        """What its log says of a kept state that differed from a recount."""
+        return [line for line in self._log.read_text(errors="replace").splitlines() if line.startswith("AssertionError")]
+
     def mib(self) -> float:
         """The resident memory of the process at this moment, in MiB; 0 while the process is down."""
         with contextlib.suppress(OSError, StopIteration, AttributeError):
@@ -147,7 +151,13 @@ class Soak:
             async with Client(find(str(kubeconfig))) as client, FaultProxy(f"http://127.0.0.1:{port}", self._seed, self._rate) as proxy:
                 self.faults = proxy.done
                 await self._set_up(client)
-                flags = (f"--kubeconfig={kubeconfig}", f"--master={proxy.url}", f"--leader-elect-resource-namespace={PLACE}", *SHORT)
+                flags = (
+                    f"--kubeconfig={kubeconfig}",
+                    f"--master={proxy.url}",
+                    f"--leader-elect-resource-namespace={PLACE}",
+                    "--check-state-every=1000",
+                    *SHORT,
+                )
                 command = (sys.executable, "-m", "pumice", "scheduler", *flags)
                 self.replicas = [Program(folder / f"scheduler-{name}.log", *command) for name in "ab"]
                 beside += [tasks.create_task(replica.run()) for replica in self.replicas]
@@ -158,6 +168,7 @@ class Soak:
                     task.cancel()
                 await asyncio.gather(*beside[1:], return_exceptions=True)
             beside[0].cancel()
+        self.watchman.breaches += [line for replica in self.replicas for line in replica.untrue()]
 
     async def _set_up(self, client: Client) -> None:
         await insist(lambda: client.create(NAMESPACES, {"metadata": {"name": PLACE}}), 409)

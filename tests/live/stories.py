@@ -50,7 +50,7 @@ async def running(scheduler: S) -> AsyncIterator[S]:
 
 @asynccontextmanager
 async def scheduling(transport: Transport, conf: str = DEFAULT, options: Options | None = None, **more: Any) -> AsyncIterator[Scheduler]:
-    async with running(Scheduler(transport, policy(conf), options or Options(), VirtualClock(), **more)) as scheduler:
+    async with running(Scheduler(transport, policy(conf), options or Options(check_every=1), VirtualClock(), **more)) as scheduler:
         yield scheduler
 
 

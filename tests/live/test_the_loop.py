@@ -89,6 +89,22 @@ def test_what_a_queue_holds_is_written_a_period_later_though_nothing_else_happen
     run(story())
 
 
+def test_a_kept_state_that_differs_from_a_recount_ends_the_run_before_more_is_decided_by_it() -> None:
+    async def story() -> None:
+        api = server("a", cpu=4)
+        api.gang("train", pods=2)
+        scheduler = Scheduler(api, policy(), Options(check_every=3), VirtualClock())
+        deciding = asyncio.create_task(scheduler.run())
+        await until(lambda: "pumice_state_checks_total 1" in scheduler.metrics.page())
+        assert len(api.placed()) == 2
+        scheduler.cluster.queues["default"].holding += 1
+        with pytest.raises(AssertionError, match="held of"):
+            await deciding
+        assert not api.breaches
+
+    run(story())
+
+
 def test_pods_of_other_schedulers_take_room() -> None:
     async def story() -> None:
         api = server()

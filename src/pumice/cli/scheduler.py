@@ -95,6 +95,13 @@ OWN: tuple[Decorator, ...] = (
     click.option(
         "--canary", multiple=True, metavar="KIND/NAME", help="queue/NAME or namespace/NAME: write there only; the rest as --shadow."
     ),
+    click.option(
+        "--check-state-every",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Hold the kept state against a recount once in so many cycles, and end if it differs. 0: never.",
+    ),
     switch("--strict", False, "Warnings about the configuration are errors."),
     click.option("--kubernetes-version", default="", help="kube-scheduler's release, whose rules profiles follow. Default: the server's."),
     click.option("--feature-gates", default="", help="kube-scheduler's gates, as GenericWorkload=true. Volcano's are on."),
@@ -186,6 +193,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
             node_labels=tuple(_label(text) for texts in flags["node_selector"] for text in texts.split(",")),
             priority_classes=flags["priority_class"],
             storage_capacity=flags["csi_storage"],
+            check_every=flags["check_state_every"],
             sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"], ring, share),
         ),
         load=configuration.load,

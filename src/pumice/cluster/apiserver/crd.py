@@ -171,14 +171,16 @@ class CustomKinds:
         definition = self._store.find(CRDS, "", storage)
         if definition is not None and not _is_going(definition):
             return
-        ledger, shelf = self._store.ledger, self._store.ledger.shelf(storage)
+        shelf = self._store.ledger.shelf(storage)
         living = (key for key in list(shelf.keys) if definition is None or not _is_going(shelf.objects[key]))
         for key in islice(living, DELETED_AT_ONCE):
             obj = shelf.objects[key]
             if definition is not None and obj["metadata"].get("finalizers"):
-                ledger.put(storage, key, obj | {"metadata": obj["metadata"] | {"deletionTimestamp": rfc3339(self._store.now())}})
+                self._store.put_trusted(
+                    storage, key, obj | {"metadata": obj["metadata"] | {"deletionTimestamp": rfc3339(self._store.now())}}
+                )
             else:
-                ledger.remove(storage, key)
+                self._store.remove_trusted(storage, key)
         if next(living, None) is not None:
             self._store.collector.note(self._clean_up, storage)
         elif definition is not None and not shelf.keys and CLEANUP in (definition["metadata"].get("finalizers") or ()):
@@ -191,7 +193,7 @@ class CustomKinds:
                 changed = definition | {"metadata": dict(definition["metadata"])}
                 settle_names(changed, self._store.all(CRDS))
                 if changed["status"] != definition["status"]:
-                    self._store.ledger.put(CRDS, ("", definition["metadata"]["name"]), changed)
+                    self._store.put_trusted(CRDS, ("", definition["metadata"]["name"]), changed)
 
 
 def _of_effect(definition: Object) -> tuple[Any, ...]:

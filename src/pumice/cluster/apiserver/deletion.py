@@ -86,12 +86,12 @@ def delete(store: Store, kind: ServedKind, name: str, namespace: str, wish: Dele
     obj = old | {"metadata": metadata}
     held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
     if not held and not grace_s:
-        return (old, True) if options.dry_run else (store.ledger.remove(kind.storage, key), True)
+        return (old, True) if options.dry_run else (store.remove_trusted(kind.storage, key), True)
     if not metadata.get("deletionTimestamp") or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
         _mark(kind, obj, grace_s, store.now())
     if obj == old or options.dry_run:
         return obj, False
-    return store.ledger.put(kind.storage, key, obj), False
+    return store.put_trusted(kind.storage, key, obj), False
 
 
 def _check_preconditions(kind: ServedKind, name: str, wish: DeleteOptions, old: Object) -> None:
@@ -203,4 +203,4 @@ def _spend(store: Store, budget: Object, pod: Object, options: WriteOptions) -> 
     }
     changed = budget | {"metadata": dict(budget["metadata"]), "status": spent}
     if not options.dry_run:
-        store.ledger.put("poddisruptionbudgets.policy", (budget["metadata"]["namespace"], name), changed)
+        store.put_trusted("poddisruptionbudgets.policy", (budget["metadata"]["namespace"], name), changed)

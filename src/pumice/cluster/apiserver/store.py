@@ -2,6 +2,7 @@
 
 The HTTP layer is one user of the store, the simulator another. Every write takes the same steps: the object's shape is checked and cleaned,
 defaults are filled in, admission may change the object, it is validated, admission may refuse it, and only then it is put into the ledger.
+Only the control plane's own writes pass by these steps, through one door: `put_trusted` and `remove_trusted`.
 The clock and the source of uids are arguments, so the same calls give the same cluster.
 
 The objects that the store returns are the stored ones: never change them. The objects that it is given are copied, except with
@@ -298,6 +299,19 @@ class Store:
     def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
         """Delete a pod if its disruption budgets allow it. Raises StatusError 429 if not."""
         return deletion.evict(self, namespace, name, wish, options)
+
+    # Writes of the control plane itself
+
+    def put_trusted(self, storage: str, key: Key, obj: Object) -> Object:
+        """Store what kubelets, the garbage collector, binds and deletions make of stored objects. Nothing is checked or admitted.
+
+        The object's `metadata` must be shared with nothing.
+        """
+        return self.ledger.put(storage, key, obj)
+
+    def remove_trusted(self, storage: str, key: Key) -> Object:
+        """Remove an object from which nothing holds it back any more. Returns its last state."""
+        return self.ledger.remove(storage, key)
 
     # Steps of a write
 

@@ -146,7 +146,7 @@ class NodeAgents:
             address = _own_address(node) or self._given.get(uid_of(node)) or self._addresses.take()
             self._given[uid_of(node)] = address
             status = registered(node, self._clock.now(), address)
-            self._store.ledger.put("nodes", ("", name_of(node)), node | {"metadata": dict(node["metadata"]), "status": status})
+            self._store.put_trusted("nodes", ("", name_of(node)), node | {"metadata": dict(node["metadata"]), "status": status})
         self._renew(name_of(node), self._lease_s())
 
     # Leases
@@ -178,7 +178,7 @@ class NodeAgents:
         renewed = {"leaseDurationSeconds": lease_s, "renewTime": micro_time(self._clock.now())}
         lease = self._store.ledger.get(LEASES, key)
         if lease is not None:
-            self._store.ledger.put(LEASES, key, lease | {"metadata": dict(lease["metadata"]), "spec": lease["spec"] | renewed})
+            self._store.put_trusted(LEASES, key, lease | {"metadata": dict(lease["metadata"]), "spec": lease["spec"] | renewed})
             return
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._up[name]}
         fresh = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"holderIdentity": name, **renewed}}

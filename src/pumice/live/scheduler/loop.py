@@ -127,6 +127,7 @@ class Scheduler:
         self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.originals, self.clock, options)
         self._told: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row
+        self._unchecked = 0  #: cycles since the state was last held against a recount
         self._guarded_until = -inf
         self._pace = pace
         self._following: list[Reflector[Any]] = []
@@ -283,9 +284,19 @@ class Scheduler:
                 self._came_to_nothing(decisions, now)
             self.deciding_since = None
             self._leave(decisions, now)
+            await self._recount(run)
         if self._faults:
             await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
         return decisions
+
+    async def _recount(self, run: Where) -> None:
+        """Now and then hold the kept state against a recount. Nothing more is decided by a state that is not true: AssertionError ends the
+        run, and whoever starts the program again lets it read everything anew."""
+        self._unchecked += 1
+        if self._unchecked == self.options.check_every:
+            self._unchecked = 0
+            await run(self.cluster.check)
+            self.metrics.state_checks.add()
 
     def _came_to_nothing(self, unsent: Decisions, now: float) -> None:
         """Handle a cycle that failed by a fault of ours. Log the first of several in a row, and read the pods again that it decided on. For

@@ -155,6 +155,7 @@ class LiveMetrics:
         self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
         self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
         self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
+        self.state_checks = self._counter("pumice_state_checks_total", "Recounts of the kept state; one that differs ends the program.")
         self.leading = self._gauge("pumice_leading", "1 while this replica leads.", "program")
         self.clock = self._gauge("pumice_clock_seconds", "The time of this program's clock, in seconds since 1970.", "program")
         self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")

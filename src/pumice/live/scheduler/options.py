@@ -155,6 +155,7 @@ class Options(msgspec.Struct, frozen=True):
     sharding: Sharding = UNSHARDED
     volume_timeout_s: float = 600.0  #: how long a pod's volumes may take to be bound before another node is sought
     volumes: bool = True  #: False: no controller binds volumes to claims, so that binds do not wait for it
+    check_every: int = 0  #: after so many cycles the kept state is held against a recount; 0: never
     concurrency: int = 32  #: binds under way at a time; of evictions and of statuses half as many
 
     @property

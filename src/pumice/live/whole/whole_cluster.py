@@ -206,7 +206,7 @@ class WholeCluster(CycleObserver):
         self._store = self._plane.store
         self._expiry = EventExpiry(self._store)
         self._jobs = WholeJobs(self._store, scenario.policy, record, scenario.habits, self._now)
-        self._options = Options(schedulers=tuple(schedulers), period_s=0.0)
+        self._options = Options(schedulers=tuple(schedulers), period_s=0.0, check_every=1000)
         self._waits: asyncio.Future[None] | None = None  #: what the scheduler awaits, until nothing is left to do except to decide
         self._over = asyncio.Event()
         self._failure: Exception | None = None

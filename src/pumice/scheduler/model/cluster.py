@@ -474,7 +474,7 @@ class Cluster:
             queue.widen(self.dimensions)
 
     def check(self) -> None:
-        """Assert the invariants. For tests."""
+        """Assert the invariants, by a recount of everything."""
         self.nodes.check()
         nothing = self.dimensions.nothing()
         for queue in self.queues.values():
