@@ -16,6 +16,7 @@ import pytest
 import yaml
 from binaries import KUBERNETES
 from chart import CHART, POD, RENDERINGS, ROOT, Helm
+from installed import PROGRAM
 from realcluster import RealCluster
 
 from pumice.cli.main import cli
@@ -33,6 +34,7 @@ OURS = {
     "Service": "services",
     "Pod": "pods",
     "Deployment": "deployments.apps",
+    "Lease": "leases.coordination.k8s.io",
     "Job": "jobs.batch",
     "PodDisruptionBudget": "poddisruptionbudgets.policy",
     "NetworkPolicy": "networkpolicies.networking.k8s.io",
@@ -143,7 +145,8 @@ def test_a_canary_has_its_share_and_a_shadow_becomes_one_by_an_upgrade(helm: Hel
     items = helm.rendered(RENDERINGS["canary"])
     args = set(container(items, "pumice-scheduler")["args"])
     assert {"--canary=queue/research", "--canary=namespace/team-a", "--scheduler-name=pumice", "--scheduler-name=other"} <= args
-    assert "--shadow" not in args and "volcano" not in json.dumps([item["metadata"] for item in items])
+    assert "--shadow" not in args
+    assert {item["metadata"]["name"] for item in items if "volcano" in json.dumps(item["metadata"])} == {"volcano-canary"}  # its Lease
     before = named(helm.rendered(RENDERINGS["shadow"]))
     for key, item in named(items).items():
         if key in before:  # what cannot be changed is the same
@@ -161,7 +164,7 @@ def test_a_release_may_have_another_name_and_place(helm: Helm) -> None:
     """What the programs look for by name is told to them."""
     items = helm.rendered({}, "mine", "batch")
     assert {item["metadata"].get("namespace", "batch") for item in items} == {"batch"}
-    assert all(item["metadata"]["name"].startswith("mine-") for item in items)
+    assert all(item["metadata"]["name"].startswith("mine-") for item in items if item["kind"] != "Lease")
     assert {"--webhook-namespace=batch", "--webhook-service-name=mine-admission-service"} <= set(container(items, "mine-admission")["args"])
     assert ("Service", "mine-admission-service") in named(items)
     controllers = container(items, "mine-controllers")
@@ -316,6 +319,34 @@ def test_after_an_uninstall_jobs_can_be_made_and_what_remains_is_what_the_notes_
     assert installed.names(DEFINITION) == definitions
     for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings", "deployments", "networkpolicies"):
         assert not [name for name in installed.names(kind) if name.startswith("volcano")], kind
+
+
+def test_an_uninstall_gives_up_the_lead_of_a_leader_that_may_write_no_more(tmp_path: Path) -> None:
+    """The role goes before the program is told to end: whoever comes next need not wait until the Lease has expired."""
+    with RealCluster(tmp_path) as cluster:
+        installed, where = Installed(tmp_path, cluster.kubeconfig()), ("-nvolcano-system",)
+
+        def holder(lease: str) -> str:
+            return str(installed.get("leases", lease, *where)["spec"]["holderIdentity"])
+
+        installed("install", "volcano", CHART, *where, "--create-namespace", "--set=webhooks.replicas=0")  # nobody would answer
+        metadata = {"name": "vc-controller-manager", "namespace": "volcano-system"}
+        held = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {"holderIdentity": "them"}}
+        installed.apply(held)
+        command = [PROGRAM, "scheduler", f"--kubeconfig={cluster.kubeconfig('scheduler')}", "--enable-healthz=false"]
+        leader = subprocess.Popen([*command, "--enable-metrics=false"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert leader.stdout is not None
+        try:
+            told = next((line for line in leader.stdout if "became leader" in line), "")
+            assert holder("volcano") in told and holder("volcano"), told
+            installed("uninstall", "volcano", *where)
+            assert (holder("volcano"), holder("vc-controller-manager")) == ("", "")
+            leader.terminate()
+            assert "was not released" in leader.communicate(timeout=60)[0]
+            assert holder("volcano") == ""
+        finally:
+            leader.kill()
+            leader.wait()
 
 
 def test_an_upgrade_brings_the_definitions_of_the_chart(installed: Installed) -> None:
