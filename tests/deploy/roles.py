@@ -109,6 +109,7 @@ bus.volcano.sh | commands | delete | command.py
 flow.volcano.sh | jobflows/status jobtemplates/status | patch | jobflow.py
 flow.volcano.sh | jobflows/finalizers | update | jobflow.py
 scheduling.volcano.sh | podgroups | get create patch delete | podgroup.py
+scheduling.k8s.io | podgroups/status | patch | podgroup.py
 scheduling.volcano.sh | queues queues/status | patch | queue.py
 topology.volcano.sh | hypernodes | get create patch delete | hypernode.py
 topology.volcano.sh | hypernodes/status | patch | hypernode.py

@@ -41,6 +41,7 @@ def volcano_controllers(
     discovery: HyperNodeDiscovery | None = None,
     reachable: Reachable = always_reachable,
     inherit_owner_annotations: bool = True,
+    gangs_of_others: bool = True,
     max_failures: int = MAX_FAILURES,
     sharding: NodeShards | None = None,
     most_waiting: int = MOST_WAITING,
@@ -48,7 +49,7 @@ def volcano_controllers(
     """The controllers that Volcano's controller manager runs; without `sharding` nobody keeps NodeShards, as is its default."""
     return [
         Queues(),
-        PodGroups(scheduler_names, inherit_owner_annotations),
+        PodGroups(scheduler_names, inherit_owner_annotations, gangs_of_others),
         Jobs(key_pairs, max_failures, most_waiting),
         JobTtl(),
         JobTemplates(),

@@ -165,11 +165,14 @@ PAUSE_S = 0.01
 log = logging.getLogger(__name__)
 
 
-async def synced(needed: Collection[Reflector[Any]], others: Collection[Reflector[Any]], timeout_s: float) -> None:
-    """Wait until all kinds have been read; for `others` at most the time-out, and not at all for kinds that our role may not read."""
+async def synced(
+    needed: Collection[Reflector[Any]], others: Collection[Reflector[Any]], timeout_s: float, seldom: Collection[Reflector[Any]] = ()
+) -> None:
+    """Wait until all kinds have been read; for `others` at most the time-out, and not at all for kinds that our role may not read. That
+    kinds in `seldom` cannot be read is not told."""
     loop = asyncio.get_running_loop()
     began, told = loop.time(), False
-    while waits := _unread(needed, others if loop.time() - began < timeout_s else ()):
+    while waits := _unread(needed, (*others, *seldom) if loop.time() - began < timeout_s else ()):
         if not told and loop.time() - began >= TOLD_AFTER_S:
             told = True
             level = logging.WARNING if any(reflector.forbidden for reflector in waits) else logging.INFO

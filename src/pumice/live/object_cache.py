@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pumice.api import kinds
 from pumice.api.annotations import JOB_NAME
+from pumice.api.dialects import READ
 from pumice.api.json_objects import Key, Object, key_of, labels_of, uid_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import DEFAULT_PACE, Change, Deleted, Pace, Reflector, dict_metadata
@@ -168,8 +169,10 @@ RESOURCES: dict[str, Kind] = {
         kinds.JOB_FLOWS,
         kinds.HYPER_NODES,
         kinds.NODE_SHARDS,
+        *READ,
     )
 }
+SELDOM_SERVED = frozenset(each.name for each in READ)  #: few servers have these kinds, and few roles let them be read: nothing is told then
 
 LABELLED = frozenset({kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY})
 REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: a server need not have the other kinds

@@ -5,6 +5,9 @@ A pod that names a PodGroup itself is left alone, so several workloads may share
 ask to be scheduled as a gang (`scheduling.volcano.sh/group-min-member`); if it is scaled to zero, its PodGroup is deleted.
 If a PodGroup is lost otherwise, it is made again, because its pods would wait for ever. An annotation that is patched onto the
 pod names the PodGroup for the scheduler.
+
+Pods whose owners, labels or fields mean a gang in another dialect get the PodGroup of that gang (`gangs.py`) unless `gangs_of_others` is
+False. The condition of Kubernetes' own PodGroups follows the PodGroups that are made for them.
 """
 
 from __future__ import annotations
@@ -14,15 +17,20 @@ from typing import Any, NamedTuple
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.dialects import NAMED, READ
+from pumice.api.groups import SCHEDULED
 from pumice.api.json_objects import (
     Key,
     Object,
     annotations_of,
+    condition,
     controlled_by,
     controller_of,
     copied,
+    created_at,
     key_of,
     labels_of,
+    name_of,
     namespace_of,
     owners_of,
     spec_of,
@@ -34,11 +42,27 @@ from pumice.api.kinds import kind_of
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.quantity import integer
 from pumice.api.quota import pod_usage, times, written
-from pumice.controllers.controller import NOTHING, Create, Lister, ObjectChange, Result, Write, change, delete, patch, result
+from pumice.api.times import rfc3339
+from pumice.controllers.controller import (
+    NOTHING,
+    Create,
+    Lister,
+    ObjectChange,
+    Result,
+    Write,
+    change,
+    delete,
+    patch,
+    result,
+    status_change,
+)
+from pumice.controllers.volcano.gangs import COMPOSITE, Gang, gang_of, group_spec, known_by, leaves_below, marks, native_gang, reference_to
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)
 FROM_POD = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE)
+GANGS = frozenset(kind.name for kind in READ)  #: the kinds whose objects mean a gang
+PATIENCE_S, PAUSE_S = 10.0, 1.0  #: how long a new pod waits for an owner that is not known, and how often it is looked for
 
 
 class GroupSubject(NamedTuple):
@@ -54,63 +78,129 @@ class PodGroups:
 
     name = "podgroup"
 
-    def __init__(self, scheduler_names: Iterable[str] = (SCHEDULER_NAME,), inherit_owner_annotations: bool = True) -> None:
+    def __init__(
+        self, scheduler_names: Iterable[str] = (SCHEDULER_NAME,), inherit_owner_annotations: bool = True, gangs_of_others: bool = True
+    ) -> None:
         self.scheduler_names = frozenset(scheduler_names)
         self.inherit = inherit_owner_annotations
-        self.watches = {kinds.POD: self._pod_changed, kinds.POD_GROUP: self._group_lost, **dict.fromkeys(SCALABLE, _scale_changed)}
+        self.gangs_of_others = gangs_of_others
+        self.watches = {kinds.POD: self._pod_changed, kinds.POD_GROUP: self._group_changed, **dict.fromkeys(SCALABLE, _scale_changed)}
+        if gangs_of_others:
+            self.watches |= dict.fromkeys(GANGS, self._gang_changed)
 
     def _pod_changed(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
         if change.old is None and change.new is not None and self._lacks_group(change.new):
             yield GroupSubject(kinds.POD, *key_of(change.new))
 
-    def _group_lost(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
-        """The keys for a PodGroup that is gone: that of its workload, or else those of its pods."""
+    def _group_changed(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
+        """The keys for a PodGroup that is gone: its workload's, or else those of its pods. For one of a native group: that group's."""
         owner = controller_of(change.object)
-        if change.new is not None or owner is None:
+        if owner is None:
             return
-        where = namespace_of(change.object)
-        if kind_of(owner) in SCALABLE and lister.get(kind_of(owner), where, owner["name"]) is not None:
-            yield GroupSubject(kind_of(owner), where, owner["name"])
+        kind, where = kind_of(owner), namespace_of(change.object)
+        if change.new is not None:
+            if self.gangs_of_others:
+                yield from (GroupSubject(kinds.NATIVE_POD_GROUP, where, name) for name in _natives(kind, where, owner["name"], lister))
+        elif kind in SCALABLE and lister.get(kind, where, owner["name"]) is not None:
+            yield GroupSubject(kind, where, owner["name"])
+        elif kind in GANGS:
+            yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in self._members(change.object, lister))
+        else:
+            itself = lister.get(kinds.POD, where, owner["name"]) if kind == kinds.POD else None
+            left = [itself] if itself is not None else lister.dependents(owner["uid"], kinds.POD)
+            yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in left if self._in_own_group(pod, lister))
+
+    def _gang_changed(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
+        """The keys for an object that means a gang: its own if it says something else, and those of pods that waited for it."""
+        old, new = change
+        if new is None:
             return
-        itself = lister.get(kinds.POD, where, owner["name"]) if kind_of(owner) == kinds.POD else None
-        left = [itself] if itself is not None else lister.dependents(owner["uid"], kinds.POD)
-        yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in left if self._in_own_group(pod))
+        if old is None:
+            waiting = (pod for pod in lister.by_field(kinds.POD, "spec.nodeName", "") if namespace_of(pod) == namespace_of(new))
+            yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in waiting if self._lacks_group(pod) and self._gang(pod, lister))
+        elif _says(old) != _says(new) or labels_of(old) != labels_of(new):
+            yield GroupSubject(kind_of(new), *key_of(new))
+
+    def _members(self, group: Object, lister: Lister) -> Iterable[Object]:
+        """The pods that name a PodGroup and that we keep in it."""
+        named = (pod for pod in lister.all(kinds.POD, namespace_of(group)) if annotations_of(pod).get(key.GROUP_NAME) == name_of(group))
+        return (pod for pod in named if self._in_own_group(pod, lister))
+
+    def _gang(self, pod: Object, lister: Lister) -> Gang | None:
+        return gang_of(pod, lister) if self.gangs_of_others else None
+
+    def _is_ours(self, pod: Object) -> bool:
+        return spec_of(pod).get("schedulerName") in self.scheduler_names and not terminating(pod)
 
     def _lacks_group(self, pod: Object) -> bool:
-        return self._in_own_group(pod) and not annotations_of(pod).get(key.GROUP_NAME)
+        return self._is_ours(pod) and not annotations_of(pod).get(key.GROUP_NAME)
 
-    def _in_own_group(self, pod: Object) -> bool:
+    def _in_own_group(self, pod: Object, lister: Lister) -> bool:
         """Whether we keep the pod's PodGroup: the pod is for our schedulers, is not being deleted, and names no other PodGroup."""
-        ours = spec_of(pod).get("schedulerName") in self.scheduler_names and not terminating(pod)
-        return ours and annotations_of(pod).get(key.GROUP_NAME, "") in ("", group_name(pod))
+        if not self._is_ours(pod):
+            return False
+        named = annotations_of(pod).get(key.GROUP_NAME, "")
+        if named in ("", group_name(pod)):
+            return True
+        gang = self._gang(pod, lister)
+        return gang is not None and gang.owner is not None and named == gang.name
 
     def looks_up(self, subject: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]:
-        """The owners of a pod, whose annotations its PodGroup inherits."""
+        """The owners of a pod, whose annotations its PodGroup inherits, and the objects that mean its gang."""
         assert isinstance(subject, GroupSubject)
-        pod = lister.get(*subject) if subject.kind == kinds.POD and self.inherit else None
-        if pod is not None:
+        pod = lister.get(*subject) if subject.kind == kinds.POD else None
+        if pod is None:
+            return
+        if self.inherit:
             for owner in owners_of(pod):
                 if kind_of(owner) in ANNOTATED_OWNERS:
                     yield kind_of(owner), Key(subject.namespace, owner["name"])
+        if self.gangs_of_others:
+            yield from known_by(pod, lister)
 
     def reconcile(self, subject: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(subject, GroupSubject)
         found = lister.get(*subject)
         if found is None:
             return NOTHING
-        return result(self._for_pod(found, lister) if subject.kind == kinds.POD else self._for_workload(found, lister))
+        if subject.kind == kinds.POD:
+            return self._for_pod(subject, found, lister, now)
+        return result(self._for_gang(found, lister, now) if subject.kind in GANGS else self._for_workload(found, lister))
 
-    def _for_pod(self, pod: Object, lister: Lister) -> list[Write]:
-        if not self._in_own_group(pod):
-            return []
-        group = lister.get(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
+    def _for_pod(self, subject: GroupSubject, pod: Object, lister: Lister, now: float) -> Result:
+        if not self._in_own_group(pod, lister):
+            return NOTHING
+        gang = self._gang(pod, lister)
+        if gang is not None and gang.owner is None:
+            if gang.dialect in NAMED:
+                return NOTHING  # it starts when its PodGroup is there, which will wake it
+            if now < created_at(pod) + PATIENCE_S:
+                return result((), [(now + PAUSE_S, subject)])
+            gang = None
+        name = gang.name if gang is not None else group_name(pod)
+        group = lister.get(kinds.POD_GROUP, namespace_of(pod), name)
         made: list[Write] = []
         if group is None or terminating(group):
-            made = [Create(self.build(pod, lister), pod)]
-        elif self._is_of_newest_revision(pod, lister):
+            made = [Create(self.build(pod, lister, gang), pod)]
+        elif gang is None and self._is_of_newest_revision(pod, lister):
             made = _update(group, self.build(pod, lister))
-        mark = {"metadata": {"annotations": {key.GROUP_NAME: group_name(pod)}}}
-        return [*made, *([patch(pod, mark)] if self._lacks_group(pod) else [])]
+        mark = marks(gang, pod) if gang is not None else {"metadata": {"annotations": {key.GROUP_NAME: name}}}
+        return result([*made, *([patch(pod, mark)] if self._lacks_group(pod) else [])])
+
+    def _for_gang(self, subject: Object, lister: Lister, now: float) -> list[Write]:
+        """The writes that adapt PodGroups to the object for which they were made, and the condition of a native group to its PodGroup."""
+        native = native_gang(subject, lister) if kind_of(subject) == kinds.NATIVE_POD_GROUP else None
+        owner = subject if native is None else native.owner
+        if owner is None:
+            return []
+        writes: list[Write] = []
+        for group in lister.dependents(uid_of(owner), kinds.POD_GROUP):
+            pod = next(iter(self._members(group, lister)), None)
+            if pod is not None and not terminating(group):
+                writes += _update(group, self.build(pod, lister, self._gang(pod, lister)))
+            if native is not None:
+                writes += _told(subject, group, now)
+        return writes
 
     def _is_of_newest_revision(self, pod: Object, lister: Lister) -> bool:
         """Whether the pod is of a StatefulSet's newest revision: it updates the PodGroup, as no such pod existed when the set changed."""
@@ -118,37 +208,43 @@ class PodGroups:
         if owner is None or kind_of(owner) != kinds.STATEFUL_SET:
             return False
         workload = lister.get(kinds.STATEFUL_SET, namespace_of(pod), owner["name"])
-        return workload is not None and self._speaks_for(pod, workload)
+        return workload is not None and self._speaks_for(pod, workload, lister)
 
     def _for_workload(self, workload: Object, lister: Lister) -> list[Write]:
         """The writes that adapt the PodGroup to the workload's scale, annotations and template."""
         group = lister.get(kinds.POD_GROUP, namespace_of(workload), f"podgroup-{uid_of(workload)}")
         if spec_of(workload).get("replicas", 1) == 0:
             return [delete(group)] if group is not None and not terminating(group) else []
-        pod = next((each for each in lister.dependents(uid_of(workload), kinds.POD) if self._speaks_for(each, workload)), None)
+        pod = next((each for each in lister.dependents(uid_of(workload), kinds.POD) if self._speaks_for(each, workload, lister)), None)
         if pod is None:
             return []
         wanted = self.build(pod, lister)
         return _update(group, wanted) if group is not None else [Create(wanted, workload)]
 
-    def _speaks_for(self, pod: Object, workload: Object) -> bool:
+    def _speaks_for(self, pod: Object, workload: Object, lister: Lister) -> bool:
         """Whether the workload's PodGroup can be built from this pod: it is ours, in no other PodGroup, and of the newest revision."""
-        if not self._in_own_group(pod):
+        if not self._in_own_group(pod, lister) or self._gang(pod, lister) is not None:
             return False
         revision = status_of(workload).get("updateRevision")
         return not revision or labels_of(pod).get(key.CONTROLLER_REVISION_HASH, revision) == revision
 
-    def build(self, pod: Object, lister: Lister) -> Object:
-        """The PodGroup for this pod and the others of its controller."""
-        inherited = self._inherited(pod, lister)
-        members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has no pods to wait for
-        group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
-        group["metadata"]["ownerReferences"] = copied(owners_of(pod)) if controller_of(pod) else [controlled_by(pod)]
+    def build(self, pod: Object, lister: Lister, gang: Gang | None = None) -> Object:
+        """The PodGroup for this pod and the others of its controller, or of its gang."""
+        if gang is not None and gang.owner is not None:
+            group = kinds.new(kinds.POD_GROUP, namespace_of(pod), gang.name)
+            owners, inherited = [reference_to(gang.owner)], annotations_of(gang.owner)
+            spec = group_spec(gang, pod)
+        else:
+            group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
+            owners = copied(owners_of(pod)) if controller_of(pod) else [controlled_by(pod)]
+            inherited = self._inherited(pod, lister)
+            members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has no pods to wait for
+            spec = {"minMember": members, "minResources": written(times(pod_usage(spec_of(pod)), members))}
+        group["metadata"]["ownerReferences"] = owners
         notes = _group_annotations(pod, {name: value for name, value in inherited.items() if name.startswith("volcano.sh/")})
         tags = {name: labels_of(pod)[name] for name in (key.PREEMPTABLE, key.COOLDOWN_TIME) if name in labels_of(pod)}
         group["metadata"].update({name: value for name, value in (("annotations", notes), ("labels", tags)) if value})
-        group["spec"] = {"minMember": members, "minResources": written(times(pod_usage(spec_of(pod)), members))}
-        group["spec"].update(_optional_spec(pod))
+        group["spec"] = _optional_spec(pod) | spec
         group["status"] = {"phase": "Pending"}
         return group
 
@@ -208,6 +304,30 @@ def _network_topology(notes: Any) -> dict[str, Any]:
     if (number := integer(tier, -1)) >= 0:
         topology["highestTierAllowed"] = number
     return topology
+
+
+def _natives(kind: str, namespace: str, name: str, lister: Lister) -> list[str]:
+    """The names of the native PodGroups that an object of this kind is, or has below it."""
+    if kind == kinds.NATIVE_POD_GROUP:
+        return [name]
+    root = lister.get(kind, namespace, name) if kind == COMPOSITE else None
+    return [name_of(leaf) for leaf in leaves_below(root, lister)] if root is not None else []
+
+
+def _told(native: Object, group: Object, now: float) -> list[Write]:
+    """The write by which a native group says what became of it: it was scheduled once its PodGroup has run."""
+    before, waits = condition(native, SCHEDULED), condition(group, "Unschedulable")
+    if status_of(group).get("phase") in ("Running", "Completed"):
+        said = {"status": "True", "reason": "Scheduled", "message": ""}
+    elif waits is not None and waits.get("status") == "True" and (before or {}).get("status") != "True":
+        said = {"status": "False", "reason": "Unschedulable", "message": waits.get("message") or ""}
+    else:
+        return []
+    if before is not None and all(before.get(name, "") == value for name, value in said.items()):
+        return []
+    others = [each for each in status_of(native).get("conditions") or [] if each.get("type") != SCHEDULED]
+    new = {"type": SCHEDULED, **said, "lastTransitionTime": rfc3339(now)}
+    return status_change(native, {**status_of(native), "conditions": [*others, new]})
 
 
 def _update(group: Object, wanted: Object) -> list[Write]:

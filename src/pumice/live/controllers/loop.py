@@ -32,7 +32,7 @@ from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Tran
 from pumice.controllers.controller import EVERY, Consults, Controller, Create, Delete, Emit, LooksUp, Patch, Write
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.live.lifecycle import Clock, FirstOfMany, LostLead, WallClock, synced
-from pumice.live.object_cache import LABELLED, REQUIRED, RESOURCES, ObjectCache, followed, scopes, single_scopes, whole
+from pumice.live.object_cache import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, ObjectCache, followed, scopes, single_scopes, whole
 
 log = logging.getLogger(__name__)
 
@@ -231,8 +231,9 @@ class Controllers:
         try:
             await synced(
                 [reflector for kind, reflector in self._following.items() if kind in REQUIRED],
-                [reflector for kind, reflector in self._following.items() if kind not in REQUIRED],
+                [reflector for kind, reflector in self._following.items() if kind not in REQUIRED and kind not in SELDOM_SERVED],
                 self._sync_timeout_s,
+                [self._following[kind] for kind in self._following.keys() & SELDOM_SERVED],
             )
             self.synced.set()
             log.info("the cluster was read; these controllers work: %s", ", ".join(self._names))

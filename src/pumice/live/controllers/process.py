@@ -161,6 +161,7 @@ class ControllerSettings(msgspec.Struct):
     scheduler_names: tuple[str, ...] = ("volcano",)
     chosen: frozenset[str] | None = None  #: names of the controllers to run; None: all
     inherit_owner_annotations: bool = True
+    gangs_of_others: bool = True
     max_failures: int = MAX_FAILURES  #: the most refused writes of a job in a row, then it is given up; -1: no limit
     discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
     sharding: NodeShards | None = None  #: None: nobody keeps NodeShards
@@ -175,9 +176,9 @@ class ControllerSettings(msgspec.Struct):
 
 def chosen_controllers(settings: ControllerSettings, reachable: Reachable) -> list[Controller]:
     """The controllers of Volcano's controller manager that the settings choose."""
-    inherit, failures = settings.inherit_owner_annotations, settings.max_failures
+    groups = settings.inherit_owner_annotations, settings.gangs_of_others
     named = settings.scheduler_names, settings.discovery
-    found = volcano_controllers(rsa_key_pair, *named, reachable, inherit, failures, settings.sharding)
+    found = volcano_controllers(rsa_key_pair, *named, reachable, *groups, settings.max_failures, settings.sharding)
     return [each for each in found if settings.chosen is None or each.name in settings.chosen]
 
 
