@@ -170,7 +170,7 @@ def test_a_pipelined_task_that_was_taken_back_is_not_decided() -> None:
         task = made.tasks["default/p"]
         with opened.statement() as statement:
             statement.pipeline(task, 0)
-            statement.unpipeline(task)
+            statement.displace(task)
             statement.commit()
         assert not opened.undecided or all(each.task.status != task.status for each in opened.undecided)
         assert not opened.decisions.binds and task.node_name == ""

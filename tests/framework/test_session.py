@@ -338,7 +338,7 @@ def test_plugins_are_told_who_came_to_hold_a_place_and_who_ceased_to_and_of_nobo
         statement.evict(tasks["lost"], "test")
         statement.pipeline(tasks["new"], 0)
         statement.allocate(tasks["free"], 0)
-        statement.unpipeline(tasks["new"])
+        statement.displace(tasks["new"])
         statement.allocate(tasks["new"], 0)
         assert told == ["-old", "+new", "-new", "+new"]
         told.clear()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pumice.cluster.offline import complete
-from pumice.scheduler.actions.giveback import and_giveback
+from pumice.scheduler.config.implied import with_implied
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
@@ -42,7 +42,7 @@ def cluster(*objects: Builder | Iterable[Builder]) -> Cluster:
 def policy(actions: str, plugins: Sequence[Chosen]) -> Policy:
     chosen = [actions_name.strip() for actions_name in actions.split(",")]
     tier = tuple(_choice(plugin) for plugin in plugins)
-    return Policy(and_giveback(tuple(ACTIONS[name]() for name in chosen), [tier]), (tier,))
+    return Policy(with_implied(tuple(ACTIONS[name]() for name in chosen), [tier], ACTIONS), (tier,))
 
 
 def _choice(plugin: Chosen) -> PluginOption:

@@ -34,12 +34,12 @@ class Allocate(Action):
         placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
         domains = Domains(session, placing)
         groups = self._groups(session)
-        sheets = {alike.first.uid: self._sheet(session, alike.first) for alike in groups}
+        sheets = {alike.first.uid: self.sheet(session, alike.first) for alike in groups}
         for sheet in sheets.values():
             if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
-                self._serve(session, placing, domains, sheet.job.queue, sheet)
+                self.serve(session, placing, domains, sheet.job.queue, sheet)
         groups = [alike for alike in groups if sheets[alike.first.uid]]
-        waiting = JobsByQueue(session, [*groups, *session.hopeful()], lambda job: self._may_be_placed(session, job))
+        waiting = JobsByQueue(session, [*groups, *session.hopeful()], lambda job: self.may_be_placed(session, job))
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
@@ -47,9 +47,9 @@ class Allocate(Action):
             if job is None:
                 continue
             if job.uid not in sheets:  # until now it was in the group of another job
-                sheets[job.uid] = self._sheet(session, job)
+                sheets[job.uid] = self.sheet(session, job)
             sheet = sheets[job.uid]
-            if self._serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
+            if self.serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
@@ -63,7 +63,7 @@ class Allocate(Action):
                 if enqueues and cut_short_at(job) is None:
                     continue
                 session.set_phase(job, INQUEUE)
-            if not self._may_be_placed(session, job):
+            if not self.may_be_placed(session, job):
                 continue
             if job.asks_for_topology and job.group is not None and (why := why_unheeded(job.group, session.policy)):
                 session.event(job, "Warning", "NetworkTopologyIgnored", why)
@@ -76,15 +76,15 @@ class Allocate(Action):
                 session.set_phase(job, INQUEUE)
         return groups
 
-    def _may_be_placed(self, session: Session, job: Job) -> bool:
+    def may_be_placed(self, session: Session, job: Job) -> bool:
         return session.job_valid(job) is None and not session.holds_back(job)
 
-    def _sheet(self, session: Session, job: Job) -> PendingTasks | PendingParts:
+    def sheet(self, session: Session, job: Job) -> PendingTasks | PendingParts:
         if session.topology.is_plain(job):
             return PendingTasks.of(session, job, job.pending.values())
         return PendingParts(session, job)
 
-    def _serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, sheet: PendingTasks | PendingParts) -> bool:
+    def serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, sheet: PendingTasks | PendingParts) -> bool:
         """Give a job one turn. Return whether it got what it needs to start."""
         job = sheet.job
         with session.statement() as statement:

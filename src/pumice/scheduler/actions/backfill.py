@@ -54,7 +54,7 @@ class Backfill(Action):
         with session.statement() as statement:
             for task in tasks:
                 if task.status == status.PIPELINED:
-                    statement.unpipeline(task)
+                    statement.displace(task)
             statement.keep()
         return tasks
 

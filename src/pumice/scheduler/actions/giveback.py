@@ -6,22 +6,14 @@ the owner of its PodGroup gives back. The action is not named in configurations:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf
 
 from pumice.scheduler.framework.decisions import GroupEvent
-from pumice.scheduler.framework.policy import Action, PluginOption
+from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import PLACED, Job, cut_short_at
 
 PATIENCE_S = 60.0  #: how long a gang whose placing was cut short may keep its places
-GANG = "gang"
-
-
-def and_giveback(actions: tuple[Action, ...], tiers: Iterable[Iterable[PluginOption]]) -> tuple[Action, ...]:
-    """The configured actions, and after them `giveback` if the plugin gang is configured."""
-    has_gang = any(choice.plugin.name == GANG for tier in tiers for choice in tier)
-    return (*actions, Giveback()) if has_gang and not any(isinstance(action, Giveback) for action in actions) else actions
 
 
 class Giveback(Action):

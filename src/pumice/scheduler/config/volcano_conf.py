@@ -13,8 +13,8 @@ from msgspec import structs
 
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean, raise_all
-from pumice.scheduler.actions.giveback import and_giveback
 from pumice.scheduler.config.arguments import Path, Warnings, bind
+from pumice.scheduler.config.implied import with_implied
 from pumice.scheduler.framework.hooks import SWITCHES
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Action, PluginOption, Policy
@@ -94,7 +94,7 @@ def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], actions:
         if key not in TOP:
             warnings.add(document, (str(key),), f'there is no setting "{key}" (ignored, as Volcano does){did_you_mean(str(key), TOP)}')
     chosen, tiers = _actions(document, value, actions, warnings), _tiers(document, value, known, warnings)
-    return Policy(and_giveback(chosen, tiers), tiers, _metrics(document, value))
+    return Policy(with_implied(chosen, tiers, actions), tiers, _metrics(document, value))
 
 
 def _actions(document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Action]], warnings: Warnings) -> tuple[Action, ...]:

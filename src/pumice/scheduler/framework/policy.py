@@ -110,6 +110,9 @@ class Action:
     def __init__(self, args: Any = None) -> None:
         self.args: Any = args if args is not None else self.Args()
 
+    def enter(self, session: Session) -> None:
+        """Pretend what plugins are to see when they open. Called before they do."""
+
     def run(self, session: Session) -> None:
         raise NotImplementedError
 

@@ -66,6 +66,7 @@ class Session(Questions):
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
         self.before = StateJournal(cluster)  #: whatever the session changes but places, as it was
+        self.pretended = StateJournal(cluster)  #: what lasts only while actions run
         self.moves: dict[Task, Operation] = {}  #: by task: its first move
         self.phases: dict[Job, str] = {}  #: phase before the session, of the jobs whose phase was set
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: annotations that its bind shall write
@@ -85,6 +86,8 @@ class Session(Questions):
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
         cluster.shares_claims = policy.profiles is not None and policy.profiles.release.has("DRAWorkloadResourceClaims")
+        for action in policy.actions:
+            action.enter(self)
         cluster.refresh_sums(anew=not policy.shortcuts)
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
@@ -122,6 +125,7 @@ class Session(Questions):
 
     def restore(self) -> None:
         """Put everything back as it was before the session, without calling plugins: nothing was decided."""
+        self.pretended.rollback()
         self.before.rollback()  # first of all: indexes read what tells that a task is leaving
         for operation in self.moves.values():  # the first first, so that jobs have their Pending tasks in the order of before
             operation.undo(self.cluster)
@@ -143,6 +147,7 @@ class Session(Questions):
     def close(self) -> Decisions:
         """Call the hook `close` of the plugins, conclude the status of every job, and return the decisions."""
         self.observer.ends(Stage.SESSION, self)
+        self.pretended.rollback()
         for alike in self.alike:
             if len(alike.members) > 1:
                 self.blanks |= blanks(alike)

@@ -54,8 +54,8 @@ class Statement(Moves):
         """Evict the task as kube-scheduler does: until it is gone it keeps its room, and filters see it."""
         self.do(Operation(task, task.status, task.node, False, beneficiary, action), status.RELEASING, task.node)
 
-    def unpipeline(self, task: Task) -> None:
-        """Take a pipelined task of this session back to Pending."""
+    def displace(self, task: Task) -> None:
+        """Take a task off its node, back to Pending: one that was pipelined, or one that runs and whose move is tried."""
         self.do(Operation(task, task.status, task.node), status.PENDING, -1)
 
     def do(self, operation: Operation, to: int, row: int, *, hide: bool = False) -> None:

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
 from pumice.scheduler.framework.journal import Moves, Operation
-from pumice.scheduler.kube.budgets import BudgetsByNamespace
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance, standing

@@ -131,4 +131,5 @@ class PipelinedRoom(Filter):
 
 def pipelined_room(session: Session) -> list[Filter]:
     """The filter, if any gang has such room; else no filter."""
-    return [PipelinedRoom()] if any(operation.task.status == status.PIPELINED for operation in session.undecided) else []
+    promised = session.pretended.operations or any(operation.task.status == status.PIPELINED for operation in session.undecided)
+    return [PipelinedRoom()] if promised else []

@@ -15,10 +15,10 @@ import numpy as np
 
 from pumice.scheduler.engine.rules import Reach
 from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.budgets import BudgetsByNamespace
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
 from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender

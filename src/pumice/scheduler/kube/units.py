@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import start
-from pumice.scheduler.kube.budgets import BudgetsByNamespace
 from pumice.scheduler.kube.groups import LEAF, Group, Groups, holds_node
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 from msgspec.structs import replace
 
+from pumice.api.meta import SYSTEM_CLASSES
 from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.structs import encode
@@ -171,6 +172,11 @@ class Template:
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
         self.gates = tuple(gate.name for gate in pod.spec.scheduling_gates or ())
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether the cluster lives by the pod, so that it is nobody's victim."""
+        return self.spec.priority_class_name in SYSTEM_CLASSES or self.namespace == "kube-system"
 
     @property
     def taken(self) -> Vector:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.api.meta import SYSTEM_CLASSES
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 
 
 class Conformance(Plugin):
@@ -15,7 +13,7 @@ class Conformance(Plugin):
     reads_only_state = True
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
-        critical = {template for template in {task.template for task in candidates} if _is_critical(template)}
+        critical = {template for template in {task.template for task in candidates} if template.is_critical}
         return [task for task in candidates if task.template not in critical] if critical else candidates
 
     reclaimable = preemptable
@@ -23,7 +21,3 @@ class Conformance(Plugin):
 
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""
-
-
-def _is_critical(template: Template) -> bool:
-    return template.spec.priority_class_name in SYSTEM_CLASSES or template.namespace == "kube-system"

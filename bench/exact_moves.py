@@ -1,0 +1,176 @@
+"""The action consolidate against an exact solver: random small states, and the fewest moves that let the waiting gang start.
+
+A mixed-integer model (HiGHS) says the fewest moves: every pod is in one place, a pod that moves leaves its node (unless its whole gang
+moves), no node holds more than it has, gangs lose no more than they can spare. `judge` compares the plan of the action with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+import highspy
+
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.testing import cluster, node, pod, podgroup
+from pumice.testing.builders import Builder, PodBuilder
+from pumice.testing.scene import NOW, policy
+
+BIG = "default/big"
+CPU_PER_NODE, GPUS_PER_NODE = 32, 8
+
+
+class State(NamedTuple):
+    """A random small state: nodes with running gangs, and a gang that waits."""
+
+    objects: list[Builder]
+    policy: Policy
+
+
+def small_state(seed: int) -> State:
+    """Three to eight nodes with jobs of single pods, gangs that can spare pods, and gangs that cannot. The waiting gang is called big."""
+    random = Random(seed)
+    nodes = [f"n{number}" for number in range(random.randint(3, 8))]
+    idle = {name: [CPU_PER_NODE, GPUS_PER_NODE] for name in nodes}
+    objects: list[Builder] = [node(name).cpu(CPU_PER_NODE).gpu(GPUS_PER_NODE) for name in nodes]
+    filled = random.uniform(0.35, 0.75)
+
+    def place(cpu: int, gpus: int) -> str:
+        free = [name for name in nodes if idle[name][0] >= cpu and idle[name][1] >= gpus]
+        name = random.choice(free) if free else ""
+        if name:
+            idle[name][0] -= cpu
+            idle[name][1] -= gpus
+        return name
+
+    job = 0
+    while sum(gpus for _, gpus in idle.values()) > (1 - filled) * GPUS_PER_NODE * len(nodes):
+        job += 1
+        cpu, gpus, size = random.randint(1, 8), random.choice((0, 1, 1, 2, 2, 3, 4)), random.choice((1, 1, 1, 2, 3))
+        least = random.randint(1, size)
+        where = [name for _ in range(size) if (name := place(cpu, gpus))]
+        if len(where) < least:
+            break
+        ran = NOW - random.randint(600, 36_000)
+        objects.append(podgroup(f"j{job}", least).phase("Running").created(ran))
+        objects += [
+            pod(f"j{job}-{number}").cpu(cpu).gpu(gpus).gang(f"j{job}").owned("Job", f"j{job}").on(name).started(ran)
+            for number, name in enumerate(where)
+        ]
+    count, gpus, cpu = random.randint(1, 3), random.choice((3, 4, 6, 8)), random.randint(1, 16)
+    objects += podgroup("big", count).admitted().pods(count, cpu=cpu, gpu=gpus)
+    return State(objects, policy("enqueue, allocate, consolidate", ["gang", "predicates", "nodeorder"]))
+
+
+def fewest_moves(made: Cluster) -> int | None:
+    """The fewest moves that let the waiting gang start; None if no moves do."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    nodes = made.nodes
+    rows, columns = list(nodes), range(nodes.allocatable.shape[0])
+    load: dict[tuple[int, int], list[tuple[Any, float]]] = {}
+    moved: dict[Task, Any] = {}
+
+    def put(task: Task, variable: Any, row: int) -> None:
+        for column, amount in task.template.needs:
+            load.setdefault((row, column), []).append((variable, amount))
+
+    for task in made.jobs[BIG].pending.values():
+        choice = {row: solver.addBinary() for row in rows}
+        solver.addConstr(solver.qsum(choice.values()) == 1)
+        for row, variable in choice.items():
+            put(task, variable, row)
+    for job in made.jobs.values():
+        running = [task for task in job.tasks.values() if task.status == status.RUNNING]
+        spare = job.ready_count - job.min_member
+        for task in running:
+            moved[task] = solver.addBinary()
+            choice = {row: solver.addBinary() for row in rows if row != task.node or (spare <= 0 and len(running) > 1)}
+            solver.addConstr(solver.qsum(choice.values()) == moved[task])
+            for row, variable in choice.items():
+                put(task, variable, row)
+        if spare <= 0:
+            for one, other in itertools.pairwise(running):
+                solver.addConstr(moved[one] == moved[other])
+        else:
+            solver.addConstr(solver.qsum(moved[task] for task in running) <= spare)
+    for row in rows:
+        for column in columns:
+            stays = [(moved[task], amount) for task in nodes.tasks[row].values() for c, amount in task.template.needs if c == column]
+            comes = load.get((row, column), [])
+            if stays or comes:
+                room = float(nodes.allocatable[column, row]) - sum(amount for _, amount in stays)
+                scale = max(float(nodes.allocatable[column, row]), 1.0)
+                held = solver.qsum([(amount / scale) * variable for variable, amount in comes])
+                left = solver.qsum([(amount / scale) * variable for variable, amount in stays])
+                solver.addConstr(held - left <= room / scale + 1e-9)
+    solver.minimize(solver.qsum(moved.values()))
+    is_possible = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return round(solver.getInfo().objective_function_value) if is_possible else None
+
+
+class Verdict(NamedTuple):
+    fewest: int  #: by the exact solver
+    moves: int  #: of the action; 0 if it has no plan
+    all_run: bool  #: whether all pods run in the end
+
+
+def judge(state: State) -> Verdict | None:
+    """The verdict on one state; None if the gang needs no moves, or if there are none that help."""
+    made = cluster(*state.objects)
+    fewest = fewest_moves(made)
+    if not fewest:
+        return None
+    decisions = cycle(made, state.policy, NOW)
+    moves = len(decisions.evictions)
+    return Verdict(fewest, moves, not moves or everybody_runs(made, state, decisions))
+
+
+def everybody_runs(made: Cluster, state: State, decisions: Decisions) -> bool:
+    """Whether all pods run once the movers have left one by one, and their successors have come one by one."""
+    builders = {f"default/{each.document['metadata']['name']}": each for each in state.objects if isinstance(each, PodBuilder)}
+    number, gone = len(made.tasks), [eviction.task.key for eviction in decisions.evictions]
+    for key in gone:
+        made.remove("Pod", key)
+        _run(made, cycle(made, state.policy, NOW + 1))
+    for key in gone:
+        fresh = builders[key].having("metadata", "uid", value=f"{key} again").having("spec", "nodeName", value="").phase("Pending")
+        made.put(*fresh.created(NOW + 1).build())
+        _run(made, cycle(made, state.policy, NOW + 2))
+    made.check()
+    return len(made.tasks) == number and all(task.status == status.RUNNING for task in made.tasks.values())
+
+
+def _run(made: Cluster, decisions: Decisions) -> None:
+    for bind in decisions.binds:
+        made.move(bind.task, status.RUNNING, bind.task.node)
+
+
+def verdicts(count: int, first: int = 0) -> Iterator[tuple[int, Verdict]]:
+    """The verdicts on the first states in which moves help, each with its seed."""
+    judged = ((seed, judge(small_state(seed))) for seed in itertools.count(first))
+    return itertools.islice(((seed, verdict) for seed, verdict in judged if verdict is not None), count)
+
+
+class Rates(NamedTuple):
+    """Of states in which moves help: in which part a plan is found, has the fewest moves, has at most one more, and lets all pods run."""
+
+    states: int
+    found: float
+    optimal: float
+    within_one: float
+    all_run: float
+
+
+def rates(judged: Iterable[Verdict]) -> Rates:
+    each = list(judged)
+    count, found = len(each), [verdict for verdict in each if verdict.moves]
+    optimal, within_one = (sum(verdict.moves <= verdict.fewest + more for verdict in found) for more in (0, 1))
+    return Rates(count, len(found) / count, optimal / count, within_one / count, sum(verdict.all_run for verdict in each) / count)

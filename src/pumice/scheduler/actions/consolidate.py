@@ -1,0 +1,231 @@
+"""consolidate: room for a gang by moving pods that lose nothing but a restart.
+
+A job that waits although there is idle room enough, only in pieces, gets room in one place: running pods are evicted, and each has a
+place elsewhere. Plans are made by numbers (`eviction/room_by_moves.py`) and then tried with every filter and every queue, all pods of the
+job and all that move. Nothing is evicted unless all of them have a place. The places are held until the pods are there (`comeback`).
+
+After a search that found nothing there is none for `retryAfter`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from copy import copy
+from math import inf
+
+import numpy as np
+from msgspec import field
+
+from pumice.scheduler.actions.comeback import MEMORY, HeldPlace, held_places, hold, keep_places, placed
+from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
+from pumice.scheduler.eviction.room_by_moves import Plan, RoomByMoves
+from pumice.scheduler.framework.alike import Turns
+from pumice.scheduler.framework.journal import Otherwise
+from pumice.scheduler.framework.past_evictions import seconds
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import EPSILON, Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
+from pumice.scheduler.placement.placing import missing
+
+TRIES = 4  #: plans for one job, each without the places that filters have refused in those before
+MOST_DOMAINS = 8  #: HyperNodes that are tried for a job with a network topology
+PAST, AGAIN_AT = "past", "again at"
+
+
+class ConsolidateArgs(MoveRules, kw_only=True):
+    minimum_priority: int | None = field(name="minimumPriority", default=None)  #: of the jobs for which room is made
+    minimum_wait: str = field(name="minimumWait", default="")  #: how long they must have waited
+    hold_for: str = field(name="holdFor", default="10m")  #: for how long places are held
+    retry_after: str = field(name="retryAfter", default="10s")
+
+
+class Consolidate(Action):
+    name = "consolidate"
+    reads_only_state = True
+    Args = ConsolidateArgs
+
+    def run(self, session: Session) -> None:
+        if not session.cluster.waiting or session.now < session.memory(MEMORY).get(AGAIN_AT, -inf):
+            return
+        waiting = by_queue(alike for alike in session.waiting() if self._may_get_room(session, alike.first))
+        makers = MakingRoom(session, self.args)
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in waiting):
+            turns = Turns(session, waiting[queue.name], session.job_key)
+            while (job := turns.pop()) and not session.overused(queue):
+                makers.serve(job)
+        if makers.in_vain:
+            session.memory(MEMORY)[AGAIN_AT] = session.now + seconds(self.args.retry_after)
+
+    def next_turn(self, session: Session) -> float:
+        return session.memory(MEMORY).get(AGAIN_AT, inf) if session.cluster.waiting else inf
+
+    def _may_get_room(self, session: Session, job: Job) -> bool:
+        args: ConsolidateArgs = self.args
+        if job.is_pending or session.job_valid(job) is not None or session.job_ready(job) or session.job_pipelined(job):
+            return False
+        if args.minimum_priority is not None and job.priority < args.minimum_priority:
+            return False
+        return session.now >= job.created + seconds(args.minimum_wait) and session.job_starving(job)
+
+
+class MakingRoom:
+    """The jobs of one session for which room is made."""
+
+    def __init__(self, session: Session, args: ConsolidateArgs) -> None:
+        self.session = session
+        self.args = args
+        self.moved = 0
+        self.in_vain = False  #: whether a search has found nothing
+
+    def serve(self, job: Job) -> None:
+        """Make room for a job, if moves can make it."""
+        session = self.session
+        wanted = self._wanted(job)
+        if not wanted or any(place.job == job.uid for place in held_places(session)) or not self._has_room_in_pieces(wanted):
+            return
+        session.went_by_clock = self.in_vain = True
+        past: PastMoves = session.memory(MEMORY).get(PAST, PastMoves())
+        movable = Movable(session, self.args, past, job)
+        most = movable.most(self.moved)
+        for domain in self._domains(job) if most > 0 else ():
+            plan = Proof(session, movable, job, wanted, domain).plan(most)
+            if plan is not None:
+                self.in_vain = False
+                self._carry_out(job, plan, domain)
+                self._note(past, [task for task, _ in plan.moves])
+                return
+
+    def _wanted(self, job: Job) -> list[Task]:
+        """The pods without which the job cannot start; none if it is in parts that have limits of their own."""
+        if not job.has_one_part:
+            return []
+        tasks = PendingTasks.of(self.session, job, (task for task in job.pending.values() if not task.gated)).tasks[::-1]
+        lacking = Counter(job.role_minimum)
+        lacking.subtract(job.allocated_by_role)
+        first = [task for task in tasks if lacking[task.role] > 0 and not lacking.subtract([task.role])]
+        rest = [task for task in tasks if task not in first]
+        return (first + rest)[: max(len(first), missing(self.session, job))]
+
+    def _has_room_in_pieces(self, wanted: list[Task]) -> bool:
+        idle = np.maximum(self.session.nodes.future_idle, 0.0).sum(axis=1)
+        need = np.sum([task.template.request for task in wanted], axis=0)
+        return bool((need < idle + EPSILON).all())
+
+    def _domains(self, job: Job) -> Sequence[HyperNode | None]:
+        topology = self.session.topology
+        if topology.is_plain(job):
+            return [None]
+        groups = self.session.gradients(job, topology.tree.root, Purpose.EVICT) if topology.tree.ready else []
+        return [domain for group in groups for domain in group][:MOST_DOMAINS]
+
+    # -- carrying out
+
+    def _carry_out(self, job: Job, plan: Plan, domain: HyperNode | None) -> None:
+        session, names = self.session, self.session.nodes.names
+        until = session.now + seconds(self.args.hold_for)
+        coming = Counter(task.role for task, _ in plan.places)
+        own = [HeldPlace(job.uid, copy(task), names[row], until, placed(job, task.role) + coming[task.role]) for task, row in plan.places]
+        theirs = [self._place_of(task, names[row], until) for task, row in plan.moves]
+        with session.statement() as statement:
+            for task, _ in plan.moves:
+                statement.evict(task, Consolidate.name, job.uid)
+            for task, row in plan.places:
+                statement.pipeline(task, row, evicted=True)
+            if domain is not None:
+                session.before.set(job, nominated_hypernodes={part.uid: domain.name for part in job.subjobs})
+            statement.commit()
+        for place in theirs:
+            hold(session, place)
+        keep_places(session, [*held_places(session), *own, *theirs])
+        self.moved += len(plan.moves)
+
+    def _place_of(self, task: Task, node: str, until: float) -> HeldPlace:
+        assert task.job is not None
+        return HeldPlace(task.job.uid, copy(task), node, until, placed(task.job, task.role))
+
+    def _note(self, past: PastMoves, moved: list[Task]) -> None:
+        memory = self.session.memory(MEMORY)
+        self.session.before.note(Otherwise(lambda: memory.update({PAST: past})))
+        memory[PAST] = past.noting(self.session.now, moved, self.args)
+
+
+class Proof:
+    """Plans for one job in one domain, tried with every rule until one stands."""
+
+    def __init__(self, session: Session, movable: Movable, job: Job, wanted: list[Task], domain: HyperNode | None) -> None:
+        self.session = session
+        self.movable = movable
+        self.job = job
+        self.wanted = wanted
+        self.domain = domain
+        self._masks: dict[Hashable, Mask] = {}  #: by kind of task: the rows where it may be
+
+    def plan(self, most: int) -> Plan | None:
+        """A plan in which every pod has a place; None if none is found, or if the job needs no moves."""
+        for _ in range(TRIES):
+            plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._allowed, most).plan()
+            if plan is None or not plan.moves:
+                return None
+            with self.session.statement() as statement:
+                stands = self._tried(plan, statement)
+            if stands is not None:
+                return stands
+        return None
+
+    def _allowed(self, task: Task) -> Mask:
+        """The rows where no filter refuses a pod for good, as far as is known."""
+        kind = self._kind(task)
+        mask = self._masks.get(kind)
+        if mask is None:
+            session, evaluation = self.session, self.session.evaluation(task)
+            mask = evaluation.resolvable & session.nodes.alive if evaluation.rejected is None else np.zeros(len(session.nodes), bool)
+            within = self.domain if task.job is self.job else self._domain_of(task)
+            self._masks[kind] = mask = mask & within.rows if within is not None else mask
+        return mask
+
+    def _kind(self, task: Task) -> Hashable:
+        bound = task.job is not None and (task.job is self.job or task.job.asks_for_topology)
+        return self.session.task_kind(task), task.job if bound else None
+
+    def _domain_of(self, task: Task) -> HyperNode | None:
+        """The HyperNode that a pod which moves must not leave."""
+        job = task.job
+        return self.session.topology.occupied(job) if job is not None and job.asks_for_topology else None
+
+    def _tried(self, plan: Plan, statement: Statement) -> Plan | None:
+        """The plan as it stands when every rule is asked; None, and the refused places are noted, if it does not stand."""
+        for task, _ in plan.moves:
+            statement.displace(task)
+        stands = True
+        for task, row in plan.places:
+            stands = stands and self._waits(task, row, statement)
+        if not stands or not self.session.job_pipelined(self.job):
+            return None
+        moves = []
+        for task, row in plan.moves:
+            if not self._waits(task, row, statement):
+                return None
+            moves.append((task, row))
+        return Plan(plan.places, moves)
+
+    def _waits(self, task: Task, row: int, statement: Statement) -> bool:
+        """Pipeline a pod on a row, if every rule allows it. If not, note what is refused: the row, or all if it is not up to the row."""
+        session, queue = self.session, task.job.queue if task.job is not None else None
+        kind = self._kind(task)
+        if queue is None or not session.allows(queue, task) or session.pre_predicate(task) is not None:
+            self._masks[kind] = np.zeros_like(self._masks[kind])
+            return False
+        evaluation = session.evaluation(task)
+        if evaluation.rejected is None and evaluation.admitted[row] and evaluation.fits_future[row]:
+            statement.pipeline(task, row, evicted=True)
+            return True
+        self._masks[kind] = self._masks[kind].copy()
+        self._masks[kind][row] = False
+        return False

@@ -1,0 +1,234 @@
+"""How to make room for pods by moving others, by numbers alone: where the pods go, which running pods give way, and where those go.
+
+Pods are placed one after the other, the wanted ones first, then those that have given way, the largest first. Each takes the node where
+the fewest pods give way (`_Dive.choices`); among nodes with room, the fullest. Pods that give way may make others give way in turn.
+If the first dive does not reach the lower bound, dives that deviate from it in one choice are tried, then in two, until `EFFORT` is spent.
+
+What a node's room does not tell (filters, queues) is asked by the caller, who searches again without the places that were refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+from itertools import product
+from math import ceil, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.eviction.movable import Movable, Unit
+from pumice.scheduler.model.nodes import Nodes, Table
+from pumice.scheduler.model.resources import EPSILON, Mask, Vector
+from pumice.scheduler.model.task import Task
+
+EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first
+MOST_STEPS = 3_000  #: choices that are made, in all dives together, after the first
+MOST_CHOICES = 4  #: of nodes for one pod
+MOST_ROWS = 48  #: where it is worked out who would have to give way: those that lack the least
+MOST_SETS = 512  #: of units that are compared on one node
+
+Places = list[tuple[Task, int]]  #: pods and the rows they go to
+Allowed = Callable[[Task], Mask]  #: the rows where a pod may be at all
+
+
+class Plan(NamedTuple):
+    places: Places  #: of the wanted pods
+    moves: Places  #: of the pods that give way
+
+
+class Choice(NamedTuple):
+    """A row for a pod, and the units that give way there. Choices sort by what they cost."""
+
+    pods: int
+    lost: tuple[float, float]
+    priority: int
+    left: float  #: what stays idle on the row, or how much gives way
+    row: int
+    units: tuple[Unit, ...] = ()
+
+
+class RoomByMoves:
+    """The search for one job."""
+
+    def __init__(self, nodes: Nodes, wanted: list[Task], movable: Movable, allowed: Allowed, most: int) -> None:
+        self.nodes = nodes
+        self.room: Table = nodes.future_idle
+        self.movable = movable
+        self.allowed = allowed
+        self.scale: Vector = 1.0 / np.maximum(nodes.allocatable.max(axis=1, initial=0.0), 1.0)
+        self.wanted = sorted(wanted, key=self.size, reverse=True)
+        self.most = most  #: pods that may give way
+
+    def size(self, task: Task) -> float:
+        return max((amount * float(self.scale[column]) for column, amount in task.template.needs), default=0.0)
+
+    def plan(self) -> Plan | None:
+        """The plan with the fewest moves that is found; None if none is found."""
+        best: _Dive | None = None
+        bound = self._bound()
+        steps = max(len(self.wanted), min(MOST_STEPS, EFFORT // max(1, len(self.nodes))))
+        waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())]
+        while waiting and steps > 0:
+            deviations, cost, path = heappop(waiting)
+            limit = self.most if best is None else best.pods - 1
+            if cost > limit:
+                continue
+            dive = _Dive(self, dict(path), limit)
+            is_done = dive.run()
+            steps -= 0 if not path else len(dive.offered)
+            if is_done:
+                best = dive
+                if dive.pods <= bound:
+                    break
+            since = path[-1][0] + 1 if path else 0
+            for depth, costs in enumerate(dive.offered[since:], since):
+                for number, cost in enumerate(costs[1:], 1):
+                    heappush(waiting, (deviations + 1, cost, (*path, (depth, number))))
+        return None if best is None else Plan(best.places, best.moves)
+
+    def _bound(self) -> int:
+        """The least number of pods that must give way, if those that do find room without further moves."""
+        most = 0
+        dive = _Dive(self, {}, self.most)
+        for template, count in Counter(task.template for task in self.wanted).items():
+            task = next(each for each in self.wanted if each.template is template)
+            per_row = np.full(len(self.nodes), np.inf)
+            for column, amount in template.needs:
+                per_row = np.minimum(per_row, np.floor((self.nodes.allocatable[column] + EPSILON) / amount))
+            shares, left = list[tuple[float, float]](), float(count)
+            free, hard = dive.rows(task)
+            shares += [(0.0, float(per_row[row])) for row in np.flatnonzero(free)]
+            for row in hard[:MOST_ROWS]:
+                for choice in dive.giving_way(task, row)[:1]:
+                    gone = sum(mover.node == row for unit in choice.units for mover in unit.tasks)
+                    shares.append((gone / per_row[row], float(per_row[row])))
+            total = 0.0
+            for share, copies in sorted(shares):
+                taken = min(left, copies)
+                total, left = total + share * taken, left - taken
+            most = max(most, ceil(total - EPSILON))
+        return most
+
+
+class _Dive:
+    """One way to place all pods. `path`: by number of the placing, which of the choices is taken, if not the first."""
+
+    def __init__(self, search: RoomByMoves, path: dict[int, int], limit: int) -> None:
+        self._search = search
+        self._path = path
+        self._limit = limit
+        self._room = search.room.copy()
+        self._gone: set[Unit] = set()
+        self._charged: Counter[Hashable] = Counter()
+        self._banned: dict[int, set[int]] = {}
+        self.pods = 0  #: that give way
+        self.offered: list[list[int]] = []  #: for each placing, the numbers of pods that would have given way after each choice
+        self.places: Places = []
+        self.moves: Places = []
+
+    def run(self) -> bool:
+        """Whether all pods found a place."""
+        search = self._search
+        movers: list[tuple[float, int, Task, Unit]] = []
+        wanted = iter(search.wanted)
+        while True:
+            task, unit = next(wanted, None), None
+            if task is None:
+                if not movers:
+                    return True
+                _, _, task, unit = heappop(movers)
+            choices = self.choices(task, unit)
+            self.offered.append([self.pods + choice.pods for choice in choices])
+            number = self._path.get(len(self.offered) - 1, 0)
+            if number >= len(choices):
+                return False
+            choice = choices[number]
+            self._banned.setdefault(id(task.template), set()).update(skipped.row for skipped in choices[:number])
+            self._take(task, choice)
+            (self.places if unit is None else self.moves).append((task, choice.row))
+            for gone in choice.units:
+                for mover in gone.tasks:
+                    heappush(movers, (-search.size(mover), mover.number, mover, gone))
+
+    def choices(self, task: Task, unit: Unit | None = None) -> list[Choice]:
+        """The rows for a pod, the cheapest first. `unit`: that of a pod that has given way, and does not go back alone."""
+        free, hard = self.rows(task)
+        banned = self._banned.get(id(task.template), ())
+        if unit is not None and len(unit.tasks) == 1:
+            banned = {*banned, task.node}
+        rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned], int)
+        left = self._search.scale @ np.maximum(self._room[:, rows], 0.0)
+        _, first = np.unique(left.round(9), return_index=True)
+        found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
+        if len(found) < MOST_CHOICES and self.pods < self._limit:
+            found += sorted(choice for row in hard if row not in banned for choice in self.giving_way(task, row))
+        return found[:MOST_CHOICES]
+
+    def rows(self, task: Task) -> tuple[Mask, list[int]]:
+        """The rows where there is room for a pod, and those where others would have to give way, first those that lack the least."""
+        search, room = self._search, self._room
+        free = search.allowed(task).copy()
+        large, lack = free.copy(), np.zeros(room.shape[1])
+        for column, amount in task.template.needs:
+            large &= search.nodes.allocatable[column] > amount - EPSILON
+            lack += np.maximum(amount - room[column], 0.0) * search.scale[column]
+            free &= room[column] > amount - EPSILON
+        hard = np.flatnonzero(large & ~free)
+        return free, hard[np.argsort(lack[hard], kind="stable")][:MOST_ROWS].tolist()
+
+    def giving_way(self, task: Task, row: int) -> list[Choice]:
+        """The two cheapest sets of units that could give way to a pod on a row."""
+        lacks = [(column, amount - float(self._room[column, row])) for column, amount in task.template.needs]
+        lacks = [(column, amount) for column, amount in lacks if amount > EPSILON]
+        groups = self._units(row, lacks)
+        found: list[Choice] = []
+        for counts in product(*(range(len(group) + 1) for group in groups)):
+            units = tuple(unit for count, group in zip(counts, groups, strict=True) for unit, _ in group[:count])
+            pods = sum(len(unit.tasks) for unit in units)
+            if not pods or self.pods + pods > self._limit:
+                continue
+            held = [sum(count * group[0][1][column] for count, group in zip(counts, groups, strict=True)) for column, _ in lacks]
+            if all(much > amount - EPSILON for much, (_, amount) in zip(held, lacks, strict=True)) and self._may_go(units):
+                found.append(self._choice(row, units, pods))
+        return sorted(found)[:2]
+
+    def _choice(self, row: int, units: tuple[Unit, ...], pods: int) -> Choice:
+        lost = sum(unit.lost[0] for unit in units), sum(unit.lost[1] for unit in units)
+        gone = sum(self._search.size(task) for unit in units for task in unit.tasks)
+        return Choice(pods, lost, sum(unit.priority for unit in units), gone, row, units)
+
+    def _units(self, row: int, lacks: list[tuple[int, float]]) -> list[list[tuple[Unit, Vector]]]:
+        """The units that may give way on a row and hold something of what lacks there, in groups of equals, the cheapest first."""
+        held: dict[Unit, Vector] = {}
+        for task in self._search.nodes.tasks[row].values():
+            unit = self._search.movable.unit(task)
+            if unit is not None and unit not in self._gone:
+                request = task.template.request
+                held[unit] = held[unit] + request if unit in held else request
+        alike: dict[Hashable, list[tuple[Unit, Vector]]] = {}
+        for unit, amounts in held.items():
+            if any(amounts[column] > EPSILON for column, _ in lacks):
+                alike.setdefault((len(unit.tasks), tuple(unit.charges), amounts.tobytes()), []).append((unit, amounts))
+        groups = sorted(alike.values(), key=lambda group: -max(group[0][1][column] / amount for column, amount in lacks))
+        while len(groups) > 1 and prod(len(group) + 1 for group in groups) > MOST_SETS:
+            groups.pop()
+        return [sorted(group, key=lambda each: (each[0].lost, each[0].priority)) for group in groups]
+
+    def _may_go(self, units: tuple[Unit, ...]) -> bool:
+        """Whether the limits allow these units to go as well."""
+        charged = Counter[Hashable]()
+        for unit in units:
+            charged.update(unit.charges)
+        allowed = self._search.movable.allowed
+        return all(self._charged[limit] + number <= allowed[limit] for limit, number in charged.items())
+
+    def _take(self, task: Task, choice: Choice) -> None:
+        for unit in choice.units:
+            self._gone.add(unit)
+            self._charged.update(unit.charges)
+            for mover in unit.tasks:
+                self._room[:, mover.node] += mover.template.request
+        self._room[:, choice.row] -= task.template.request
+        self.pods += choice.pods
