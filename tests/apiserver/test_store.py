@@ -36,7 +36,7 @@ def test_the_same_calls_give_the_same_cluster() -> None:
         made = store()
         made.create("pods", {**pod("x"), "metadata": {"generateName": "p-"}}, "default")
         made.create("configmaps", {"metadata": {"name": "c"}}, "default")
-        return export_cluster(made)
+        return b"".join(export_cluster(made))
 
     assert history() == history()
 
@@ -245,7 +245,7 @@ def test_an_archive_holds_the_whole_cluster() -> None:
     made.create("pods", pod("p"), "default")
     other = store()
     other.create("pods", pod("old"), "default")
-    import_cluster(other, export_cluster(made))
+    import_cluster(other, b"".join(export_cluster(made)))
     assert other.find("pods", "default", "old") is None
     assert (
         other.get("queues.scheduling.volcano.sh", "q")["metadata"]["uid"]

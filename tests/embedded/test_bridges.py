@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +21,12 @@ from pumice.client.transport import ApiError, ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, Server, Store
 from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites
 from pumice.cluster.clock import RunningClock, VirtualClock
-from pumice.cluster.control_plane import ControllerLoop
+from pumice.cluster.control_plane import ControllerLoop, ControlPlane, WorkerTurns
+from pumice.cluster.nodes.stage import read_stages
 from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
+from pumice.controllers.volcano.job.controller import Jobs
+from pumice.controllers.volcano.job.plugins import SshKeyPair
+from tests.controllers.stage import NOON, vcjob
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}
 
@@ -174,6 +179,29 @@ def _until_idle(loop: ControllerLoop) -> None:
     """However slow the machine is: a step ends when its time is up."""
     while loop.step():
         pass
+
+
+def test_what_takes_long_is_prepared_on_a_thread() -> None:
+    made: list[int] = []
+
+    def key_pair() -> SshKeyPair:
+        made.append(threading.get_ident())
+        return SshKeyPair("private", "public")
+
+    async def story() -> int:
+        clock = RunningClock(NOON)
+        plane = ControlPlane(clock, Server(plain=True, clock=clock.now), read_stages())
+        plane.quiet()  # the queue becomes open
+        turns = WorkerTurns([ControllerLoop(StoreLister(plane.store), [Jobs(key_pair)], clock)])
+        turns.start()
+        plane.store.create("jobs.batch.volcano.sh", vcjob(plugins={"ssh": []}), "default")
+        async with asyncio.timeout(60):
+            while plane.store.find("secrets", "default", "train-ssh") is None:
+                await asyncio.sleep(0.01)
+        turns.stop()
+        return threading.get_ident()
+
+    assert asyncio.run(story()) not in made and len(made) == 1
 
 
 # The transport

@@ -49,7 +49,6 @@ def running(pods: list[Object]) -> list[Object]:
     return [pod for pod in pods if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
 
-@pytest.mark.holds_the_loop  # the job has the plugin ssh, whose keys are made in the controller
 def test_a_vcjob_goes_from_submission_to_completion(shared: Api) -> None:
     shared.create(JOBS, vcjob("train", 3, run_s=60, plugins={"env": [], "svc": []}))
     until(lambda: phase_of(shared, "train") == "Running")

@@ -22,6 +22,7 @@ from pumice import interpreter
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, own_name
 from pumice.cli.tables import say
+from pumice.http.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pumice.cli.embedded import Embedded
@@ -84,7 +85,8 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
         sys.exit(child.report())
     place.claim()
     try:
-        code = asyncio.run(_serve(place, data, options, once, child, () if once or no_page else _page_ports(page_port, name)))
+        with Watchdog():
+            code = asyncio.run(_serve(place, data, options, once, child, () if once or no_page else _page_ports(page_port, name)))
     except OSError as error:
         raise _explained(error, options["host"], options["port"]) from None
     except Exception as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -33,12 +33,12 @@ from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import Settings
-from pumice.controllers.controller import Controller, Write
+from pumice.controllers.controller import Controller, Prepares, Write
 from pumice.controllers.kubernetes.service_account import RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
-from pumice.http import watchdog
+from pumice.http.watchdog import Handler
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 
 # The loop that runs controllers on a store: changes become keys, and keys become writes, one key at a time.
@@ -68,6 +68,7 @@ class ControllerLoop:
     def __init__(self, lister: StoreLister, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
         self._slice_s = slice_s
+        self._threads = isinstance(clock, RunningClock)  #: no thread works while virtual time stands still
         self._lister = lister
         self._clock = clock
         self._queue = KeyQueue(controllers)
@@ -75,7 +76,7 @@ class ControllerLoop:
         self._failures = Retries(self._queue)
         self._under_way: _UnderWay | None = None
         self._alarm: Alarm | None = None
-        self._waiting: dict[QueuedKey, asyncio.Task[None]] = {}  #: keys with a write that waits for webhooks
+        self._waiting: dict[QueuedKey, asyncio.Task[None]] = {}  #: keys that wait for a webhook or a thread
         lister.wake = self._wake
 
     def _wake(self) -> None:
@@ -92,23 +93,31 @@ class ControllerLoop:
                 if work is None:
                     self._set_alarm()
                     return False
-                if work in self._waiting:
+                if work in self._waiting or self._prepared_elsewhere(work):
                     continue
                 self._under_way = _UnderWay(work)
             self._carry_on(self._under_way, ends)
         return True
 
+    def _prepared_elsewhere(self, work: QueuedKey) -> bool:
+        """Whether the key has to wait for long work, which has been begun on a thread."""
+        prepare = work.controller.prepares(work.key, self._lister) if self._threads and isinstance(work.controller, Prepares) else None
+        if prepare is not None:
+            self._waiting[work] = asyncio.get_running_loop().create_task(self._come_back(work, asyncio.to_thread(prepare)))
+        return prepare is not None
+
     def _carry_on(self, under_way: _UnderWay, ends: float) -> None:
         """Reconcile a key, or carry out more of its writes, until they are done or the step has ended: a job may have a thousand pods."""
-        work, now, since = under_way.work, self._clock.now(), watchdog.began()
+        work, now = under_way.work, self._clock.now()
         try:
-            if under_way.writes is None:
-                outcome = work.controller.reconcile(work.key, self._lister, now)
-                under_way.writes, under_way.later = iter(outcome.writes), outcome.later
-            for write in under_way.writes:
-                self._apply(work, write)
-                if time.monotonic() >= ends:
-                    return
+            with Handler("controller %s, %s", work.controller.name, work.key):
+                if under_way.writes is None:
+                    outcome = work.controller.reconcile(work.key, self._lister, now)
+                    under_way.writes, under_way.later = iter(outcome.writes), outcome.later
+                for write in under_way.writes:
+                    self._apply(work, write)
+                    if time.monotonic() >= ends:
+                        return
         except Pending:
             pass  # the key comes back once its write has been answered
         except StatusError as error:
@@ -120,8 +129,6 @@ class ControllerLoop:
             self._failures.succeeded(work)
             for when, key in under_way.later:
                 self._queue.add_later(when, work.controller, key)
-        finally:
-            watchdog.ended(since, "controller %s, %s", work.controller.name, work.key)
         self._under_way = None
 
     def _apply(self, work: QueuedKey, write: Write) -> None:
@@ -130,12 +137,14 @@ class ControllerLoop:
         try:
             apply()
         except Pending as pending:
-            self._waiting[work] = asyncio.get_running_loop().create_task(self._go_on(work, apply, pending))
+            self._waiting[work] = asyncio.get_running_loop().create_task(
+                self._come_back(work, until_done(self._lister.store, apply, pending))
+            )
             raise
 
-    async def _go_on(self, work: QueuedKey, apply: Callable[[], None], pending: Pending) -> None:
+    async def _come_back(self, work: QueuedKey, done: Awaitable[None]) -> None:
         try:
-            await until_done(self._lister.store, apply, pending)
+            await done
         except StatusError as error:
             self._failed(work, error)
         else:
@@ -203,9 +212,9 @@ class WorkerTurns:
         self._scheduled.discard(index)
         if self._loop is None:
             return
-        since, worker = watchdog.began(), self._workers[index]
-        left = worker.step()
-        watchdog.ended(since, "a step of %s", type(worker).__name__)
+        worker = self._workers[index]
+        with Handler("a step of %s", type(worker).__name__):
+            left = worker.step()
         if left:
             self._schedule(index)
 

@@ -276,6 +276,15 @@ class LooksUp(Protocol):
     def looks_up(self, key: Hashable, lister: Lister) -> Iterable[tuple[str, Key]]: ...
 
 
+@runtime_checkable
+class Prepares(Protocol):
+    """A controller for which something is made before it reconciles a key that takes longer than an event loop may be held."""
+
+    def prepares(self, key: Hashable, lister: Lister) -> Callable[[], None] | None:
+        """What makes it, on any thread; None if nothing is missing."""
+        ...
+
+
 def itself(change: ObjectChange, lister: Lister) -> Iterable[Key]:
     """The key of the changed object."""
     return (key_of(change.object),)

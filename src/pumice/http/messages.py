@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote
 
 import msgspec
 
-from pumice.http import watchdog
 from pumice.http.parser import Head, Malformed
+from pumice.http.watchdog import Handler
 
 JSON = "application/json"
 _encode = msgspec.json.encode
@@ -118,9 +118,8 @@ class Pieces:
         self._scheduled = False
         if self._pipe is None or self._pipe.is_full():
             return
-        since = watchdog.began()
-        piece = next(self._pieces, None)
-        watchdog.ended(since, "a piece of a long answer")
+        with Handler("a piece of a long answer"):
+            piece = next(self._pieces, None)
         if piece is None:
             self._pipe.finish()
         else:

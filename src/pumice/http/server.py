@@ -17,10 +17,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
-from pumice.http import watchdog
 from pumice.http.connection import TlsLayer
 from pumice.http.messages import Answer, Outgoing, Request, RequestHead, Respond, Response, Stream, is_loopback
 from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
+from pumice.http.watchdog import Handler
 
 LARGEST_BODY = 3 * 1024 * 1024
 READ_TIMEOUT_S = 30.0  #: from the first byte of a request to its last, and from a connection to its first request
@@ -164,9 +164,8 @@ class ServerConnection(asyncio.Protocol):
                 request = self._next_request()
                 if request is None:
                     return
-                since = watchdog.began()
-                answer = self._respond(request)
-                watchdog.ended(since, "%s %s", request.method, request.target)
+                with Handler("%s %s", request.method, request.target):
+                    answer = self._respond(request)
                 self._answer(answer)
         except Malformed as error:
             self._keep_alive = False

@@ -67,7 +67,7 @@ class Simulations:
     async def begin(self, request: Request) -> Response | Stream:
         """Begin a run. The answer has its number, or the reason why there is no run."""
         exported = await self._api.answer(Request("GET", ARCHIVE_PATH, request.headers))
-        if not isinstance(exported, Response) or exported.status != 200:
+        if isinstance(exported, Response):  # a refusal
             return exported
         try:
             wanted = msgspec.json.decode(request.body, type=RunRequest)
@@ -80,9 +80,8 @@ class Simulations:
         for old in sorted(self._runs)[:-KEPT]:
             del self._runs[old]
             self._reports.pop(old, None)
-        objects = msgspec.json.decode(exported.body)["objects"]
-        present = [obj for kept in objects.values() for obj in kept]
-        self._under_way = asyncio.ensure_future(self._play(run, beginning(present, run.at, wanted.seconds)))
+        present = [obj for _, obj in self._api.store.ledger.everything()]
+        self._under_way = asyncio.ensure_future(self._play(run, present, wanted.seconds))
         return Response.json({"number": run.number}, 201, headers=UNCACHED)
 
     async def end(self) -> None:
@@ -99,10 +98,10 @@ class Simulations:
             return Response.text("this run is not kept", 404)
         return Response(report, content_type="text/html; charset=utf-8", headers=AS_A_STRANGER)
 
-    async def _play(self, run: SimulationRun, objects: list[Object]) -> None:
+    async def _play(self, run: SimulationRun, present: list[Object], seconds: float) -> None:
         with tempfile.TemporaryDirectory(prefix="pumice-") as name:
             folder = Path(name)
-            (folder / "present.json").write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+            await asyncio.to_thread(_write, folder / "present.json", present, run.at, seconds)
             (folder / "scheduler.conf").write_text(run.configuration, encoding="utf-8")
             try:
                 run.measures = await _simulated(folder)
@@ -110,6 +109,15 @@ class Simulations:
                 run.state = "ended"
             except (RuntimeError, TimeoutError) as error:
                 run.state, run.error = "failed", str(error).replace(f"{folder}/", "") or f"it took longer than {LONGEST_S:g} s"
+
+
+def _write(path: Path, present: list[Object], now: float, seconds: float) -> None:
+    """Write what a run begins with, one object at a time, so that other threads have their turn."""
+    with path.open("wb") as file:
+        file.write(b'{"apiVersion":"v1","kind":"List","items":[')
+        for number, obj in enumerate(beginning(present, now, seconds)):
+            file.write(b"," * bool(number) + msgspec.json.encode(obj))
+        file.write(b"]}")
 
 
 async def _simulated(folder: Path) -> Object:

@@ -330,6 +330,7 @@ class GroupCommit:
 # A whole cluster as one file: every object as it is stored, in JSON.
 
 FORM = "pumice-cluster/1"
+OBJECTS_IN_A_PIECE = 100
 
 
 class Archive(msgspec.Struct):
@@ -340,10 +341,21 @@ class Archive(msgspec.Struct):
     objects: dict[str, list[Object]]
 
 
-def export_cluster(store: Store) -> bytes:
-    shelves = sorted(store.ledger.shelves.items())
-    objects = {storage: [shelf.objects[key] for key in shelf.keys] for storage, shelf in shelves if shelf.keys}
-    return msgspec.json.encode(Archive(FORM, store.ledger.version, objects))
+def export_cluster(store: Store) -> Iterator[bytes]:
+    """The content of the file for the present cluster, in pieces: objects are never changed, so writes may come between two of them."""
+    objects = {name: [shelf.objects[key] for key in shelf.keys] for name, shelf in sorted(store.ledger.shelves.items()) if shelf.keys}
+    return _pieces(objects, store.ledger.version)
+
+
+def _pieces(objects: dict[str, list[Object]], version: int) -> Iterator[bytes]:
+    encode = msgspec.json.encode
+    yield encode(Archive(FORM, version, {}))[: -len("}}")]
+    for number, (storage, kept) in enumerate(objects.items()):
+        yield b"%s%s:[" % (b"," if number else b"", encode(storage))
+        for start in range(0, len(kept), OBJECTS_IN_A_PIECE):
+            yield (b"," if start else b"") + encode(kept[start : start + OBJECTS_IN_A_PIECE])[1:-1]
+        yield b"]"
+    yield b"}}"
 
 
 def import_cluster(store: Store, data: bytes, where: str = "archive") -> int:

@@ -25,7 +25,7 @@ from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.subresources import Subresources, bind
-from pumice.http.messages import JSON, Answer, Request, Response, Stream
+from pumice.http.messages import JSON, Answer, Pieces, Request, Response, Stream
 
 _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -129,7 +129,7 @@ class RestHandler:
             raise status.no_such_path()
         self.access.require_path(request.user, request.path)
         if request.path == ARCHIVE_PATH:
-            return Response(export_cluster(self.store))
+            return Pieces(export_cluster(self.store), self.store.ledger.version)
         if request.path in self.documents:
             return Response(self.documents[request.path](), content_type=JSON)
         answer = self._openapi.respond(request) or self._discovery.respond(request)

@@ -41,10 +41,10 @@ from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import Tokens
 from pumice.cluster.apiserver.watch import Key, WatchEvent
-from pumice.http import watchdog
 from pumice.http.messages import Request, Response, Stream
 from pumice.http.parser import Malformed
 from pumice.http.server import Connections, ServerConnection
+from pumice.http.watchdog import Handler
 
 # Event objects are kept for an hour after their last write, as in every cluster: no client deletes them, and they must not fill the memory.
 
@@ -232,17 +232,15 @@ class Server:
 
     def _collect(self) -> None:
         """Run a small step of the garbage collector, and schedule the next one: between the steps, requests are answered."""
-        since = watchdog.began()
-        left = self.store.collector.step()
-        watchdog.ended(since, "the garbage collector")
+        with Handler("the garbage collector"):
+            left = self.store.collector.step()
         if left:
             self._collect_soon()
 
     def _sweep(self, events: EventExpiry) -> None:
-        since = watchdog.began()
-        self._door.sweep()
-        pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
-        watchdog.ended(since, "the removal of old events")
+        with Handler("the removal of old events"):
+            self._door.sweep()
+            pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
         self._sweeper = asyncio.get_running_loop().call_later(pause_s, self._sweep, events)
 
     def _secret(self, name: str, size: int) -> bytes:

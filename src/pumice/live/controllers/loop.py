@@ -29,7 +29,7 @@ from pumice.client.client import Backoff, is_refusal, of_ending_namespace
 from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport, as_dict
-from pumice.controllers.controller import EVERY, Consults, Controller, Create, Delete, Emit, LooksUp, Patch, Write
+from pumice.controllers.controller import EVERY, Consults, Controller, Create, Delete, Emit, LooksUp, Patch, Prepares, Write
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.live.lifecycle import Clock, FirstOfMany, LostLead, WallClock, synced
 from pumice.live.object_cache import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, ObjectCache, followed, scopes, single_scopes, whole
@@ -284,6 +284,8 @@ class Controllers:
         now = self.clock.now()
         try:
             await self._look_up(work)
+            while isinstance(work.controller, Prepares) and (prepare := work.controller.prepares(work.key, self.cache)) is not None:
+                await asyncio.to_thread(prepare)
             outcome = work.controller.reconcile(work.key, self.cache, now)
             await self._writes.apply(outcome.writes)
             self._failures.succeeded(work)

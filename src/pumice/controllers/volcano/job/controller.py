@@ -9,7 +9,7 @@ what keeps the job from starting.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -35,7 +35,7 @@ from pumice.controllers.controller import NOTHING, Create, Emit, Lister, ObjectC
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, spec, state
 from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands, why_unschedulable
-from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, plugins_of, with_implied
+from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, SpareKeyPairs, Ssh, plugins_of, with_implied
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
 from pumice.controllers.volcano.job.state import JobPlan
@@ -293,7 +293,7 @@ class Jobs:
     name = "job"
 
     def __init__(self, key_pairs: KeyPairs, max_failures: int = MAX_FAILURES, most_waiting: int = MOST_WAITING) -> None:
-        self.key_pairs = key_pairs
+        self._key_pairs = SpareKeyPairs(key_pairs)
         self.most_waiting = most_waiting
         self.max_failures = max_failures
         self.watches = {
@@ -315,10 +315,24 @@ class Jobs:
         """The Secret with the job's SSH keys, if it is not known: to make new keys takes long, and is in vain if the Secret exists."""
         assert isinstance(key, JobEvent)
         job = lister.get(kinds.JOB, key.namespace, key.job)
-        if job is not None and "ssh" in with_implied(spec_of(job).get("plugins") or {}):
-            place = Key(key.namespace, secret_name(job))
-            if lister.get(kinds.SECRET, *place) is None:
-                yield kinds.SECRET, place
+        if job is not None and self._ssh_without_secret(job, lister) is not None:
+            yield kinds.SECRET, Key(key.namespace, secret_name(key.job))
+
+    def prepares(self, key: Hashable, lister: Lister) -> Callable[[], None] | None:
+        """What makes the SSH keys of a job."""
+        assert isinstance(key, JobEvent)
+        job = lister.get(kinds.JOB, key.namespace, key.job)
+        if self._key_pairs or job is None or state.plan(job, SYNC).retain is not None:
+            return None
+        ssh = self._ssh_without_secret(job, lister)
+        return self._key_pairs.prepare if ssh is not None and ssh.makes_keys else None
+
+    def _ssh_without_secret(self, job: Object, lister: Lister) -> Ssh | None:
+        """The job's plugin ssh, if its Secret is not known."""
+        plugins = with_implied(spec_of(job).get("plugins") or {})
+        if "ssh" not in plugins or lister.get(kinds.SECRET, namespace_of(job), secret_name(name_of(job))) is not None:
+            return None
+        return Ssh(plugins["ssh"], self._key_pairs.take)
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, JobEvent)
@@ -342,7 +356,7 @@ class Jobs:
 
     def _carry_out(self, job: Object, key: JobEvent, action: str, lister: Lister, now: float) -> list[Write]:
         pods = [pod for pod in lister.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
-        at = Setting(job, pods, plugins_of(job, self.key_pairs), lister, self.most_waiting)
+        at = Setting(job, pods, plugins_of(job, self._key_pairs.take), lister, self.most_waiting)
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's Command, names no pod

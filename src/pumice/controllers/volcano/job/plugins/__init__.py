@@ -12,7 +12,7 @@ from pumice.api.json_objects import Object, spec_of
 from pumice.controllers.volcano.job.plugins.distributed_framework import HcclRank, Mpi, Pytorch, Ray, Tensorflow
 from pumice.controllers.volcano.job.plugins.plugin import Env, JobPlugin
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import RingsConfigMap
-from pumice.controllers.volcano.job.plugins.ssh import KeyPairs, Ssh, SshKeyPair
+from pumice.controllers.volcano.job.plugins.ssh import KeyPairs, SpareKeyPairs, Ssh, SshKeyPair
 from pumice.controllers.volcano.job.plugins.svc import Svc
 
 PLUGINS: Mapping[str, Callable[[Sequence[str]], JobPlugin]] = {
@@ -51,4 +51,4 @@ def plugins_of(job: Object, key_pairs: KeyPairs) -> dict[str, JobPlugin]:
     return made
 
 
-__all__ = ["IMPLIED", "NAMES", "PORTS", "JobPlugin", "KeyPairs", "SshKeyPair", "plugins_of", "with_implied"]
+__all__ = ["IMPLIED", "NAMES", "PORTS", "JobPlugin", "KeyPairs", "SpareKeyPairs", "Ssh", "SshKeyPair", "plugins_of", "with_implied"]

@@ -32,6 +32,23 @@ class SshKeyPair(NamedTuple):
 KeyPairs = Callable[[], SshKeyPair]  #: makes a new pair each time it is called
 
 
+class SpareKeyPairs:
+    """Key pairs that were made in advance, as it takes long to make one."""
+
+    def __init__(self, make: KeyPairs) -> None:
+        self._make = make
+        self._made: list[SshKeyPair] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._made)
+
+    def prepare(self) -> None:
+        self._made.append(self._make())
+
+    def take(self) -> SshKeyPair:
+        return self._made.pop() if self._made else self._make()
+
+
 class Ssh(JobPlugin):
     def __init__(self, arguments: Sequence[str], key_pairs: KeyPairs) -> None:
         given = flags(arguments, {"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "ssh-port": PORT})
@@ -39,25 +56,29 @@ class Ssh(JobPlugin):
         self._given = SshKeyPair(given["ssh-private-key"], given["ssh-public-key"])
         self._key_pairs = key_pairs
 
+    @property
+    def makes_keys(self) -> bool:
+        return not all(self._given)
+
     def keep(self, job: Object, lister: Lister) -> list[Write]:
-        if lister.get(kinds.SECRET, namespace_of(job), secret_name(job)) is not None:
+        if lister.get(kinds.SECRET, namespace_of(job), secret_name(name_of(job))) is not None:
             return []
-        pair = self._given if all(self._given) else self._key_pairs()
+        pair = self._key_pairs() if self.makes_keys else self._given
         texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job, self.port))
         data = {file: base64.b64encode(text.encode()).decode() for file, text in zip(FILES, texts, strict=True)}
-        return [Create(owned(job, kinds.SECRET, secret_name(job), type="Opaque", data=data), job)]
+        return [Create(owned(job, kinds.SECRET, secret_name(name_of(job)), type="Opaque", data=data), job)]
 
     def remove(self, job: Object, lister: Lister) -> list[Write]:
-        return removed(job, kinds.SECRET, secret_name(job), lister)
+        return removed(job, kinds.SECRET, secret_name(name_of(job)), lister)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         items = [{"key": file, "path": f"{FOLDER}/{file}"} for file in FILES]
-        secret = {"secretName": secret_name(job), "items": items, "defaultMode": READ_BY_OWNER}
-        mount(pod, {"name": secret_name(job), "secret": secret}, self.path, FOLDER)
+        secret = {"secretName": secret_name(name_of(job)), "items": items, "defaultMode": READ_BY_OWNER}
+        mount(pod, {"name": secret_name(name_of(job)), "secret": secret}, self.path, FOLDER)
 
 
-def secret_name(job: Object) -> str:
-    return f"{name_of(job)}-ssh"
+def secret_name(job: str) -> str:
+    return f"{job}-ssh"
 
 
 def _client_configuration(job: Object, port: int) -> str:
