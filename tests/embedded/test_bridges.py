@@ -18,7 +18,7 @@ from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.pods import bind, evict
 from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
 from pumice.client.transport import ApiError, ListScope, PatchType
-from pumice.cluster.apiserver import DeleteOptions, Server, Store
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
 from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControllerLoop, ControlPlane, WorkerTurns
@@ -202,6 +202,54 @@ def test_what_takes_long_is_prepared_on_a_thread() -> None:
         return threading.get_ident()
 
     assert asyncio.run(story()) not in made and len(made) == 1
+
+
+class Counting:
+    """Reconciles ConfigMaps. The second time that it looks at "large", it waits until it has looked at "other", and may fail."""
+
+    name = "counting"
+    watches = {"ConfigMap": itself}
+
+    def __init__(self, fails: bool) -> None:
+        self.fails = fails
+        self.on_loop: list[bool] = []  #: for each look at "large", whether it was in the thread of the event loop
+        self.other_seen = threading.Event()
+        self.loop = threading.get_ident()
+
+    def reconcile(self, key: Any, lister: Any, now: float) -> Result:
+        if key.name == "other":
+            self.other_seen.set()
+        if key.name != "large":
+            return NOTHING
+        self.on_loop.append(threading.get_ident() == self.loop)
+        if len(self.on_loop) == 1:
+            return NOTHING
+        if len(self.on_loop) == 2:
+            assert self.other_seen.wait(60) and not self.fails
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "written", "namespace": "default"}}
+        return result([Create(made)])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_key_that_takes_long_is_reconciled_on_a_thread_the_next_time_while_others_have_their_turn(fails: bool) -> None:
+    async def story() -> list[bool]:
+        cluster, counting, clock = store(), Counting(fails), RunningClock(NOON)
+        cluster.create("configmaps", {"metadata": {"name": "large"}}, "default")
+        turns = WorkerTurns([ControllerLoop(StoreLister(cluster), [counting], clock, long_s=0.0)])
+        turns.start()
+        async with asyncio.timeout(60):
+            while not counting.on_loop:
+                await asyncio.sleep(0.01)
+            cluster.patch("configmaps", "large", PatchRequest("merge", {"data": {"x": "y"}}), "default")
+            while len(counting.on_loop) < 2:
+                await asyncio.sleep(0.01)
+            cluster.create("configmaps", {"metadata": {"name": "other"}}, "default")
+            while cluster.find("configmaps", "default", "written") is None:
+                await asyncio.sleep(0.01)
+        turns.stop()
+        return counting.on_loop
+
+    assert asyncio.run(story()) == ([True, False, True] if fails else [True, False])
 
 
 # The transport

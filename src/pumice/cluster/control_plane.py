@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -33,7 +35,7 @@ from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import Settings
-from pumice.controllers.controller import Controller, Prepares, Write
+from pumice.controllers.controller import Controller, Prepares, Result, Write
 from pumice.controllers.kubernetes.service_account import RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
@@ -45,19 +47,26 @@ from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NA
 #
 # A key whose writes fail is tried again as `Retries` says. The loop is a `Worker`: `step` does a little work, and `wake` is called when
 # there is something to do. An alarm of the clock wakes the loop for keys that are due later.
+#
+# What takes long is done on a thread: what a controller `Prepares`, and to reconcile an owner of thousands of pods, which counts them
+# all. Meanwhile other keys have their turn, except those about the same object. Objects in the store are never changed, so a thread sees
+# whole objects, of moments that may differ: as every controller does that reads what its watches have delivered. If the store changed
+# under its hands in the middle of a look-up, the key is reconciled again, here.
 
 log = logging.getLogger(__name__)
 
 SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
+LONG_S = 0.02  #: a key that took longer to reconcile is reconciled on a thread the next time
 
 
 class _UnderWay:
     """A key that is worked on, and those of its writes that are still to be carried out."""
 
-    __slots__ = ("later", "work", "writes")
+    __slots__ = ("later", "reconcile", "work", "writes")
 
-    def __init__(self, work: QueuedKey) -> None:
+    def __init__(self, work: QueuedKey, reconcile: Callable[[], Result]) -> None:
         self.work = work
+        self.reconcile = reconcile
         self.writes: Iterator[Write] | None = None  #: before it is reconciled
         self.later: Sequence[tuple[float, Hashable]] = ()
 
@@ -65,10 +74,17 @@ class _UnderWay:
 class ControllerLoop:
     """Runs some controllers; holds their work queue and the retries of failed keys."""
 
-    def __init__(self, lister: StoreLister, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S) -> None:
+    def __init__(
+        self,
+        lister: StoreLister,
+        controllers: Sequence[Controller],
+        clock: AlarmClock,
+        slice_s: float = SLICE_S,
+        long_s: float = LONG_S,
+    ) -> None:
         self.wake: Callable[[], None] | None = None
         self._slice_s = slice_s
-        self._threads = isinstance(clock, RunningClock)  #: no thread works while virtual time stands still
+        self._long_s = long_s
         self._lister = lister
         self._clock = clock
         self._queue = KeyQueue(controllers)
@@ -76,7 +92,12 @@ class ControllerLoop:
         self._failures = Retries(self._queue)
         self._under_way: _UnderWay | None = None
         self._alarm: Alarm | None = None
-        self._waiting: dict[QueuedKey, asyncio.Task[None]] = {}  #: keys that wait for a webhook or a thread
+        self._away: dict[Hashable, dict[QueuedKey, None]] = {}  #: by place whose key waits for a webhook or a thread: keys to queue then
+        self._tasks: set[asyncio.Task[None]] = set()  #: of the places in `_away`
+        self._reconciled: deque[_UnderWay] = deque()  #: on a thread; their writes come first
+        self._long: set[Hashable] = set()  #: the places that took long the last time
+        # No thread works while virtual time stands still.
+        self._thread = ThreadPoolExecutor(1, "controllers") if isinstance(clock, RunningClock) else None
         lister.wake = self._wake
 
     def _wake(self) -> None:
@@ -89,22 +110,51 @@ class ControllerLoop:
         while time.monotonic() < ends:
             self._queue.observe(self._lister.take(), self._lister)
             if self._under_way is None:
-                work = self._queue.pop(self._clock.now())
-                if work is None:
-                    self._set_alarm()
-                    return False
-                if work in self._waiting or self._prepared_elsewhere(work):
-                    continue
-                self._under_way = _UnderWay(work)
+                self._under_way = self._next()
+            if self._under_way is None:
+                self._set_alarm()
+                return False
             self._carry_on(self._under_way, ends)
         return True
 
-    def _prepared_elsewhere(self, work: QueuedKey) -> bool:
-        """Whether the key has to wait for long work, which has been begun on a thread."""
-        prepare = work.controller.prepares(work.key, self._lister) if self._threads and isinstance(work.controller, Prepares) else None
-        if prepare is not None:
-            self._waiting[work] = asyncio.get_running_loop().create_task(self._come_back(work, asyncio.to_thread(prepare)))
-        return prepare is not None
+    def _next(self) -> _UnderWay | None:
+        """The key to work on; None if none is due. Keys that take long are begun on a thread on the way."""
+        if self._reconciled:
+            return self._reconciled.popleft()
+        while (work := self._queue.pop(self._clock.now())) is not None:
+            reconcile = partial(self._reconcile, work, self._clock.now())
+            if work.place in self._away:
+                self._away[work.place][work] = None
+            elif self._thread is None:
+                return _UnderWay(work, reconcile)
+            elif isinstance(work.controller, Prepares) and (prepare := work.controller.prepares(work.key, self._lister)) is not None:
+                self._go_away(work, self._on_thread(work, prepare))
+            elif work.place in self._long:
+                self._go_away(work, self._on_thread(work, reconcile))
+            else:
+                return _UnderWay(work, reconcile)
+        return None
+
+    def _reconcile(self, work: QueuedKey, now: float) -> Result:
+        since = time.thread_time()
+        outcome = work.controller.reconcile(work.key, self._lister, now)
+        if time.thread_time() - since > self._long_s:
+            self._long.add(work.place)
+        else:
+            self._long.discard(work.place)
+        return outcome
+
+    async def _on_thread(self, work: QueuedKey, call: Callable[[], Result | None]) -> None:
+        try:
+            outcome = await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        except Exception as error:
+            log.debug("%s %s: on a thread: %s", *work, error)  # if it fails again without a thread, that is logged
+            outcome = None
+            self._long.discard(work.place)
+        if outcome is None:
+            self._queue.add(*work)
+        else:
+            self._reconciled.append(_UnderWay(work, lambda: outcome))
 
     def _carry_on(self, under_way: _UnderWay, ends: float) -> None:
         """Reconcile a key, or carry out more of its writes, until they are done or the step has ended: a job may have a thousand pods."""
@@ -112,7 +162,7 @@ class ControllerLoop:
         try:
             with Handler("controller %s, %s", work.controller.name, work.key):
                 if under_way.writes is None:
-                    outcome = work.controller.reconcile(work.key, self._lister, now)
+                    outcome = under_way.reconcile()
                     under_way.writes, under_way.later = iter(outcome.writes), outcome.later
                 for write in under_way.writes:
                     self._apply(work, write)
@@ -137,20 +187,32 @@ class ControllerLoop:
         try:
             apply()
         except Pending as pending:
-            self._waiting[work] = asyncio.get_running_loop().create_task(
-                self._come_back(work, until_done(self._lister.store, apply, pending))
-            )
+            self._go_away(work, self._answered(work, apply, pending))
             raise
 
-    async def _come_back(self, work: QueuedKey, done: Awaitable[None]) -> None:
+    async def _answered(self, work: QueuedKey, apply: Callable[[], None], pending: Pending) -> None:
         try:
-            await done
+            await until_done(self._lister.store, apply, pending)
         except StatusError as error:
             self._failed(work, error)
         else:
             self._queue.add(*work)
-        del self._waiting[work]
-        self._wake()
+
+    def _go_away(self, work: QueuedKey, elsewhere: Coroutine[Any, Any, None]) -> None:
+        """Let other keys have their turn until what is done elsewhere has ended."""
+
+        async def and_back() -> None:
+            try:
+                await elsewhere
+            finally:
+                for waiting in self._away.pop(work.place):
+                    self._queue.add(*waiting)
+                self._wake()
+
+        self._away[work.place] = {}
+        task = asyncio.get_running_loop().create_task(and_back())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _failed(self, work: QueuedKey, error: StatusError) -> None:
         log.info("%s %s: %s", work.controller.name, work.key, error)

@@ -21,6 +21,12 @@ class QueuedKey(NamedTuple):
     controller: Controller
     key: Hashable
 
+    @property
+    def place(self) -> Hashable:
+        """The same for all keys of one controller about one object. Keys are named tuples with the object's name."""
+        names = tuple(getattr(self.key, field, "") for field in ("kind", "namespace", "job", "name"))
+        return self.controller.name, names if any(names) else self.key
+
 
 class KeyQueue:
     """The queue of keys for several controllers."""

@@ -261,7 +261,7 @@ class Controllers:
             work = self._queue.pop(self.clock.now())
             if work is None:
                 return
-            place = _place(work)
+            place = work.place
             if place in self._busy:
                 self._parked.setdefault(place, deque()).append(work)
             else:
@@ -335,13 +335,6 @@ def in_words(work: QueuedKey) -> str:
     """The controller and the object that it worked on, for the log."""
     names = (getattr(work.key, "namespace", ""), getattr(work.key, "job", "") or getattr(work.key, "name", ""))
     return f"{work.controller.name} {'/'.join(filter(None, names)) or work.key}"
-
-
-def _place(work: QueuedKey) -> Hashable:
-    """The identity of the work: the same for all keys of one controller about one object. Keys are named tuples with the object's name."""
-    key = work.key
-    names = tuple(getattr(key, field, "") for field in ("kind", "namespace", "job", "name"))
-    return work.controller.name, names if any(names) else key
 
 
 def kinds_for(controllers: Sequence[Controller]) -> list[str]:
