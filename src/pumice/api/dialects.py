@@ -51,6 +51,7 @@ class Dialect(NamedTuple):
     minimum: tuple[str, ...] = ()  #: fields of the owner with the minimum, the first that is set; else all pods, or 1 if there are no roles
     elastic: str = ""  #: a flag of the owner: the minimum is that of `Roles.least`
     split: tuple[str, ...] = ()  #: labels of a pod, the first that it has: each value is a gang of its own
+    copies: str = ""  #: the field with the number of these gangs
     in_turn: tuple[tuple[str, str], ...] = ()  #: if a field has the value ("": any), roles start one after another: each is a gang
     queue: str = ""  #: the field with its queue
     priority_class: str = ""  #: the field with its priority class
@@ -132,6 +133,7 @@ DIALECTS = (
         by_rank=True,
         leader=("leader",),
         split=("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index"),
+        copies="spec.replicas",
         in_turn=(("spec.startupPolicy", "LeaderReady"),),
     ),
     Dialect(SPARK_APPLICATIONS, owner_label="sparkoperator.k8s.io/app-name"),  # the driver makes its executors once it runs

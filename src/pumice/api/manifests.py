@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from pumice.api import yaml
 from pumice.api.core import ConfigMap
+from pumice.api.dialects import READ
 from pumice.api.errors import InputError, raise_all
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
@@ -24,6 +25,8 @@ from pumice.api.times import instant
 
 FAULTS_SHOWN = 20
 CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
+GANGS = frozenset((kind.group, kind.kind) for kind in READ)
+AS_IS = WORKLOADS | GANGS  #: kinds that are also kept as they were written
 CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
 
 
@@ -56,6 +59,7 @@ class Objects(Struct):
     items: list[tuple[str, Wire]] = field(default_factory=list)
     configurations: list[ConfigText] = field(default_factory=list)
     workloads: list[Manifest] = field(default_factory=list)
+    gangs: list[Manifest] = field(default_factory=list)  #: objects that mean a gang (`api/dialects.py`)
     groups: set[str] = field(default_factory=set)  #: the API groups of the objects, such as kube-batch's
     faults: list[InputError] = field(default_factory=list)  #: why objects could not be read
     listed: bool = False  #: a List was read, as `kubectl get` writes it: its cluster may hold more objects
@@ -142,7 +146,7 @@ def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
 def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
     head = msgspec.json.decode(raw, type=_Head)
     kind, api_version = head.kind or inherited.kind, head.api_version or inherited.api_version
-    is_workload = (group_of(api_version), kind) in WORKLOADS
+    is_workload = (group_of(api_version), kind) in AS_IS
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         if kind == "List":
@@ -187,7 +191,7 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
                 item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
             objects.attempt(_read_value, document, item, (*path, "items", index))
         return
-    is_workload, place = (group_of(api_version), kind) in WORKLOADS, f"{document.where}, document {document.number}"
+    is_workload, place = (group_of(api_version), kind) in AS_IS, f"{document.where}, document {document.number}"
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         if is_workload:
@@ -222,13 +226,15 @@ def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable
 
 
 def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
-    """Keep a workload as it is, for controllers to read. One with a uid says nothing about whom the input is for: it is part of a dump."""
+    """Keep a workload, or what means a gang, as it is, for controllers to read. One with a uid says nothing about whom the input is for: it
+    is part of a dump."""
     meta = value.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
         raise InputError('has no name; write `metadata: {name: "..."}`', where=where, subject=str(value["kind"]))
     if not meta.get("uid"):
         objects.groups.add(group_of(value["apiVersion"]))
-    objects.workloads.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
+    kept = objects.gangs if (group_of(value["apiVersion"]), value["kind"]) in GANGS else objects.workloads
+    kept.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
 
 
 def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:

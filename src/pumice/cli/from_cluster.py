@@ -3,8 +3,11 @@ they say which pods their controller will make; and the configuration in force i
 
 from __future__ import annotations
 
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.dialects import READ
 from pumice.api.kinds import EVENTS, JOBS
 from pumice.api.manifests import Objects, read_stream
+from pumice.api.pod import Pod
 from pumice.cli.configured import InForce, in_force
 from pumice.cli.remote import Remote
 from pumice.cli.tables import say
@@ -13,6 +16,7 @@ from pumice.client.transport import ApiError, ListScope
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
 from pumice.scheduler.framework.past_evictions import EVICTION_REASONS
 
+OWNERS_AND_GROUPS = tuple(kind for kind in READ if kind not in EVERY)  #: what means a gang, of the kinds that scheduling does not read
 EVICTIONS = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in EVICTION_REASONS]
 
 
@@ -24,6 +28,9 @@ def read_cluster(objects: Objects, remote: Remote, conf: str | None, *, events: 
         known = None if conf or objects.configurations else await in_force(client)
         for scope in (*map(ListScope, EVERY), ListScope(JOBS), *(EVICTIONS if events else ())):
             await _read(client, scope, objects)
+        if any(_is_in_no_group(pod) for pod in objects.of("Pod")):
+            for kind in OWNERS_AND_GROUPS:
+                await _read(client, ListScope(kind), objects)
         return known
 
     objects.whole = True
@@ -35,6 +42,12 @@ def read_cluster(objects: Objects, remote: Remote, conf: str | None, *, events: 
     say(f"Asked: the cluster at {remote.access.server}; configuration: {where}.", err=True)
 
 
+def _is_in_no_group(pod: Pod) -> bool:
+    """Whether a pod that waits for another scheduler than Kubernetes' own names no PodGroup: no controller has read what means its gang."""
+    waits = not pod.spec.node_name and pod.spec.scheduler_name not in (None, "", "default-scheduler")
+    return waits and not (pod.metadata.annotations or {}).get(GROUP_NAME)
+
+
 async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
     resource = scope.resource
     try:
@@ -43,8 +56,9 @@ async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
             read_stream(head + b",".join(map(bytes, page.items)) + b"]}", resource.plural, objects)
     except ApiError as error:
         if error.code == 403:
-            objects.whole = objects.whole and resource in (EVENTS, JOBS)
-            say(f"{resource.plural} are not read: {error.message}", err=True)
+            objects.whole = objects.whole and resource in (EVENTS, JOBS, *OWNERS_AND_GROUPS)
+            if resource not in OWNERS_AND_GROUPS:
+                say(f"{resource.plural} are not read: {error.message}", err=True)
         elif error.code != 404:
             raise
 

@@ -100,6 +100,10 @@ class Inputs(Struct, frozen=True):
 
             present = complete(objects.items)
             objects.items += expanded(workloads, present, now, warn, leave_out)
+        if objects.gangs:
+            from pumice.cluster.gangs import pods_of_owners  # nor is this needed if no object means a gang
+
+            objects.items += pods_of_owners(objects)
         return objects
 
     def named(self, text: str) -> str:
@@ -259,6 +263,12 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
         objects.items = nodes + [item for item in objects.items if item[0] != "Node"]
     policy = inputs.policy(objects)
     names = schedulers_of(policy)
+    if objects.gangs and policy.places_gangs:
+        from pumice.cluster.gangs import grouped
+
+        objects.items = grouped(
+            objects, objects.items, {VOLCANO, *names} - {*(policy.profiles.by_name if policy.profiles is not None else ())}
+        )
     cluster = Cluster((*names, KUBE_BATCH_NAME) if is_kube_batch(objects) else names)
     cluster.shadow_groups = policy.shadow_groups
     cluster.lacking = objects.lacking()

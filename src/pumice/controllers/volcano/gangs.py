@@ -77,7 +77,7 @@ class Gang:
     @cached_property
     def minimum(self) -> int:
         """How many of its pods must start together."""
-        stated = [_number(found) for path in self.dialect.minimum for found in _values(self.owner, path.split("."))]
+        stated = [number(found) for path in self.dialect.minimum for found in _values(self.owner, path.split("."))]
         if stated and not self.only:
             return stated[0]
         return min(sum(role.least for role in self.roles), MOST) if self.roles else 1
@@ -217,13 +217,13 @@ def _roles(stated: Roles, owner: Object, elastic: str) -> Iterator[Role]:
 
 
 def _product(role: Object, counts: tuple[str, ...], at_most: str = "") -> int:
-    numbers = [_number(field(role, path)) for path in counts]
+    numbers = [number(field(role, path)) for path in counts]
     if at_most and (bound := field(role, at_most)) is not None:
-        numbers[-1] = min(numbers[-1], _number(bound))
+        numbers[-1] = min(numbers[-1], number(bound))
     return min(prod(numbers), MOST)
 
 
-def _number(stated: Any) -> int:
+def number(stated: Any) -> int:
     """A number of pods; 1 if none is stated, or something that is no number."""
     return min(max(integer(str(stated), 1), 0), MOST)
 
@@ -279,7 +279,7 @@ class Tree(Gang):
     @property
     def _needed(self) -> int:
         """How many of its PodGroups must start together."""
-        stated = _number(field(self.root, "spec.schedulingPolicy.gang.minGroupCount"))
+        stated = number(field(self.root, "spec.schedulingPolicy.gang.minGroupCount"))
         return len(self.leaves) if self.is_deep else min(stated, len(self.leaves))
 
     @property
@@ -307,7 +307,7 @@ def leaves_below(root: Object, lister: Lister) -> list[Object]:
 
 
 def _least_of(leaf: Object) -> int:
-    return _number(field(leaf, "spec.schedulingPolicy.gang.minCount"))
+    return number(field(leaf, "spec.schedulingPolicy.gang.minCount"))
 
 
 def label_for(name: str) -> str:

@@ -17,10 +17,11 @@ from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, RUN_TIME
 from pumice.api.core import Node, PriorityClass
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
-from pumice.api.meta import DEFAULT_QUEUE, Wire
+from pumice.api.meta import DEFAULT_QUEUE, SCHEDULER_NAME, Wire
 from pumice.api.pod import Pod
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
+from pumice.cluster.gangs import grouped, pods_of_owners
 from pumice.cluster.offline import complete
 from pumice.cluster.workloads import expanded
 from pumice.simulate.work import Role, Work, Workload, in_order
@@ -53,8 +54,10 @@ def _items(path: str) -> list[tuple[str, Wire]]:
     items = complete(objects.items)
     workloads = [each for each in objects.workloads if not each.is_served]
     if workloads:
-        items = complete([*objects.items, *expanded(workloads, items, 0.0)])
-    return items
+        objects.items += expanded(workloads, items, 0.0)
+    if objects.gangs:
+        objects.items = grouped(objects, [*objects.items, *pods_of_owners(objects)], (SCHEDULER_NAME,))
+    return complete(objects.items)
 
 
 def _jobs(items: list[tuple[str, Wire]], left_out: Counter[str]) -> Iterable[Work]:
