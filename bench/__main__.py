@@ -19,7 +19,7 @@ from bench.table import HEAD, show_part
 
 NO_ROWS = (
     *("__main__", "causes", "small_cluster", "measure", "naive", "plot", "report", "shapes", "table"),
-    *("frozen", "growth", "in_accasim", "live_binder", "mutants", "mutations", "soak"),
+    *("exact_moves", "frozen", "growth", "in_accasim", "live_binder", "mutants", "mutations", "soak"),
 )
 LONG = ("large", "moving")
 

@@ -57,8 +57,9 @@ class PastMoves(Struct, frozen=True):
     def count(self, after: float, job: str = "") -> int:
         return sum(at > after and job in ("", uid) for at, uid in self.moved)
 
-    def last(self, job: str) -> float:
-        return max((at for at, uid in self.moved if uid == job), default=float("-inf"))
+    def last(self) -> dict[str, float]:
+        """By job: when pods of it were last moved."""
+        return {uid: at for at, uid in sorted(self.moved)}
 
 
 class Movable:
@@ -68,6 +69,8 @@ class Movable:
         self._session = session
         self._rules = rules
         self._past = past
+        self._last = past.last()
+        self._least_s, self._quiet_s = seconds(rules.minimum_run_time), seconds(rules.quiet_period)
         self._beneficiary = beneficiary
         self._spared = session.ledger.spared(next(iter(beneficiary.pending.values())))
         self._units: dict[Task, Unit | None] = {}
@@ -125,16 +128,13 @@ class Movable:
             or dict(task.annotations).get(self._rules.protected_annotation) in TRUE_WORDS
         ):
             return False
-        if not _is_made_anew(task, job) or self._ran(task) < seconds(self._rules.minimum_run_time):
+        if not _is_made_anew(task, job) or self._session.now - _since(task) < self._least_s:
             return False
         return not self._is_quiet(task, job)
 
-    def _ran(self, task: Task) -> float:
-        return self._session.now - _since(task)
-
     def _is_quiet(self, task: Task, job: Job) -> bool:
-        last = self._past.last(job.uid)
-        return last <= _since(task) and self._session.now < last + seconds(self._rules.quiet_period)
+        last = self._last.get(job.uid)
+        return last is not None and last <= _since(task) and self._session.now < last + self._quiet_s
 
     # -- with whom, and at what cost
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from itertools import product
 from math import ceil, prod
 from typing import NamedTuple
@@ -26,6 +26,8 @@ from pumice.scheduler.model.task import Task
 EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first
 MOST_STEPS = 3_000  #: choices that are made, in all dives together, after the first
 MOST_CHOICES = 4  #: of nodes for one pod
+MOST_COMPARED = 12  #: choices for which it is worked out whether those who give way find room
+MOST_WAYS = 4  #: in which pods of one node may give way
 MOST_ROWS = 48  #: where it is worked out who would have to give way: those that lack the least
 MOST_SETS = 512  #: of units that are compared on one node
 
@@ -49,6 +51,9 @@ class Choice(NamedTuple):
     units: tuple[Unit, ...] = ()
 
 
+Known = dict[tuple[int, int], tuple[int, list[Choice]]]  #: by kind of pod and row: what was charged then (-1 if that is the same), choices
+
+
 class RoomByMoves:
     """The search for one job."""
 
@@ -60,6 +65,7 @@ class RoomByMoves:
         self.scale: Vector = 1.0 / np.maximum(nodes.allocatable.max(axis=1, initial=0.0), 1.0)
         self.wanted = sorted(wanted, key=self.size, reverse=True)
         self.most = most  #: pods that may give way
+        self.known: Known = {}  #: who could give way before anybody has
 
     def size(self, task: Task) -> float:
         return max((amount * float(self.scale[column]) for column, amount in task.template.needs), default=0.0)
@@ -109,6 +115,7 @@ class RoomByMoves:
                 taken = min(left, copies)
                 total, left = total + share * taken, left - taken
             most = max(most, ceil(total - EPSILON))
+        self.known = dive.known
         return most
 
 
@@ -123,6 +130,8 @@ class _Dive:
         self._gone: set[Unit] = set()
         self._charged: Counter[Hashable] = Counter()
         self._banned: dict[int, set[int]] = {}
+        self.known: Known = search.known.copy()
+        self._finding: dict[tuple[int, int], bool] = {}  #: by kind of pod and its row: whether there is room for it elsewhere now
         self.pods = 0  #: that give way
         self.offered: list[list[int]] = []  #: for each placing, the numbers of pods that would have given way after each choice
         self.places: Places = []
@@ -163,8 +172,22 @@ class _Dive:
         _, first = np.unique(left.round(9), return_index=True)
         found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
         if len(found) < MOST_CHOICES and self.pods < self._limit:
-            found += sorted(choice for row in hard if row not in banned for choice in self.giving_way(task, row))
+            ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
+            cheapest = nsmallest(MOST_COMPARED, (choice for choice in ways if self.pods + choice.pods <= self._limit))
+            found += sorted(cheapest, key=lambda choice: (choice.pods + self._stuck(choice), choice))
         return found[:MOST_CHOICES]
+
+    def _stuck(self, choice: Choice) -> int:
+        """How many of the pods that give way would find no room now, so that others would have to give way to them."""
+        return sum(not self._finds_room(mover) for unit in choice.units for mover in unit.tasks)
+
+    def _finds_room(self, mover: Task) -> bool:
+        key = id(mover.template), mover.node
+        if key not in self._finding:
+            free = self.rows(mover)[0]
+            free[mover.node] = False
+            self._finding[key] = bool(free.any())
+        return self._finding[key]
 
     def rows(self, task: Task) -> tuple[Mask, list[int]]:
         """The rows where there is room for a pod, and those where others would have to give way, first those that lack the least."""
@@ -179,38 +202,44 @@ class _Dive:
         return free, hard[np.argsort(lack[hard], kind="stable")][:MOST_ROWS].tolist()
 
     def giving_way(self, task: Task, row: int) -> list[Choice]:
-        """The two cheapest sets of units that could give way to a pod on a row."""
-        lacks = [(column, amount - float(self._room[column, row])) for column, amount in task.template.needs]
-        lacks = [(column, amount) for column, amount in lacks if amount > EPSILON]
-        groups = self._units(row, lacks)
+        """The cheapest sets of units that could give way to a pod on a row."""
+        charged, key = self._charged.total(), (id(task.template), row)
+        known = self.known.get(key)
+        if known is None or known[0] not in (-1, charged):
+            lacks = [(column, amount - float(self._room[column, row])) for column, amount in task.template.needs]
+            groups = self._units(row, [each for each in lacks if each[1] > EPSILON])
+            is_limited = any(unit.charges for group in groups for unit, _ in group)
+            known = self.known[key] = charged if is_limited else -1, self._sets(row, lacks, groups)
+        return known[1]
+
+    def _sets(self, row: int, lacks: list[tuple[int, float]], groups: list[list[tuple[Unit, list[float]]]]) -> list[Choice]:
         found: list[Choice] = []
         for counts in product(*(range(len(group) + 1) for group in groups)):
-            units = tuple(unit for count, group in zip(counts, groups, strict=True) for unit, _ in group[:count])
-            pods = sum(len(unit.tasks) for unit in units)
-            if not pods or self.pods + pods > self._limit:
-                continue
-            held = [sum(count * group[0][1][column] for count, group in zip(counts, groups, strict=True)) for column, _ in lacks]
-            if all(much > amount - EPSILON for much, (_, amount) in zip(held, lacks, strict=True)) and self._may_go(units):
-                found.append(self._choice(row, units, pods))
-        return sorted(found)[:2]
+            taken = [(count, group) for count, group in zip(counts, groups, strict=True) if count]
+            if all(sum(count * group[0][1][column] for count, group in taken) > amount - EPSILON for column, amount in lacks):
+                units = tuple(unit for count, group in taken for unit, _ in group[:count])
+                if self._may_go(units):
+                    found.append(self._choice(row, units, sum(len(unit.tasks) for unit in units)))
+        return nsmallest(MOST_WAYS, found)
 
     def _choice(self, row: int, units: tuple[Unit, ...], pods: int) -> Choice:
         lost = sum(unit.lost[0] for unit in units), sum(unit.lost[1] for unit in units)
         gone = sum(self._search.size(task) for unit in units for task in unit.tasks)
         return Choice(pods, lost, sum(unit.priority for unit in units), gone, row, units)
 
-    def _units(self, row: int, lacks: list[tuple[int, float]]) -> list[list[tuple[Unit, Vector]]]:
+    def _units(self, row: int, lacks: list[tuple[int, float]]) -> list[list[tuple[Unit, list[float]]]]:
         """The units that may give way on a row and hold something of what lacks there, in groups of equals, the cheapest first."""
-        held: dict[Unit, Vector] = {}
+        held: dict[Unit, list[float]] = {}
         for task in self._search.nodes.tasks[row].values():
             unit = self._search.movable.unit(task)
             if unit is not None and unit not in self._gone:
-                request = task.template.request
-                held[unit] = held[unit] + request if unit in held else request
-        alike: dict[Hashable, list[tuple[Unit, Vector]]] = {}
+                amounts = held.setdefault(unit, [0.0] * len(self._room))
+                for column, amount in task.template.needs:
+                    amounts[column] += amount
+        alike: dict[Hashable, list[tuple[Unit, list[float]]]] = {}
         for unit, amounts in held.items():
             if any(amounts[column] > EPSILON for column, _ in lacks):
-                alike.setdefault((len(unit.tasks), tuple(unit.charges), amounts.tobytes()), []).append((unit, amounts))
+                alike.setdefault((len(unit.tasks), tuple(unit.charges), tuple(amounts)), []).append((unit, amounts))
         groups = sorted(alike.values(), key=lambda group: -max(group[0][1][column] / amount for column, amount in lacks))
         while len(groups) > 1 and prod(len(group) + 1 for group in groups) > MOST_SETS:
             groups.pop()
@@ -225,10 +254,17 @@ class _Dive:
         return all(self._charged[limit] + number <= allowed[limit] for limit, number in charged.items())
 
     def _take(self, task: Task, choice: Choice) -> None:
+        self._finding.clear()
         for unit in choice.units:
             self._gone.add(unit)
             self._charged.update(unit.charges)
             for mover in unit.tasks:
                 self._room[:, mover.node] += mover.template.request
+                self._touch(mover.node)
         self._room[:, choice.row] -= task.template.request
+        self._touch(choice.row)
         self.pods += choice.pods
+
+    def _touch(self, row: int) -> None:
+        for key in [key for key in self.known if key[1] == row]:
+            del self.known[key]
