@@ -49,6 +49,15 @@ def running(pods: list[Object]) -> list[Object]:
     return [pod for pod in pods if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
 
+def test_operator_that_is_deployed_here_is_told_once_that_it_does_not_run(shared: Api) -> None:
+    assert shared.warnings(DEPLOYMENTS, deployment("plain", 1)) == []
+    (told,) = shared.warnings(DEPLOYMENTS, deployment("operator", 1, serviceAccountName="operator"))
+    assert told == "containers are simulated: this program does not run; run it outside, with this kubeconfig"
+    assert shared.warnings(DEPLOYMENTS, deployment("second", 1, serviceAccountName="operator")) == []
+    for name in ("plain", "operator", "second"):
+        shared.delete(f"{DEPLOYMENTS}/{name}")
+
+
 def test_a_vcjob_goes_from_submission_to_completion(shared: Api) -> None:
     shared.create(JOBS, vcjob("train", 3, run_s=60, plugins={"env": [], "svc": []}))
     until(lambda: phase_of(shared, "train") == "Running")

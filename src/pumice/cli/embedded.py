@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, controller_of
+from pumice.api.json_objects import Object, controller_of, field
 from pumice.cli.configured import CONFIGURATION_PATH, Told
 from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
@@ -22,7 +22,7 @@ from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, Admis
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
-from pumice.cluster.nodes.pod_life import log_of
+from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.controllers.admission import CREATE
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.answering import FitQuestions
@@ -58,7 +58,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     clock = RunningClock(time.time(), wanted.speed)
     where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data, "recover": wanted.recover}
     try:
-        server = Server(clock=clock.now, log_source=log_of, **where)  # type: ignore[arg-type]
+        server = Server(clock=clock.now, containers=SimulatedContainers(clock.now), **where)  # type: ignore[arg-type]
     except (JournalError, OSError) as error:
         raise InputError(str(error), where="--data") from None
     if wanted.archive is not None:
@@ -67,7 +67,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     plane = ControlPlane(clock, server, wanted.stages)
     ClockSetting(plane.store, clock)
     schedulers = (*schedulers_of(wanted.policy), KUBE_BATCH_NAME)
-    plane.store.admission.add([warn_of_strange_schedulers(schedulers)])
+    plane.store.admission.add([warn_of_strange_schedulers(schedulers), warn_of_simulated_operators()])
     plane.add(wanted.objects)
     create(plane, wanted.given, lambda text: say(text, err=True))
     await plane.start()
@@ -138,6 +138,20 @@ def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
         return None
 
     return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
+
+
+def warn_of_simulated_operators() -> AdmissionRule:
+    """An admission rule that warns once of a Deployment that will show Running and do nothing: one whose pods would speak to the API."""
+    told: list[str] = []
+
+    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
+        account = field(review.obj, "spec.template.spec.serviceAccountName")
+        if account not in (None, "", "default") and not told:
+            told.append(account)
+            review.warnings.append("containers are simulated: this program does not run; run it outside, with this kubeconfig")
+        return None
+
+    return AdmissionRule(("deployments.apps", "statefulsets.apps"), (CREATE,), validate=judge)
 
 
 def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:

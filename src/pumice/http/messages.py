@@ -84,6 +84,27 @@ class Stream(Protocol):
     def stop(self) -> None: ...
 
 
+class Takeover:
+    """An answer after which the connection speaks another protocol, which `headers` name. What it sends is not put into chunks."""
+
+    content_type = ""
+    version = 0
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def start(self, pipe: Pipe) -> None:
+        raise NotImplementedError
+
+    def received(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        raise NotImplementedError
+
+    def resume(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
 Answer = Response | Stream | asyncio.Future[Response | Stream]
 Respond = Callable[[Request], Answer]
 

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import cast
 
 from pumice.http.connection import TlsLayer
-from pumice.http.messages import Answer, Outgoing, Request, RequestHead, Respond, Response, Stream, is_loopback
+from pumice.http.messages import Answer, Outgoing, Request, RequestHead, Respond, Response, Stream, Takeover, is_loopback
 from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
 from pumice.http.watchdog import Handler
 
@@ -66,6 +66,7 @@ class ServerConnection(asyncio.Protocol):
         self._local = False
         self._framed = True  #: a stream is sent in chunks; for a client of HTTP/1.0 it ends when the connection is closed
         self._ending = False
+        self._taken_over = False  #: the connection speaks another protocol than HTTP
         self._stream: Stream | None = None
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._out: Outgoing = cast(Outgoing, None)
@@ -102,6 +103,9 @@ class ServerConnection(asyncio.Protocol):
         if self._tls is not None:
             data = self._opened(self._tls, data)
         if not data or self._ending:
+            return
+        if isinstance(self._stream, Takeover) and self._taken_over:
+            self._stream.received(data)
             return
         if not (self._buffer or self._head or self._busy):
             self._wait_for_client(READ_TIMEOUT_S)
@@ -229,6 +233,9 @@ class ServerConnection(asyncio.Protocol):
     def _begin(self, answer: Response | Stream, late: bool) -> None:
         if self._ending or self._transport.is_closing():
             return
+        if isinstance(answer, Takeover):
+            self._hand_over(answer)
+            return
         if not isinstance(answer, Response):
             self._begin_stream(answer)
             return
@@ -260,6 +267,19 @@ class ServerConnection(asyncio.Protocol):
         framing = "Transfer-Encoding: chunked\r\n" if self._framed else ""
         self._out.send(f"{_STATUS_LINES[200]}Content-Type: {stream.content_type}\r\n{closing}{framing}\r\n".encode("latin-1"))
         stream.start(self)
+
+    def _hand_over(self, answer: Takeover) -> None:
+        """Let the answer have the connection, with what the client has sent ahead."""
+        fields = "".join(f"{name}: {value}\r\n" for name, value in (("Connection", "Upgrade"), *answer.headers))
+        self._out.send(f"{_STATUS_LINES[101]}{fields}\r\n".encode("latin-1"))
+        self._framed = self._keep_alive = False
+        self._taken_over = True
+        answer.start(self)
+        ahead = bytes(self._buffer)
+        self._buffer.clear()
+        self._transport.resume_reading()
+        if ahead and self._stream is answer:
+            answer.received(ahead)
 
     def send(self, *parts: bytes) -> None:
         if self._framed:

@@ -20,6 +20,7 @@ from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of
+from pumice.cluster.apiserver.remote import Containers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
@@ -33,19 +34,18 @@ _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH
 DELETED_AT_ONCE = 100
 
 Kept = TypeVar("Kept")
-LogSource = Callable[[Object, str, dict[str, str]], str]  #: returns the log of a container; called with pod, container and query
 
 
 class RestHandler:
-    """Answers requests. `log_source` returns the logs of containers, since the server itself runs none."""
+    """Answers requests. `containers` answers for the containers of pods, since the server itself runs none."""
 
-    def __init__(self, store: Store, access: AccessControl, log_source: LogSource) -> None:
+    def __init__(self, store: Store, access: AccessControl, containers: Containers) -> None:
         self.store = store
         self.access = access
         self._discovery = Discovery(store.kinds)
         self._openapi = OpenApi(store.kinds)
         self._reader = ReadHandler(store)
-        self._subresources = Subresources(store, access, log_source)
+        self._subresources = Subresources(store, access, containers)
         self.documents: dict[str, Callable[[], bytes]] = {}  #: by path: JSON that other parts of the process tell
 
     def respond(self, request: Request) -> Answer:

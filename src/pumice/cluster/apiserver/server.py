@@ -36,7 +36,8 @@ from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
 from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints
 from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
 from pumice.cluster.apiserver.journal_files import JournalError
-from pumice.cluster.apiserver.rest import LogSource, RestHandler
+from pumice.cluster.apiserver.remote import Containers, NoContainers
+from pumice.cluster.apiserver.rest import RestHandler
 from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import Tokens
@@ -115,10 +116,6 @@ def _random_uid() -> str:
     return f"{first}-4{bits >> 62 & 0xFFF:03x}-{0x8000 | bits >> 48 & 0x3FFF:04x}-{last}"
 
 
-def _no_log(pod: object, container: str, query: object) -> str:
-    return ""
-
-
 class Server:
     """One API server. The directory `data` belongs to it alone; without `data`, all objects are gone when it stops."""
 
@@ -134,7 +131,7 @@ class Server:
         new_uid: Callable[[], str] = _random_uid,
         rules: Iterable[AdmissionRule] = (),
         users: dict[str, UserInfo] | None = None,
-        log_source: LogSource = _no_log,
+        containers: Containers | None = None,
         event_ttl_s: float = EVENT_TTL_S,
     ) -> None:
         """Raises JournalError if `data` is damaged; with `recover`, the server goes on without the damaged part."""
@@ -152,7 +149,7 @@ class Server:
                 self.store.restore(storage, key, obj)
         bootstrap(self.store)
         tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
-        self._rest = RestHandler(self.store, AccessControl(self.store, tokens), log_source)
+        self._rest = RestHandler(self.store, AccessControl(self.store, tokens), containers or NoContainers())
         self.token = tokens.admin_token
         self.documents = self._rest.documents
         self._authority: Authority | None = None

@@ -1,12 +1,11 @@
-"""Subresources: status, scale, binding, eviction, log, finalize, token, and those that need a kubelet."""
+"""Subresources: status, scale, binding, eviction, finalize, token, and those that reach into containers (remote.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pumice.api.selectors import selector_text
-from pumice.cluster.apiserver import deletion, requests, status, tokens
+from pumice.cluster.apiserver import deletion, forwarding, remote, requests, status, tokens, wires
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
@@ -16,19 +15,19 @@ from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
-from pumice.http.messages import Request, Response
+from pumice.http.messages import Request, Response, Stream
 
 
 class Subresources:
     """Answers requests for subresources of objects."""
 
-    def __init__(self, store: Store, access: AccessControl, log_source: Callable[[Object, str, dict[str, str]], str]) -> None:
+    def __init__(self, store: Store, access: AccessControl, containers: remote.Containers) -> None:
         self._store = store
         self._access = access
-        self._log_source = log_source
+        self._containers = containers
         self._reader = ReadHandler(store)
 
-    def respond(self, request: Request, target: Target, verb: str) -> Response:
+    def respond(self, request: Request, target: Target, verb: str) -> Response | Stream:
         match target.subresource, verb:
             case (("status" | "resize" | "ephemeralcontainers" | "approval"), "get"):
                 return self._reader.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
@@ -46,8 +45,9 @@ class Subresources:
                 return self._token(request, target)
             case "log", "get":
                 return self._log(request, target)
-            case (("exec" | "attach" | "portforward"), _):
-                raise status.StatusError(405, "MethodNotAllowed", f"{target.subresource}: simulated pods have no processes to speak to", {})
+            case (("exec" | "attach" | "portforward"), ("get" | "create")):
+                self._access.require(request.user, "create", target)
+                return self._forward(request, target) if target.subresource == "portforward" else self._command(request, target)
         raise status.method_not_allowed(verb)
 
     def _update(self, request: Request, target: Target) -> Response:
@@ -92,15 +92,42 @@ class Subresources:
         body = requests.read_object(request.body, request.headers.get("content-type", ""))
         return Response.json(tokens.answer(self._store, self._access.tokens, target.namespace, target.name, body), 201)
 
-    def _log(self, request: Request, target: Target) -> Response:
+    def _log(self, request: Request, target: Target) -> Response | Stream:
         pod = self._store.get("pods", target.name, target.namespace)
-        containers = [container["name"] for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))]
-        container = request.query.get("container") or containers[0]
-        if container not in containers:
-            raise status.bad_request(f"container {container} is not valid for pod {target.name}")
+        container = remote.container_of(pod, request.query.get("container", ""))
         if request.flag("previous"):
             raise status.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
-        return Response.text(self._log_source(pod, container, request.query))
+
+        def log(pod: Object) -> str:
+            return self._containers.log(pod, container, request.query)
+
+        if not request.flag("follow"):
+            return Response.text(log(pod))
+        return remote.LogStream(remote.Following(self._store, pod, log, lambda pod: "terminated" in remote.state_of(pod, container)))
+
+    def _command(self, request: Request, target: Target) -> Stream:
+        pod = self._store.get("pods", target.name, target.namespace)
+        container = remote.container_of(pod, request.query.get("container", ""))
+        remote.must_run(pod, container)
+        wire, protocol = wires.wire_of(request, remote.COMMAND_PROTOCOLS)
+        command = remote.Command(request)
+        words = command.words if target.subresource == "exec" else []
+        if target.subresource == "exec" and not words:
+            raise status.bad_request("you must specify at least 1 command for the container")
+        process = self._containers.run(self._store, pod, container, words, command.tty, "stdin" in command.channels)
+        if wire == "websocket":
+            return remote.SocketCommand(request, protocol, command, process)
+        return remote.SpdyCommand(protocol, command, process)
+
+    def _forward(self, request: Request, target: Target) -> Stream:
+        pod = self._store.get("pods", target.name, target.namespace)
+        remote.must_run(pod, remote.container_of(pod, ""))
+        wire, protocol = wires.wire_of(request, (forwarding.FORWARD, *remote.COMMAND_PROTOCOLS), (forwarding.TUNNEL,))
+        if wire == "spdy":
+            return forwarding.SpdyForward(pod, self._containers)
+        if protocol == forwarding.TUNNEL:
+            return forwarding.TunnelForward(request, pod, self._containers)
+        return forwarding.SocketForward(request, protocol, pod, self._containers, forwarding.ports_of(request))
 
 
 def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOptions) -> None:
