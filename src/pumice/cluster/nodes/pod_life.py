@@ -272,7 +272,7 @@ def _id(pod: Object, container: Object) -> str:
 
 
 def log_of(pod: Object, container: str, query: dict[str, str]) -> str:
-    """The log of a container, for the API server's `log_source`. Of the query, `tailLines` counts."""
+    """The log of a container. Of the query, `tailLines` counts."""
     statuses = [*(status_of(pod).get("containerStatuses") or ()), *(status_of(pod).get("initContainerStatuses") or ())]
     found: Object = next((each for each in statuses if each["name"] == container), {})
     lines = []
