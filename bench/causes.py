@@ -148,7 +148,7 @@ def priority_class(name: str, value: int) -> Object:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
-def _affinity(kind: str, labels: Object) -> Object:
+def affinity(kind: str, labels: Object) -> Object:
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
@@ -180,8 +180,8 @@ CAUSES = [
     Cause("taint", [node("n1", cpu=1), node("n2", taints=[TAINT])]),
     Cause("selector", TWO, pod=SSD),
     Cause("cordoned", [node("n1", cpu=1), node("n2", cordoned=True)]),
-    Cause("pod affinity", TWO, pod=_affinity("podAffinity", {"app": "web"})),
-    Cause("anti-affinity", [node("n1")], [job("old", 1, {"cpu": "1"}, pod=_affinity("podAntiAffinity", {"volcano.sh/job-name": "waits"}))]),
+    Cause("pod affinity", TWO, pod=affinity("podAffinity", {"app": "web"})),
+    Cause("anti-affinity", [node("n1")], [job("old", 1, {"cpu": "1"}, pod=affinity("podAntiAffinity", {"volcano.sh/job-name": "waits"}))]),
     Cause("host port", [node("n1")], [job("old", 1, {"cpu": "1"}, pod=PORT)], pod=PORT, most=1),
     Cause("claim", TWO, pod=CLAIM),
     Cause("gate", TWO, pod={"schedulingGates": [{"name": "example.com/quota"}]}),

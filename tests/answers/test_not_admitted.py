@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.causes import CONFIGURATIONS, KUBE, TWO, job, node, policy_of, queue, rack, resource_quota
+from bench.causes import CONFIGURATIONS, KUBE, TWO, affinity, job, node, policy_of, queue, rack, resource_quota
 from bench.small_cluster import SmallCluster
 from pumice.answers import Because, Why, whatif, why
 from pumice.answers.changes import Gone, MoreNodes, OpenQueue
@@ -73,6 +73,34 @@ def test_a_guarantee_that_admission_would_refuse_is_not_advised() -> None:
     assert remedies == ["8 cpu more on node n1"]
 
 
+@pytest.mark.parametrize("configuration", ["capacity", "built-in"])
+def test_it_is_told_to_whom_is_promised_what_is_short_and_that_their_end_would_help(configuration: str) -> None:
+    """The first job is admitted and fits on no node: what it is promised keeps the second one out, though all nodes are empty."""
+    cluster = made(*TWO, job("hoards", 1, {"cpu": "12"}), job("waits", 3, {"cpu": "4"}), configuration=configuration)
+    assert (
+        called(cluster.state[0], told(cluster).line)
+        .split(", of which ")[1]
+        .startswith("12 are held or promised (12 to job/hoards, which is admitted and waits); it asks for 12")
+    )
+    changes = [called(cluster.state[0], option.change) for option in whatif(*cluster.state, "job/waits").options]
+    assert "without job/hoards" in changes
+    assert "there is room for it" in [link.answer for link in told(cluster).chain]
+
+
+def test_it_is_not_told_that_there_is_room_where_there_is_room_for_a_part_only() -> None:
+    cluster = made(*TWO, job("old", 2, {"cpu": "5"}), job("waits", 4, {"cpu": "3"}))
+    assert told(cluster).chain[-1].answer == "its 4 pods start together, and there is room for 2 (2 short)"
+
+
+def test_a_gang_whose_pods_keep_away_from_each_other_is_told_for_how_many_there_are_nodes() -> None:
+    apart = affinity("podAntiAffinity", {"volcano.sh/job-name": "waits"})
+    cluster = made(*TWO, job("waits", 3, {"cpu": "1"}, pod=apart))
+    assert told(cluster).line.startswith(
+        "its 3 pods start together, and there are nodes for 2 (1 short): for one more, all 2 nodes are closed"
+    )
+    assert [each.change for each in whatif(*cluster.state, "job/waits").options if "node" in each.change] == ["1 more node like n1"]
+
+
 def test_devices_that_are_short_are_not_looked_for_on_nodes_that_have_none() -> None:
     nodes = (node("cpu4-0", cpu=4), node("gpu8-0", cpu=64, memory="512Gi", gpu=8))
     cluster = made(*nodes, job("waits", 2, {"cpu": "8", GPU: "8"}), configuration="built-in")
@@ -115,6 +143,8 @@ def test_a_hard_topology_is_told_with_its_tier_and_the_roomiest_hypernode() -> N
     assert told(cluster).line == "its 3 pods must be in one HyperNode of tier 1 or lower; the roomiest, r1, has room for 2 (1 short)"
     unheeded = made(*nodes, *racks, job("waits", 6, {"cpu": "3"}, **asked))
     assert "its hard network topology has no effect: add the plugin network-topology-aware" in page(told(unheeded))
+    beyond_each_rack = made(*nodes, *racks, job("old", 2, {"cpu": "3"}), job("waits", 3, {"cpu": "3"}, **asked))
+    assert not told(beyond_each_rack).never
 
 
 def test_a_job_is_called_by_the_name_that_its_user_gave_it() -> None:

@@ -71,7 +71,7 @@ class Blocked:
             found = question()
             if found is not None:
                 fine = is_held and found.headline is not None and found.headline.because is Because.UNKNOWN  # it never got to this question
-                yield _yes(found.link.question, found.link.answer) if fine else found
+                yield _yes(found.link.question, "there is room for it") if fine else found
                 is_held |= found.headline is not None
                 if found.headline is not None and found.headline.because in ENDS:
                     return
@@ -331,15 +331,17 @@ class Blocked:
     def _by_nodes(self, question: str, task: Task, nodes: NodesFor, missing: Missing) -> Found:
         self._note(nodes)
         if not (nodes.open & nodes.large).any() and (choice := closed.choose(nodes)) is not None:
-            return _no(question, closed.headline(self.cluster, task, self.whose, nodes, choice))
+            headline = closed.headline(self.cluster, task, self.whose, nodes, choice)
+            return _no(question, room.of_gang(missing, headline) if missing.is_gang and missing.found else headline)
         if (nodes.open & nodes.roomy).any():
-            return _no(question, Headline(Because.UNKNOWN, "there is room for it, but a rule that gives no reason keeps it waiting"))
+            unknown = Headline(Because.UNKNOWN, "there is room for it, but a rule that gives no reason keeps it waiting")
+            return _no(question, room.for_a_part(nodes, missing) or unknown)
         return _no(question, room.headline(nodes, missing))
 
     def _note(self, nodes: NodesFor) -> None:
         names = nodes.table.names
         self.nearest = tuple(Near(names[row], nodes.lacks(row)) for row in nodes.nearest())
-        would_do = nodes.alive & nodes.large & ~nodes.shut(but="NodeUnschedulable")
+        would_do = nodes.alive & nodes.large & ~nodes.shut(but="NodeUnschedulable", lasting=True)
         self.like = names[int(nodes.distance(would_do).argmin())] if would_do.any() else ""
 
 

@@ -329,7 +329,7 @@ def _without_host_ports(spec: PodSpec) -> PodSpec:
     return replace(spec, containers=quiet(spec.containers), init_containers=quiet(spec.init_containers))
 
 
-DROPPED_AS = {"node affinity": "node selector and affinity"}  #: in words
+DROPPED_AS = {"node affinity": "node selector and affinity", "pod affinity": "pod affinity and anti-affinity"}  #: in words
 DROPS: dict[str, Callable[[PodSpec], PodSpec]] = {
     "node affinity": _without_node_terms,
     "pod affinity": _without_pod_terms,

@@ -23,6 +23,7 @@ from pumice.api.meta import Wire
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
@@ -155,7 +156,8 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     if most < wanted:
         return room.headline_of_gang(Missing(wanted, 0, tasks), most), f"a gang of {most} would fit"
     limit = session.topology.limit(job)
-    if limit is None or not session.topology.tree.ready:
+    is_unheeded = job.group is not None and why_unheeded(job.group, session.policy)
+    if limit is None or is_unheeded or not session.topology.tree.ready:
         return None, ""
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
     roomiest = max(((nodes.copies(nodes.open & domain.rows, empty=True), domain.name) for domain in domains), default=(0, "none"))

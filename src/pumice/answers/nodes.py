@@ -26,6 +26,7 @@ class Closed(Struct, frozen=True):
     rule: str
     text: str
     where: Mask
+    lasting: bool  #: whatever pods run
 
 
 class NodesFor:
@@ -38,7 +39,7 @@ class NodesFor:
         self.alive: Mask = self.table.alive if among is None else self.table.alive & among
         view = View(self.table)
         self.closed = [
-            Closed(rule.name, refused.reason.text, refused.where & self.alive)
+            Closed(rule.name, refused.reason.text, refused.where & self.alive, rule.reach is Reach.STATIC)
             for rule, state in evaluation.filters
             if rule.name not in ROOM and (rule.reach is Reach.STATIC or not lasting)
             for refused in rule.refuse(state, view)
@@ -55,11 +56,11 @@ class NodesFor:
         for refused in rule.refuse(state, view):
             self._full |= refused.where
 
-    def shut(self, but: str = "") -> Mask:
-        """Nodes that any rule closes, except the rule named `but`."""
+    def shut(self, but: str = "", *, lasting: bool = False) -> Mask:
+        """Nodes that any rule closes, except the rule named `but`. `lasting`: whatever pods run."""
         mask = np.zeros(len(self.table), bool)
         for each in self.closed:
-            if each.rule != but:
+            if each.rule != but and (each.lasting or not lasting):
                 mask |= each.where
         return mask
 

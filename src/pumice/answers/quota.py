@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
+import numpy as np
 from msgspec.structs import replace
 
 from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, Change, MoreQuota, MoreRoom
+from pumice.answers.subject import called
 from pumice.scheduler.framework.decisions import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Vector, in_bytes, is_scalar
+from pumice.scheduler.model.resources import PODS, Vector, as_vector, in_bytes, is_scalar
 
+SHOWN = 3  #: how many of the jobs are named to which something is promised
 DEVICE = 1000.0  #: one device, in thousandths; there are no parts of devices to give
 
 
@@ -31,14 +34,35 @@ def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promi
     )
     limit, asks = f"{allowed} {name}", f"it asks for {asked} ({short} short)"
     if not worst.queue:
-        text = f"jobs are admitted for {limit} in all{_overcommitted(session, worst)}, of which {held} are held or promised; {asks}"
+        held = f"{held} are held or promised{_to_others(session, worst, job)}"
+        text = f"jobs are admitted for {limit} in all{_overcommitted(session, worst)}, of which {held}; {asks}"
         return Headline(Because.OVERCOMMITTED, text, asked, _left(session, worst), short, _more_room(session, shortages))
     if not promised and session.plugin("proportion") is not None:
         text = f"queue {worst.queue} deserves {limit} by its weight{_of_cluster(session, worst)}, and holds {held}; {asks}"
     else:
-        held = f", of which {held} are held or promised" if promised else f", and holds {held}"
+        held = f", of which {held} are held or promised{_to_others(session, worst, job)}" if promised else f", and holds {held}"
         text = f"queue {worst.queue} may hold {limit}{_of_cluster(session, worst)}{held}; {asks}"
     return Headline(Because.QUOTA, text, asked, _left(session, worst), short, _more_quota(session, shortages))
+
+
+def promised_to(job: Job) -> Vector:
+    """What an admitted job may still request: as much is kept from jobs that are not admitted."""
+    return as_vector(job.promises.reserve) if job.promises.reserve is not None else np.zeros_like(job.held)
+
+
+def _to_others(session: Session, shortage: Shortage, own: Job) -> str:
+    """To whom the resource is promised, in words: the jobs that were admitted before, in the same queue or below it. Empty if to none."""
+    cluster, column = session.cluster, shortage.column
+    within = [queue for queue in cluster.queues.values() if shortage.queue in ("", queue.name, *(up.name for up in _above(session, queue)))]
+    jobs = [job for queue in within for job in queue.jobs.values() if job is not own]
+    promised = sorted(((float(promised_to(job)[column]), job.uid) for job in jobs if job.promises.reserve is not None), reverse=True)
+    found = [(amount, uid) for amount, uid in promised if amount > 0]
+    if not found:
+        return ""
+    names = [called(cluster, f"podgroup/{uid}") for _, uid in found[:SHOWN]]
+    more = f" and {len(found) - SHOWN} more, which are" if len(found) > SHOWN else ", which is" if len(found) == 1 else ", which are"
+    amount = cluster.dimensions.in_words(column, sum(each for each, _ in found))
+    return f" ({amount} to {', '.join(names)}{more} admitted and wait{'s' if len(found) == 1 else ''})"
 
 
 def _overcommitted(session: Session, shortage: Shortage) -> str:

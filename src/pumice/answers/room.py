@@ -69,6 +69,13 @@ def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[Change, 
     return Headline(Because.GANG, text, str(wanted), str(found), str(short), remedy)
 
 
+def of_gang(missing: Missing, more: Headline) -> Headline:
+    """The headline if a part of a gang finds nodes, and `more` keeps one more of its pods from all others."""
+    wanted, found, short = missing.wanted, missing.found, missing.short
+    text = f"its {wanted} pods start together, and there are nodes for {found} ({short} short): for one more, {more.text}"
+    return Headline(more.because, text, str(wanted), str(found), str(short), more.remedy)
+
+
 def headline_of_gang(missing: Missing, most: int, remedy: tuple[Change, ...] = ()) -> Headline:
     """The headline if even an empty cluster would hold no more than `most` pods of the gang."""
     wanted = missing.wanted
@@ -96,17 +103,33 @@ def too_large(nodes: NodesFor) -> Headline:
 def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Headline:
     """The headline if the roomiest HyperNode that may hold a job is too small for it. `nodes` are the nodes in it."""
     tasks = missing.tasks[: missing.wanted]
-    left, free = _first_fit(nodes, tasks)
-    wanted, short = len(tasks), max(len(left), 1)
-    found = wanted - short
+    short, remedy = _short_of_room(nodes, tasks)
+    wanted, found = len(tasks), len(tasks) - short
     text = (
         f"its {wanted} pods must be in one HyperNode of tier {tier} or lower; the roomiest, {domain}, has room for {found} ({short} short)"
     )
+    return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
+
+
+def for_a_part(nodes: NodesFor, missing: Missing) -> Headline | None:
+    """The headline if there is room for one more pod, but not for all that must start together; else None."""
+    tasks = missing.tasks[: missing.short]
+    short, remedy = _short_of_room(nodes, tasks, at_least=0) if tasks else (0, ())
+    if not short:
+        return None
+    found = missing.wanted - short
+    text = f"its {missing.wanted} pods start together, and there is room for {found} ({short} short)"
+    return Headline(Because.GANG, text, str(missing.wanted), str(found), str(short), remedy)
+
+
+def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tuple[int, tuple[Change, ...]]:
+    """How many of the tasks find no room if each takes the first open node, and the room that they need on the node that lacks least."""
+    left, free = _first_fit(nodes, tasks)
     among = nodes.open & nodes.large if (nodes.open & nodes.large).any() else nodes.open if nodes.open.any() else nodes.alive
     row = int(nodes.distance(among).argmin())
     need = np.sum([task.template.request for task in left or tasks], axis=0)
     short_there = np.maximum(need - np.maximum(free[:, row], 0.0), 0.0) if left else need
-    return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), (_more(nodes, row, short_there),))
+    return max(len(left), at_least), (_more(nodes, row, short_there),)
 
 
 def no_domain(tier: int) -> Headline:

@@ -7,7 +7,7 @@ admission refuses are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from math import inf
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
 from pumice.answers.moves import moves
-from pumice.answers.quota import DEVICE
+from pumice.answers.quota import DEVICE, promised_to
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
@@ -33,6 +33,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import PODS, dominant_share, in_bytes
 
 MOST_ENDING = 20  #: how many running jobs are tried, the smallest first
+MOST_PROMISED = 3  #: how many admitted jobs that wait are tried, those first to which most is promised
 MOST_NODES = 64
 ROOM = (
     Because.NO_ROOM,
@@ -112,6 +113,7 @@ class _Search:
         yield self._fewer_pods()
         yield self._smaller_pods()
         yield self._somebody_moves(told.headline)
+        yield self._promises_end(told.headline)
         yield self._somebody_ends()
         if remedy and not is_room:
             yield self._option(remedy)
@@ -222,6 +224,15 @@ class _Search:
             return None
         found = (self._option((move,)) for move in moves(self._cluster, self._policy, self._now, self._world, self._waits.tasks[0]))
         return next(filter(None, found), None)
+
+    def _promises_end(self, headline: Headline | None) -> Option | None:
+        """The end of an admitted job that waits, to which much is promised that the subject needs in order to be admitted."""
+        if headline is None or headline.because not in (Because.QUOTA, Because.OVERCOMMITTED):
+            return None
+        total = self._cluster.nodes.total()
+        waiting = (job for job in self._cluster.waiting.values() if job.promises.reserve is not None and not job.count(STANDING))
+        found = nlargest(MOST_PROMISED, ((dominant_share(promised_to(job), total), f"podgroup/{job.uid}") for job in waiting))
+        return next(filter(None, (self._option((Gone((name,)),)) for _, name in found)), None)
 
     def _somebody_ends(self) -> Option | None:
         """The end of the smallest running job, or running pod without a job, that helps. Where none does alone, that of several."""
