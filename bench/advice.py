@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from bench.causes import Situation, recorded, situations
+from bench.causes import Situation, crowds, recorded, situations
 from bench.measure import Row
 from bench.small_cluster import SmallCluster
 from pumice.answers import Option, Why, whatif, why
@@ -21,6 +21,7 @@ from pumice.api.errors import InputError
 from pumice.cluster.apiserver import StatusError
 
 RETRIED_S = 30.0  #: within which controllers try again what a quota refused
+CROWDS = 300  #: clusters made at random
 EACH_OPTION = 4  #: of each so many-th job, every option of `whatif` is followed
 
 
@@ -92,9 +93,13 @@ def verdicts(judge: Callable[[Situation], Iterator[Verdict]], chosen: Iterable[S
 
 
 def run() -> Iterator[Row]:
-    for what, judge, step in (("advice of why", advice_of_why, 1), ("options of whatif", options_of_whatif, EACH_OPTION)):
+    for what, judge, chosen in (
+        ("advice of why", advice_of_why, all_situations()),
+        ("options of whatif", options_of_whatif, all_situations(EACH_OPTION)),
+        ("advice of why among rivals", advice_of_why, crowds(CROWDS)),
+    ):
         began, clock = time.process_time(), time.perf_counter()
-        found = verdicts(judge, all_situations(step))
+        found = verdicts(judge, chosen)
         followed = [each for each in found if each.holds is not None]
         held = sum(bool(each.holds) for each in followed)
         name = f"{what}, followed: {held} of {len(followed)} hold ({100 * held / len(followed):.1f} %)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import yaml
@@ -252,6 +253,42 @@ def situations() -> Iterator[Situation]:
             for form in cause.forms if number == 0 else cause.forms.replace("p", ""):  # plain pods are placed by the same profile in each
                 for count in sorted({cause.least, 3 if cause.most >= 3 >= cause.least else cause.most}):
                     yield _situation(cause, configuration, policy, form, count)
+
+
+# Crowds: clusters made at random, in which several jobs wait for different reasons and are in each other's way.
+
+
+def crowds(count: int, first: int = 0) -> Iterator[Situation]:
+    """One job that waits in each of so many clusters. The same number makes the same cluster."""
+    for seed in range(first, first + count):
+        chance = Random(seed)
+        configuration, text = chance.choice(list(CONFIGURATIONS.items()))
+        cause = Cause(f"crowd {seed}", _surroundings(chance), [_some_job(chance, f"old-{n}") for n in range(chance.randint(0, 3))])
+        waits = [_some_job(chance, f"waits-{n}") for n in range(chance.randint(2, 5))]
+        whose = chance.choice(waits)["metadata"]["name"]
+        about = f"{cause.name}, {configuration}, job/{whose}"
+        yield Situation(about, policy_of(configuration, text, KUBE), cause, waits, f"job/{whose}", f"job/default/{whose}")
+
+
+def _surroundings(chance: Random) -> list[Object]:
+    nodes = [
+        node(
+            f"n{n}",
+            {"disk": "ssd"} if chance.random() < 0.3 else None,
+            [TAINT] if chance.random() < 0.2 else None,
+            cpu=chance.choice([4, 8, 16]),
+        )
+        for n in range(chance.randint(1, 4))
+    ]
+    capability = {"capability": {"cpu": str(chance.choice([2, 4, 8]))}} if chance.random() < 0.6 else {}
+    quota = [resource_quota(requests__cpu=chance.choice([8, 12, 16]))] if chance.random() < 0.25 else []
+    return [*nodes, queue("team", **capability), priority_class("high", 10), *quota]
+
+
+def _some_job(chance: Random, name: str) -> Object:
+    pod = chance.choice([{}, {}, {}, SSD, {"tolerations": [{"operator": "Exists"}]}])
+    spec = {"priorityClassName": "high"} if chance.random() < 0.2 else {}
+    return job(name, chance.randint(1, 4), {"cpu": str(chance.choice([1, 2, 3, 4, 6]))}, chance.choice(["default", "team"]), pod, **spec)
 
 
 def policy_of(where: str, *texts: str) -> Policy:

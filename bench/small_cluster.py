@@ -376,7 +376,11 @@ class SmallCluster:
         _, namespace, name = whose.split("/")
         group = self.store.find(GROUPS, namespace, name)
         owner = controller_of(group) if group is not None else None
-        return owner["name"] if owner is not None and owner["kind"] == "Job" else None
+        if owner is None:  # the PodGroup of a job that was submitted anew since: its name ends with another uid
+            return next(
+                (job["metadata"]["name"] for job in self.store.all(JOBS, namespace) if name.startswith(job["metadata"]["name"] + "-")), None
+            )
+        return owner["name"] if owner["kind"] == "Job" else None
 
     def _pods(self, whose: str, *, every: bool = False) -> list[Object]:
         """The pods of a PodGroup that wait, or the pod itself; `every`: all of them."""

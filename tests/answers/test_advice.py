@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.advice import Verdict, advice_of_why, all_situations, options_of_whatif, verdicts
-from bench.causes import CAUSES, Situation, situations
+from bench.causes import CAUSES, Situation, crowds, situations
 
 Judge = Callable[[Situation], Iterator[Verdict]]
 #: advice that does not hold, and why
@@ -38,6 +38,13 @@ def test_every_option_of_whatif_starts_the_job() -> None:
     found = verdicts(options_of_whatif, chosen)
     assert len(found) > 20
     assert [each for each in found if not each.holds] == []
+
+
+@pytest.mark.parametrize("number", [114, 207, 358, 371])
+def test_advice_holds_among_rivals_that_take_what_is_given(number: int) -> None:
+    """A ResourceQuota that others wait for, too; a job to be submitted anew in two respects; others that are admitted before it."""
+    found = verdicts(advice_of_why, crowds(1, number))
+    assert [each.holds for each in found] == [True], found
 
 
 @pytest.mark.nightly

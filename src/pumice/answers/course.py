@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from pumice.answers.pod_quota import count_used, promise_rest, refused_pods
+from pumice.answers.pod_quota import count_used, namespaces_with_quotas, promise_rest, refused_pods
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import Subject, Waiter, owner_of, waiter, who_waits
@@ -62,13 +62,14 @@ class _Run:
     def run(self, otherwise: Callable[[], None]) -> Course:
         with self._rehearsal, Sketch(self._cluster) as self._sketch:
             waits = who_waits(self._cluster, self._subject) if self._subject is not None else waiter(None, ())
-            self._withhold(waits)
             promise_rest(self._sketch)
-            if waits.job is None or not waits.job.is_pending:
-                self._give_back()
+            self._withhold(waits)
+            if not _is_rationed(self._cluster, waits):
+                self._pods_come(waits)
             self._make_pods(waits)
             for number in range(MOST_CYCLES):
-                if not self._cycle(number, waits) or (self._short and self._places):
+                goes_on = self._cycle(number, waits) or self._pods_come(waits)
+                if not goes_on or (self._short and self._places):
                     break
             if not self._places:
                 self._give_back()
@@ -90,9 +91,19 @@ class _Run:
             self._sketch.put("Pod", pod)
         self._withheld.clear()
 
+    def _pods_come(self, waits: Waiter) -> bool:
+        """Let the controller of the subject's job make its pods if it is admitted. Return whether any comes. Where a quota may refuse pods,
+        this is when nothing else changes any more: others may be before it, as controllers try again at moments of their own."""
+        if waits.job is None or waits.job.is_pending or not self._withheld:
+            return False
+        before = len(self._withheld)
+        self._give_back()
+        self._make_pods(waits)
+        return len(self._withheld) < before
+
     def _make_pods(self, waits: Waiter) -> None:
         """Let ResourceQuotas refuse promised pods, and count the others. Those of the subject are kept in mind."""
-        refused = refused_pods(self._cluster)
+        refused = refused_pods(self._cluster, waits.job)
         self._take_away([task for task in refused if _is_own(task, waits)])
         for task in refused:
             if task.key in self._cluster.tasks:
@@ -178,6 +189,10 @@ def course(
     """What becomes of the subject, if there is one, and of all others. `short`: end as soon as it has started. If it does not start,
     `otherwise` is called at the end, while the cluster is as it is then."""
     return _Run(cluster, policy, now, world, subject, short).run(otherwise)
+
+
+def _is_rationed(cluster: Cluster, waits: Waiter) -> bool:
+    return waits.job is not None and waits.job.namespace in namespaces_with_quotas(cluster)
 
 
 def _is_own(task: Task, waits: Waiter) -> bool:

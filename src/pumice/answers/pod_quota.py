@@ -38,15 +38,15 @@ class Refusal(Struct, frozen=True):
     unsaid: tuple[str, ...] = ()  #: amounts that the quota demands of each pod, and that this one does not state
 
 
-def refusals(cluster: Cluster, namespace: str) -> list[Refusal]:
-    """The refusals of promised pods of a namespace, which are made in their order."""
+def refusals(cluster: Cluster, namespace: str, last: Job | None = None) -> list[Refusal]:
+    """The refusals of promised pods of a namespace, which are made in their order, those of the job `last` after all others."""
     quotas = [quota for quota in cluster.of("ResourceQuota").values() if (quota.metadata.namespace or "default") == namespace]
     if not quotas:
         return []
     tasks = [task for task in cluster.tasks.values() if task.namespace == namespace and not task.status & status.FINISHED]
     books = [_Book(quota, [task for task in tasks if not is_promised(task)]) for quota in quotas]
     found = []
-    for task in filter(is_promised, tasks):
+    for task in sorted(filter(is_promised, tasks), key=lambda task: last is not None and task.job is last):
         refusal = next(filter(None, (book.refusal(task) for book in books)), None)
         if refusal is not None:
             found.append(refusal)
@@ -56,9 +56,9 @@ def refusals(cluster: Cluster, namespace: str) -> list[Refusal]:
     return found
 
 
-def refused_pods(cluster: Cluster) -> list[Task]:
-    """The promised pods that quotas refuse."""
-    return [refusal.task for namespace in _spaces(cluster) for refusal in refusals(cluster, namespace)]
+def refused_pods(cluster: Cluster, last: Job | None = None) -> list[Task]:
+    """The promised pods that quotas refuse, if those of the job `last` come after all others: when controllers try again is not known."""
+    return [refusal.task for namespace in namespaces_with_quotas(cluster) for refusal in refusals(cluster, namespace, last)]
 
 
 def withdraw_refused(sketch: Sketch) -> None:
@@ -69,7 +69,7 @@ def withdraw_refused(sketch: Sketch) -> None:
 
 def promise_rest(sketch: Sketch) -> None:
     """In namespaces with quotas, promise the pods that other jobs still miss: they are made as soon as a quota allows it."""
-    spaces = _spaces(sketch.cluster)
+    spaces = namespaces_with_quotas(sketch.cluster)
     for job in sorted(sketch.cluster.jobs.values(), key=lambda job: (job.created, job.uid)) if spaces else ():
         if job.namespace in spaces and job.group is not None and not job.is_pending and job.phase != COMPLETED:
             promise(sketch, job)
@@ -87,7 +87,7 @@ def count_used(sketch: Sketch) -> None:
             sketch.put("ResourceQuota", replace(quota, status=replace(quota.status, used=used, hard=quota.spec.hard)))
 
 
-def _spaces(cluster: Cluster) -> set[str]:
+def namespaces_with_quotas(cluster: Cluster) -> set[str]:
     return {quota.metadata.namespace or "default" for quota in cluster.of("ResourceQuota").values()}
 
 

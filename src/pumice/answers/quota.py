@@ -16,10 +16,15 @@ from pumice.scheduler.framework.decisions import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Vector, as_vector, in_bytes, is_scalar
+from pumice.scheduler.model.resources import PODS, Vector, as_vector, in_bytes
 
 SHOWN = 3  #: how many of the jobs are named to which something is promised
-DEVICE = 1000.0  #: one device, in thousandths; there are no parts of devices to give
+STEP_MILLI, STEP_BYTES, DEVICE = 100.0, 64.0 * 2**20, 1000.0  #: 100m of cpu, 64Mi; one device, in thousandths, as devices have no parts
+
+
+def step_of(resource: str) -> float:
+    """The amount of a resource by which more or less is advised."""
+    return STEP_BYTES if in_bytes(resource) else STEP_MILLI if resource == "cpu" else DEVICE
 
 
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
@@ -106,7 +111,7 @@ def _room(session: Session, needed: dict[int, float]) -> tuple[Change, ...]:
     amounts = {}
     for each, least in needed.items():
         name = dimensions.names[each]
-        amounts[name] = dimensions.format(each, -(-least // DEVICE) * DEVICE if is_scalar(name) and not in_bytes(name) else least)
+        amounts[name] = dimensions.format(each, -(-least // step_of(name)) * step_of(name))
     return (MoreRoom(nodes.names[row], amounts),)
 
 

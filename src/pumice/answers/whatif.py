@@ -19,7 +19,7 @@ from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
 from pumice.answers.moves import moves
-from pumice.answers.quota import DEVICE, promised_to
+from pumice.answers.quota import promised_to, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
@@ -30,7 +30,7 @@ from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import PODS, dominant_share, in_bytes
+from pumice.scheduler.model.resources import PODS, dominant_share
 
 MOST_ENDING = 20  #: how many running jobs are tried, the smallest first
 MOST_PROMISED = 3  #: how many admitted jobs that wait are tried, those first to which most is promised
@@ -42,7 +42,6 @@ ROOM = (
     Because.GANG,
     Because.GANG_TOO_LARGE,
 )  #: nodes do not grow: others are added
-STEP_MILLI, STEP_BYTES = 100.0, 64.0 * 2**20  #: steps by which pods are made smaller: 100m CPU, 64Mi; else one device
 STANDING = status.BINDING | status.BOUND | status.RUNNING
 
 
@@ -204,7 +203,7 @@ class _Search:
             return None
         column, amount = max(asked, key=lambda each: each[1] / max(float(most[each[0]].max()), 1.0))
         name = dimensions.names[column]
-        step = STEP_BYTES if in_bytes(name) else STEP_MILLI if name == "cpu" else DEVICE
+        step = step_of(name)
         whose = self._waits.name
         return self._smallest(
             int((amount - 1) // step), lambda steps: SmallerPods(whose, {name: dimensions.format(column, amount - steps * step)})

@@ -30,6 +30,7 @@ from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.task import Task
 
 MOST_REMEDIES = 6  #: changes that advice consists of at most
+MOST_REHEARSALS = 10  #: others may take what is given, so that more of it is needed
 
 
 def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE, *, advise: bool = False) -> Why:
@@ -92,7 +93,9 @@ class Asked:
         does not start with all of them either, the answer says what holds it back once the first is there."""
         given: list[Change] = []
         told, then = answer, ""
-        while told.headline is not None and told.headline.remedy and len(given) < MOST_REMEDIES:
+        for _ in range(MOST_REHEARSALS):
+            if told.headline is None or not told.headline.remedy or len(given) >= MOST_REMEDIES:
+                break
             if given and told.headline.because is Because.OUTRANKED:
                 break  # those who go first cannot be asked to leave once there is room for one more
             given = merged([*given, *told.headline.remedy], self._cluster.dimensions)
@@ -100,11 +103,8 @@ class Asked:
             if after is None:
                 return replace(answer, advice=tuple(given))
             then = then or (after.line if after.headline is not None else "")
-            if after.headline is not None and (after.headline.because, after.headline.short) == (
-                told.headline.because,
-                told.headline.short,
-            ):
-                break  # others take what is given
+            if after.headline == told.headline:
+                break
             told = after
         return replace(answer, then=then)
 
