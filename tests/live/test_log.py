@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from pumice.api.kinds import HYPER_NODES, POD_GROUPS, PODS, RESOURCE_CLAIMS, Kind
+from pumice.api.kinds import HYPER_NODES, NAMESPACES, POD_GROUPS, PODS, RESOURCE_CLAIMS, Kind
 from pumice.client.transport import ApiError
 from pumice.live.lifecycle import ALIKE_TOLD, ALIKE_WINDOW_S, FirstOfMany
 from tests.live.memory import MemoryServer
@@ -58,6 +58,43 @@ def test_of_binds_those_are_told_that_somebody_can_mend(error: ApiError, counts:
         if (counts)
         else True
     )
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["that is seen to end", "that is not let be seen"])
+def test_no_bind_is_tried_again_and_again_in_a_namespace(known: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """The namespace ends while its pods wait for a node; the pods themselves go 40 s later. One line says how many pods it is about."""
+
+    async def story() -> list[str]:
+        api, tried = server(), []
+
+        def before(verb: str, resource: Kind, name: str) -> None:
+            if (verb, resource) == ("create", PODS):
+                tried.append(name)
+                raise ApiError(403, "Forbidden", ENDING)
+
+        api.before_write = before
+        if known:
+            api.put(NAMESPACES, "default")
+        else:
+            api.missing.add(NAMESPACES.plural)
+        api.gang("train", pods=2, cpu=1)
+        async with scheduling(api) as scheduler:
+            await asyncio.sleep(2)
+            if known:
+                api.put(NAMESPACES, "default", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+            api.node("a")
+            await asyncio.sleep(40)
+            for number in range(2):
+                api.remove(PODS, f"train-{number}")
+            await until(lambda: not scheduler.cluster.tasks)
+            scheduler.cluster.check()
+        return tried
+
+    caplog.set_level(logging.INFO)
+    tried = run(story())
+    assert len(tried) == (0 if known else 2 * 3)  # otherwise each once in 15 s
+    line = "namespace default is being deleted: 2 pods that wait there are placed no more"
+    assert [message for message in told(caplog) if "being deleted" in message] == ([line] if known else [])
 
 
 @pytest.mark.parametrize(

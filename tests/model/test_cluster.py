@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pumice.api.core import Namespace
+from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
@@ -51,6 +53,44 @@ def test_a_task_that_was_removed_is_put_back_where_it_was() -> None:
     made.check()
     assert (made.tasks[task.key], task.job, task.node) == (task, made.jobs["default/g"], 0)
     assert (made.nodes.used[0, 0], made.queues["default"].held[0]) == (1000, 1000)
+
+
+def namespace(name: str, ends: str | None = None) -> Namespace:
+    return Namespace(Metadata(name=name, deletion_timestamp=ends))
+
+
+def test_what_waits_in_a_namespace_that_is_being_deleted_is_placed_no_more() -> None:
+    made = cluster(
+        node("n").cpu(9),
+        podgroup("g", 1, "going"),
+        *(pod(name, "going").cpu(1).gang("g") for name in ("early", "changes", "goes")),
+        pod("runs", "going").cpu(1).gang("g").on("n"),
+        pod("alone", "going").cpu(1),
+        pod("elsewhere").cpu(1),
+    )
+
+    def waits() -> set[str]:
+        made.check()
+        return {task.name for task in made.tasks.values() if task.status == status.PENDING}
+
+    assert waits() == {"early", "changes", "goes", "alone", "elsewhere"}
+    made.put("Namespace", namespace("going", ends="2026-01-01T00:00:00Z"))
+    made.put(*pod("late", "going").cpu(1).gang("g").build())
+    made.put(*pod("changes", "going").cpu(2).gang("g").build())
+    assert waits() == {"elsewhere"} and not cycle(made, policy("allocate", ["gang"]), NOW).binds
+    assert made.tasks["going/runs"].status == status.RUNNING
+
+    goes = made.tasks["going/goes"]
+    made.remove("Pod", goes.key)
+    assert goes.uid not in made.stopped
+    made.put_back(goes, status.RELEASING, "", "g")  # as it was
+    made.remove("Pod", "going/early")
+    made.remove("Namespace", "going")
+    assert waits() == {"elsewhere"}, "its pods may be known for longer than itself"
+    made.put("Namespace", namespace("other"))
+    assert waits() == {"elsewhere"}
+    made.put("Namespace", namespace("going"))
+    assert waits() == {"late", "changes", "goes", "alone", "elsewhere"} and not made.stopped, "another one of its name"
 
 
 def test_nodes_that_come_and_go_for_ever_make_nothing_longer() -> None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import Node
-from pumice.api.kinds import NATIVE_POD_GROUP
+from pumice.api.kinds import NATIVE_POD_GROUP, POD_GROUPS
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
@@ -281,8 +281,13 @@ class Ingest:
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         if self._cluster.of(kind).get(key) == item:
             return Urgency.NOTHING
+        stopped_before = len(self._cluster.stopped)
         self._cluster.put(kind, item)
         self._event_translation.other(kind)
+        stopped = len(self._cluster.stopped) - stopped_before
+        if stopped > 0:
+            log.info("namespace %s is being deleted: %d pods that wait there are placed no more", key, stopped)
+            self._event_translation.other(POD_GROUPS.kind)
         return Urgency.SOON
 
     def _removed(self, kind: str, gone: Deleted) -> Urgency:

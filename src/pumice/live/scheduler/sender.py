@@ -24,7 +24,7 @@ from pumice.api.kinds import NATIVE_POD_GROUPS, POD_GROUPS, PODS, RESOURCE_CLAIM
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.times import rfc3339
-from pumice.client.client import Backoff
+from pumice.client.client import Backoff, of_ending_namespace
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
 from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, PatchType, Transport, as_dict
 from pumice.live.lifecycle import Clock
@@ -123,7 +123,8 @@ BACKOFF = Backoff(0.2, 5.0)
 BIND_TRIES = 8  #: after this many retries a refusal or a 5xx answer ends the bind and frees its room; they take about 15 s
 EVICT_TRIES = 4
 PREPARED_AT_ONCE = 256  #: pods that wait for their volumes or devices at the same time
-RESTING_AT_ONCE = 1024  #: pods that wait at the same time to be read again after a fault of ours
+RESTING_AT_ONCE = 1024  #: pods that wait at the same time to be read again, after a fault of ours or in a namespace that ends
+ENDING_S = 15.0  #: a pod whose namespace is being deleted should be gone after so long
 
 
 class PausedRead(Struct, frozen=True):
@@ -306,6 +307,9 @@ class Sender:
             except Fenced:
                 return self._outcomes.fenced()
             except KubeError as error:
+                if of_ending_namespace(error):
+                    self._outcomes.failed(request, error)
+                    return self._rest_first(ReadPod(request.pod, status.BINDING), ENDING_S)
                 if not _in_doubt(error, attempt):
                     self._outcomes.failed(request, error)
                     pod = await self._pod_now(request.pod)

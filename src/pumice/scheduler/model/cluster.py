@@ -49,6 +49,7 @@ class Cluster:
         self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job whose schedulerName is ours
+        self.stopped: dict[str, Task] = {}  #: tasks that would be Pending if their namespace were not being deleted
         self.members: dict[str, dict[str, Task]] = {}  #: by native PodGroup: its tasks, whether or not it exists
         self.changed: dict[str, Job] = {}  #: jobs that have changed, so that the next cycle reports their status
         self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
@@ -86,6 +87,8 @@ class Cluster:
                 self.versions[kind] = self.versions.get(kind, 0) + 1
                 if kind == "PriorityClass":
                     self._rank_all()
+                elif kind == "Namespace":
+                    self._stop_or_release(name)
 
     def remove(self, kind: str, key: str) -> None:
         """Remove an object, given by its name or "namespace/name"."""
@@ -193,7 +196,28 @@ class Cluster:
             self._put_group(shadow)
         return shadow.metadata.name
 
+    def _is_ending(self, namespace: str) -> bool:
+        found = self.of("Namespace").get(namespace)
+        return found is not None and found.metadata.deletion_timestamp is not None
+
+    def _stop_or_release(self, namespace: str) -> None:
+        """Nothing can be bound in a namespace that is being deleted: what waits there counts as being deleted itself. (The namespace's
+        removal releases nothing, as its pods may be known for a while longer; another namespace of its name does.)"""
+        if self._is_ending(namespace):
+            waiting = [self.without_job, *(job.pending for job in self.waiting.values())]
+            for task in [task for tasks in waiting for task in tasks.values() if task.namespace == namespace]:
+                self.move(task, status.RELEASING, -1)
+                self.stopped[task.uid] = task
+        else:
+            for task in [task for task in self.stopped.values() if task.namespace == namespace]:
+                del self.stopped[task.uid]
+                self.move(task, status.PENDING, -1)
+
     def _attach(self, task: Task, fresh: int, node_name: str, group: str) -> None:
+        waits = fresh == status.PENDING or (fresh == status.RELEASING and not node_name and not task.deleting)
+        if waits and self._is_ending(task.namespace):
+            self.stopped[task.uid] = task
+            fresh = status.RELEASING
         if group and (task.template.scheduler_name in self.schedulers or node_name):
             job = self.job(f"{task.namespace}/{group}")
             task.job = job
@@ -211,6 +235,7 @@ class Cluster:
                 self._enter_node(task, row)
 
     def _detach(self, task: Task) -> None:
+        self.stopped.pop(task.uid, None)
         if task.node >= 0:
             self._leave_node(task)
         elif task.node_name:
@@ -490,6 +515,8 @@ class Cluster:
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
         grouped = {uid: key for key, members in self.members.items() for uid in members}
         assert grouped == {task.uid: task.group for task in self.tasks.values() if task.group}, "members of native PodGroups"
+        for task in self.stopped.values():
+            assert self.tasks.get(task.key) is task and task.status == status.RELEASING and not task.node_name, f"{task} is stopped"
         for task in self.tasks.values():
             assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"
         for usage in self.past_usage.values():
