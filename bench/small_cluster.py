@@ -45,7 +45,7 @@ from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, WriteO
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.known_jobs import know_jobs
-from pumice.cluster.nodes.pod_life import log_of
+from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.sources import EVERY
 from pumice.scheduler.config import schedulers_of
@@ -69,7 +69,10 @@ class SmallCluster:
         self.clock = VirtualClock(START)
         numbers = iter(range(1, 1_000_000))
         server = Server(
-            clock=self.clock.now, new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012d}", log_source=log_of, plain=True
+            clock=self.clock.now,
+            new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012d}",
+            containers=SimulatedContainers(self.clock.now),
+            plain=True,
         )
         self.plane = ControlPlane(self.clock, server, read_stages())
         self.store = self.plane.store

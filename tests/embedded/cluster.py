@@ -16,8 +16,8 @@ from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
-from pumice.cluster.nodes.pod_life import log_of
 from pumice.cluster.nodes.stage import Stages, read_stages
 
 SPEED = 200.0
@@ -149,7 +149,7 @@ class Still:
         self.clock = VirtualClock(START)
         numbers = iter(range(1, 1_000_000))
         uid = lambda: f"00000000-0000-0000-0000-{next(numbers):012d}"  # noqa: E731
-        server = Server(clock=self.clock.now, new_uid=uid, log_source=log_of, plain=True)
+        server = Server(clock=self.clock.now, new_uid=uid, containers=SimulatedContainers(self.clock.now), plain=True)
         self.plane = ControlPlane(self.clock, server, stages or read_stages())
         self.store = self.plane.store
         self.plane.add(nodes_of(pools_of(nodes)))

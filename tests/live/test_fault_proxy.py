@@ -15,7 +15,7 @@ from pumice.client.client import Client, ClientLimits
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import RunningClock
 from pumice.cluster.control_plane import ControlPlane
-from pumice.cluster.nodes.pod_life import log_of
+from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
@@ -72,7 +72,7 @@ class Watchman:
 
 async def play(seed: int, rate: float) -> tuple[Watchman, Counter[str]]:
     clock = RunningClock(time.time(), 1.0)
-    plane = ControlPlane(clock, Server(clock=clock.now, log_source=log_of, plain=True), read_stages())
+    plane = ControlPlane(clock, Server(clock=clock.now, containers=SimulatedContainers(clock.now), plain=True), read_stages())
     watchman = Watchman(plane)
     await plane.start()
     try:

@@ -1,6 +1,6 @@
 """A cluster in one process, except its scheduler: API server, Volcano's admission, controllers, kubelets, on one clock and one event loop.
 
-    plane = ControlPlane(clock, server=Server(clock=clock.now, log_source=log_of), stages=read_stages())
+    plane = ControlPlane(clock, server=Server(clock=clock.now, containers=SimulatedContainers(clock.now)), stages=read_stages())
     await plane.start()
     ... a scheduler over plane.transport("volcano") ...
     await plane.stop()
