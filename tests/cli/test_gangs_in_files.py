@@ -68,6 +68,30 @@ def test_a_native_group_is_placed_whole_or_not_at_all(tmp_path: Path) -> None:
     assert waits["binds"] == {} and "default/train" in waits["podGroups"]
 
 
+CONF = """
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}, {name: network-topology-aware}]
+"""
+
+
+def test_a_topology_key_is_a_label_of_nodes_or_a_tier(tmp_path: Path) -> None:
+    conf = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"volcano-scheduler.conf": CONF}}
+    group = NATIVE | {"spec": NATIVE["spec"] | {"schedulingConstraints": {"topology": [{"key": "rack"}]}}}  # type: ignore[operator]
+    nodes = [node("a", rack="1"), node("b", rack="2"), node("c", rack="2")]
+    assert set(outcome(tmp_path, conf, *nodes, group, *members())["binds"].values()) == {"b", "c"}
+    nodes[0]["status"]["allocatable"]["cpu"] = "6"
+    assert set(outcome(tmp_path, conf, *nodes[:2], group, *members())["binds"].values()) == {"a"}
+    tiers = {"tier": 1, "tierName": "rack", "members": [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in "ab"]}
+    real = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": "h"}, "spec": tiers}
+    nodes[0]["status"]["allocatable"]["cpu"] = "4"
+    assert set(outcome(tmp_path, conf, *nodes, real, group, *members())["binds"].values()) == {"a", "b"}
+    tiers["tierName"] = "switch"
+    assert outcome(tmp_path, conf, *nodes, real, group, *members())["binds"] == {}
+    told = run(tmp_path, "why job/train", conf, *nodes, real, group, *members())
+    assert told.startswith("podgroup/train waits: no HyperNode is of the tier") or "no HyperNode is of the tier" in told.splitlines()[0]
+
+
 def test_kube_schedulers_profiles_keep_their_native_groups(tmp_path: Path) -> None:
     conf = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

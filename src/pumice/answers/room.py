@@ -10,6 +10,7 @@ import numpy as np
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreRoom, listed
 from pumice.answers.nodes import NodesFor
+from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON, Vector
 from pumice.scheduler.model.task import Task
@@ -133,7 +134,8 @@ def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tup
 
 
 def no_domain(tier: int) -> Headline:
-    return Headline(Because.TOPOLOGY, f"its pods must be in one HyperNode of tier {tier} or lower, and there is none")
+    none = f"its pods must be in one HyperNode of tier {tier} or lower, and there is none"
+    return Headline(Because.TOPOLOGY, NO_SUCH_TIER if tier == BELOW_ALL else none)
 
 
 def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:

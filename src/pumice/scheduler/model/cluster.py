@@ -46,6 +46,7 @@ class Cluster:
         self.queues: dict[str, Queue] = {}
         self.objects: dict[str, dict[str, Any]] = {}  #: objects of other kinds: kind to "namespace/name" or name to object
         self.versions: dict[str, int] = {}  #: kind to a number that changes with its objects
+        self.tier_names: dict[str, int] = {}  #: the names of tiers that PodGroups have, and how often
         self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job whose schedulerName is ours
@@ -287,6 +288,7 @@ class Cluster:
             for index in self._indexes.values():
                 index.reread(job)
         self._rank(job)
+        self._count_tiers(job, 1)
         queue = self.queue(group.spec.queue or self.default_queue)
         job.queue = queue
         queue.jobs[job.uid] = job
@@ -297,6 +299,7 @@ class Cluster:
 
     def _unlink(self, job: Job) -> None:
         queue = job.queue
+        self._count_tiers(job, -1)
         self.not_enqueued.pop(job.uid, None)
         self.changed[job.uid] = job
         self._stale.pop(job.uid, None)
@@ -306,6 +309,16 @@ class Cluster:
             del queue.jobs[job.uid]
             job.queue = None
             self._drop_if_unused(queue)
+
+    def _count_tiers(self, job: Job, sign: int) -> None:
+        """Count the names of tiers that a job has. Where there are no HyperNodes, other names are other domains."""
+        for name in job.tier_names:
+            count = self.tier_names.get(name, 0) + sign
+            self.tier_names[name] = count
+            if count == max(sign, 0):
+                self.versions["HyperNode"] = self.versions.get("HyperNode", 0) + 1
+            if not count:
+                del self.tier_names[name]
 
     def _drop_if_empty(self, job: Job) -> None:
         if is_shadow(job.group) and not job.tasks:
@@ -517,6 +530,8 @@ class Cluster:
         assert grouped == {task.uid: task.group for task in self.tasks.values() if task.group}, "members of native PodGroups"
         for task in self.stopped.values():
             assert self.tasks.get(task.key) is task and task.status == status.RELEASING and not task.node_name, f"{task} is stopped"
+        named = [name for job in self.jobs.values() for name in job.tier_names]
+        assert self.tier_names == {name: named.count(name) for name in named}, "names of tiers"
         for task in self.tasks.values():
             assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"
         for usage in self.past_usage.values():

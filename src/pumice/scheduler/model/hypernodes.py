@@ -3,6 +3,9 @@
 The tree is built from HyperNode objects, whose members are named, matched by a pattern, or (nodes only) matched by labels. A virtual root
 above all stands for the whole cluster. If there is a cycle, a HyperNode in two others, or more than MOST_LEVELS levels, the tree cannot be
 used: only the root is left, and `trouble` says why.
+
+Where there are no HyperNode objects, the tiers that PodGroups name are keys of node labels: each value is a domain, within the domains of
+the labels that have fewer values.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ Codes = NDArray[np.intp]
 
 ROOT = "<cluster-top-hypernode>"
 NOWHERE = -1
+BELOW_ALL = -1  #: a tier that no HyperNode has: that of a node label which is asked for where HyperNodes have no tier of this name
+NO_SUCH_TIER = "no HyperNode is of the tier that its topology names (labels of nodes are tiers only where there are no HyperNodes)"
 MOST_LEVELS = 100  #: networks have a handful; work and memory grow with levels times nodes
 MEMORY = "hypernodes"  #: its key in the cluster's memory
 
@@ -64,18 +69,19 @@ class HyperNode:
 
 
 class HyperNodes:
-    """The tree of HyperNodes over a node table. It holds until nodes or HyperNode objects change."""
+    """The tree of HyperNodes over a node table. It holds until nodes, HyperNode objects or the `asked` names of tiers change."""
 
-    def __init__(self, objects: Iterable[HyperNodeObject], nodes: Nodes) -> None:
+    def __init__(self, objects: Iterable[HyperNodeObject], nodes: Nodes, asked: Iterable[str] = ()) -> None:
         self.trouble = ""  #: why the tree cannot be used
         given = sorted(objects, key=lambda item: item.metadata.name)
-        self.by_name = {item.metadata.name: _made(item, nodes) for item in given}
+        labels = [key for key in sorted(asked) if nodes.codes(key)[1]]
+        self.by_name = {item.metadata.name: _made(item, nodes) for item in given} if given else _domains(labels, nodes)
         for item in given:
             self._adopt(item)
         if not self.trouble:
             self._measure()
         real = list(self.by_name.values())
-        self.tier_numbers = {node.tier_name: node.tier for node in real if node.tier_name}
+        self.tier_numbers = dict.fromkeys(labels, BELOW_ALL) | {node.tier_name: node.tier for node in real if node.tier_name}
         self.root = HyperNode(ROOT, max((node.tier for node in real), default=0) + 1, "", nodes.alive.copy())
         if self.trouble:
             real = []
@@ -179,6 +185,27 @@ def _made(item: HyperNodeObject, nodes: Nodes) -> HyperNode:
     return HyperNode(item.metadata.name, item.spec.tier, item.spec.tier_name or "", rows)
 
 
+def _domains(labels: Iterable[str], nodes: Nodes) -> dict[str, HyperNode]:
+    """A domain for each value of each label, within the domains of the labels that have fewer values."""
+    found: list[HyperNode] = []
+    above = np.full(len(nodes), NOWHERE)  #: by row, the number in `found` of the domain that holds it so far
+    ordered = sorted(labels, key=lambda key: (len(nodes.codes(key)[1]), key))
+    for tier, key in zip(range(len(ordered), 0, -1), ordered, strict=True):
+        codes, values = nodes.codes(key)
+        within = above.copy()
+        for parent, code in sorted({*zip(within[codes >= 0].tolist(), codes[codes >= 0].tolist(), strict=True)}):
+            rows = (within == parent) & (codes == code)
+            outer = found[parent] if parent != NOWHERE else None
+            name = f"{key}={values[code]}"
+            domain = HyperNode(f"{outer.name},{name}" if outer is not None else name, tier, key, rows)
+            domain.parent = outer
+            if outer is not None:
+                outer.children.append(domain)
+            above[rows] = len(found)
+            found.append(domain)
+    return {domain.name: domain for domain in found}
+
+
 def _nodes_of(member: HyperNodeMember, nodes: Nodes) -> Mask:
     if member.selector.label_match is not None:
         return nodes.matching(member.selector.label_match.requirements) & nodes.alive
@@ -206,6 +233,6 @@ def hypernodes_of(cluster: Cluster) -> HyperNodes:
     version = cluster.nodes.static_version, len(cluster.nodes), cluster.versions.get("HyperNode", 0)
     kept = cluster.memory.get(MEMORY)
     if kept is None or kept[0] != version:
-        kept = cluster.memory[MEMORY] = version, HyperNodes(cluster.of("HyperNode").values(), cluster.nodes)
+        kept = cluster.memory[MEMORY] = version, HyperNodes(cluster.of("HyperNode").values(), cluster.nodes, cluster.tier_names)
     tree: HyperNodes = kept[1]
     return tree

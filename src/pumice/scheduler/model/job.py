@@ -140,6 +140,13 @@ class Job:
         return spec is not None and (spec.network_topology is not None or any(p.network_topology for p in spec.sub_group_policy or ()))
 
     @property
+    def tier_names(self) -> list[str]:
+        """The names of tiers of HyperNodes that its topologies have."""
+        spec = self.group.spec if self.group else None
+        asked = (spec.network_topology, *(p.network_topology for p in spec.sub_group_policy or ())) if spec is not None else ()
+        return [topology.highest_tier_name for topology in asked if topology is not None and topology.highest_tier_name]
+
+    @property
     def has_one_part(self) -> bool:
         """Whether no sub-group policy splits the job into sub-jobs."""
         return self.group is None or not self.group.spec.sub_group_policy

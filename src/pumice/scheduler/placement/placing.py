@@ -18,7 +18,7 @@ from pumice.scheduler.engine.view import any_of
 from pumice.scheduler.framework.decisions import FitErrors, everywhere, explain
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER, HyperNode
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import copies
 from pumice.scheduler.model.queue import Queue
@@ -197,7 +197,9 @@ class NoDomain(FitErrors):
 
 def shortage(session: Session, tasks: list[Task], limit: int) -> str:
     """Why there is no room for tasks that must stay within a HyperNode of this tier or lower; empty if room is not what is short."""
-    if unknown := session.cluster.absent("HyperNode", ""):
+    if limit == BELOW_ALL:
+        return NO_SUCH_TIER
+    if (unknown := session.cluster.absent("HyperNode", "")) and len(session.topology.tree.all) == 1:
         return unknown
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
     if not domains:
