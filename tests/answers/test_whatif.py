@@ -11,6 +11,7 @@ from pumice.api.errors import InputError
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+from pumice.testing.builders import PodBuilder
 from pumice.testing.scene import NOW, policy
 
 PLUGINS = ("gang", "priority", "predicates", "nodeorder", "binpack", "capacity", "conformance")
@@ -166,3 +167,21 @@ def test_of_several_remedies_only_those_are_told_that_are_needed_and_devices_are
     assert [option.change for option in told.options] == ["pods of 4 nvidia.com/gpu", "44 nvidia.com/gpu more on node n1"]
     headline = why(made, asking, NOW, "job/big").headline
     assert headline is not None and [str(change) for change in headline.remedy] == ["37 nvidia.com/gpu more on node n1"]
+
+
+def test_several_pods_that_move_together_make_room_for_a_gang() -> None:
+    """Four nodes of 8, each with two pods of 2: a gang of two whole nodes starts when four of them have moved."""
+    nodes = [node(f"n{number}").cpu(8) for number in range(4)]
+    small = [(podgroup(f"s{n}{m}").phase("Running"), _small(f"s{n}{m}", f"n{n}")) for n in range(4) for m in range(2)]
+    made = cluster(nodes, *small, podgroup("train", 2).pods(2, cpu=8))
+    found = {
+        option.change: option for option in whatif(made, policy("enqueue, allocate", ("gang", "predicates")), NOW, "podgroup/train").options
+    }
+    moved = next(option for option in found.values() if option.change.count("moved to node") == 4)
+    assert set(moved.places.values()) <= {"n0", "n1", "n2", "n3"} and len(moved.places) == 2
+    made.check()
+    assert all(task.node_name == f"n{task.name[1]}" for task in made.tasks.values() if task.name.startswith("s"))
+
+
+def _small(name: str, where: str) -> PodBuilder:
+    return pod(name).cpu(2).gang(name).owned("Job", name).on(where)

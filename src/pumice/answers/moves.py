@@ -1,4 +1,4 @@
-"""Running pods that could run on another node, and so make room for a waiting pod where it nearly fits."""
+"""Running pods that could run on other nodes, and so make room: one for a waiting pod that nearly fits, or several for a whole gang."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from msgspec.structs import replace
 from pumice.answers.changes import Move
 from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import waiter
-from pumice.scheduler.framework.cycle import RehearsalObserver
-from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.actions.consolidate import ConsolidateArgs, MakingRoom
+from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
+from pumice.scheduler.framework.policy import Action, Policy
+from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import EPSILON
 from pumice.scheduler.model.task import Task
 
@@ -30,6 +33,29 @@ def moves(cluster: Cluster, policy: Policy, now: float, world: World, waits: Tas
         for task in sorted(enough, key=lambda each: (float(each.template.request.sum()), each.key))[:MOST_PODS]:
             if node := _elsewhere(cluster, policy, now, world, task):
                 yield Move(task.key, node)
+
+
+class _Plan(Action):
+    """What the action consolidate would do for one job, whatever it is configured to spare."""
+
+    name = "plan"
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(ConsolidateArgs(minimum_run_time="", quiet_period=""))
+        self.moves: tuple[Move, ...] = ()
+        self._job = job
+
+    def run(self, session: Session) -> None:
+        found = MakingRoom(session, self.args).plan(self._job)
+        if found is not None:
+            self.moves = tuple(Move(task.key, session.nodes.names[row]) for task, row in found[0].moves)
+
+
+def together(cluster: Cluster, policy: Policy, now: float, world: World, job: Job) -> tuple[Move, ...]:
+    """The moves with which the action consolidate would make room for a job; none if it would find no plan."""
+    plan = _Plan(job)
+    rehearse(cluster, replace(policy, actions=(plan,)), now, world)
+    return plan.moves
 
 
 def _nearly_fitting(cluster: Cluster, waits: Task) -> list[int]:

@@ -18,7 +18,7 @@ from pumice.answers.answer import Because, Headline, Why
 from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
-from pumice.answers.moves import moves
+from pumice.answers.moves import moves, together
 from pumice.answers.quota import promised_to, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
@@ -218,11 +218,15 @@ class _Search:
         return next(filter(None, options), None)
 
     def _somebody_moves(self, headline: Headline | None) -> Option | None:
-        """A running pod that could run on another node, so that the subject finds room."""
+        """A running pod that could run on another node, so that the subject finds room; or else several."""
         if headline is None or headline.because not in ROOM:
             return None
-        found = (self._option((move,)) for move in moves(self._cluster, self._policy, self._now, self._world, self._waits.tasks[0]))
-        return next(filter(None, found), None)
+        asked = self._cluster, self._policy, self._now, self._world
+        found = (self._option((move,)) for move in moves(*asked, self._waits.tasks[0]))
+        if (option := next(filter(None, found), None)) is not None or self._job is None:
+            return option
+        several = together(*asked, self._job)
+        return self._option(several) if several else None
 
     def _promises_end(self, headline: Headline | None) -> Option | None:
         """The end of an admitted job that waits, to which much is promised that the subject needs in order to be admitted."""

@@ -87,20 +87,27 @@ class MakingRoom:
     def serve(self, job: Job) -> None:
         """Make room for a job, if moves can make it."""
         session = self.session
-        wanted = self._wanted(job)
-        if not wanted or any(place.job == job.uid for place in held_places(session)) or not self._has_room_in_pieces(wanted):
+        if any(place.job == job.uid for place in held_places(session)):
             return
-        session.went_by_clock = self.in_vain = True
-        past: PastMoves = session.memory(MEMORY).get(PAST, PastMoves())
-        movable = Movable(session, self.args, past, job)
+        found = self.plan(job)
+        if found is not None:
+            self._carry_out(job, *found)
+            self._note([task for task, _ in found[0].moves])
+
+    def plan(self, job: Job) -> tuple[Plan, HyperNode | None] | None:
+        """A plan that stands, and the HyperNode in which the job gets its room; None if none is found."""
+        session, wanted = self.session, self._wanted(job)
+        if not wanted or not self._has_room_in_pieces(wanted):
+            return None
+        session.went_by_clock = True
+        movable = Movable(session, self.args, self._past, job)
         most = movable.most(self.moved)
         for domain in self._domains(job) if most > 0 else ():
             plan = Proof(session, movable, job, wanted, domain).plan(most)
             if plan is not None:
-                self.in_vain = False
-                self._carry_out(job, plan, domain)
-                self._note(past, [task for task, _ in plan.moves])
-                return
+                return plan, domain
+        self.in_vain = True
+        return None
 
     def _wanted(self, job: Job) -> list[Task]:
         """The pods without which the job cannot start; none if it is in parts that have limits of their own."""
@@ -150,8 +157,13 @@ class MakingRoom:
         assert task.job is not None
         return HeldPlace(task.job.uid, copy(task), node, until, placed(task.job, task.role))
 
-    def _note(self, past: PastMoves, moved: list[Task]) -> None:
-        memory = self.session.memory(MEMORY)
+    @property
+    def _past(self) -> PastMoves:
+        past: PastMoves = self.session.memory(MEMORY).get(PAST, PastMoves())
+        return past
+
+    def _note(self, moved: list[Task]) -> None:
+        memory, past = self.session.memory(MEMORY), self._past
         self.session.before.note(Otherwise(lambda: memory.update({PAST: past})))
         memory[PAST] = past.noting(self.session.now, moved, self.args)
 
