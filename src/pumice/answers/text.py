@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pumice.answers.answer import Near, Why
 from pumice.answers.changes import Change
+from pumice.answers.defrag import Defrag
 from pumice.answers.difference import Difference
 from pumice.answers.whatif import Option, WhatIf
 from pumice.api.times import rfc3339
@@ -82,6 +83,25 @@ def what_then(option: Option) -> str:
 def differences(made: Difference, naming: Naming = str) -> str:
     rows = [(owner, verb, str(count)) for verb, counts in made.parts for owner, count in counts.items()]
     return _table(("JOB OR POD", "WITH THE CHANGE", "PODS"), rows, naming) if rows else "The change makes no difference."
+
+
+def defragmentation(plan: Defrag) -> str:
+    """The plan, and how idle room lies before and after it."""
+    if not plan.steps:
+        return "No node can be emptied by moves."
+    rows = [(str(number), move.pod, step.node, move.node) for number, step in enumerate(plan.steps, 1) for move in step.moves]
+    before, after = plan.before, plan.after
+    measures = [
+        ("empty nodes (could be switched off)", before.empty_nodes, after.empty_nodes),
+        ("largest gang of pods that each take a whole node", before.largest_gang, after.largest_gang),
+        ("idle GPUs in whole nodes", before.idle_gpus_in_whole_nodes, after.idle_gpus_in_whole_nodes),
+        ("fragmentation (FGD), in GPUs", before.fragmentation, after.fragmentation),
+        *((f"pods of {size} GPUs that find room", count, after.fits.get(size, 0)) for size, count in before.fits.items()),
+    ]
+    lost = sum(step.lost_gpu_s for step in plan.steps), sum(step.lost_pod_s for step in plan.steps)
+    cost = f"{plan.moves} pods are restarted; they lose {lost[0] / 3600:.1f} hours of GPUs, {lost[1] / 3600:.1f} hours of pods"
+    gains = columns(("", "BEFORE", "AFTER"), [(what, f"{then:.4g}", f"{now:.4g}") for what, then, now in measures])
+    return f"{columns(('STEP', 'POD', 'FROM', 'TO'), rows)}\n\n{gains}\n\nWhat it costs: {cost}."
 
 
 def _all(changes: Iterable[Change]) -> str:

@@ -21,6 +21,7 @@ COMMANDS = {
     "cycle": ("pumice.cli.cycle", "One scheduling cycle over files or a live cluster: what is bound and evicted, what waits, why."),
     "why": ("pumice.cli.why", "Why a job or pod waits, or runs where it does, in one line and in full."),
     "whatif": ("pumice.cli.whatif", "What would let a job start now; what a change would do: each tried in a rehearsed cycle."),
+    "defrag": ("pumice.cli.defrag", "Which pods to move so that nodes become empty, what that gains and costs; and to carry it out."),
     "eta": ("pumice.cli.eta", "When a job will start, by rolling the scheduler forward; how far such forecasts hold."),
     "score": ("pumice.cli.score", "Each node's verdict and scores for a pod, at its turn in the cycle."),
     "check": ("pumice.cli.check", "Check objects and configuration."),

@@ -10,7 +10,7 @@ After a search that found nothing there is none for `retryAfter`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from math import inf
 
@@ -19,7 +19,7 @@ from msgspec import field
 
 from pumice.scheduler.actions.comeback import MEMORY, HeldPlace, held_places, hold, keep_places, placed
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
-from pumice.scheduler.eviction.room_by_moves import Plan, RoomByMoves
+from pumice.scheduler.eviction.room_by_moves import Places, Plan, RoomByMoves
 from pumice.scheduler.framework.alike import Turns
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.past_evictions import seconds
@@ -176,62 +176,66 @@ class Proof:
         self.movable = movable
         self.job = job
         self.wanted = wanted
-        self.domain = domain
-        self._masks: dict[Hashable, Mask] = {}  #: by kind of task: the rows where it may be
+        self._domain = domain
+        self._rules = PlaceRules(session, self._within)
 
     def plan(self, most: int) -> Plan | None:
         """A plan in which every pod has a place; None if none is found, or if the job needs no moves."""
         for _ in range(TRIES):
-            plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._allowed, most).plan()
+            plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._rules.allowed, most).plan()
             if plan is None or not plan.moves:
                 return None
             with self.session.statement() as statement:
-                stands = self._tried(plan, statement)
-            if stands is not None:
-                return stands
+                for task, _ in plan.moves:
+                    statement.displace(task)
+                stands = self._rules.all_wait(plan.places, statement) and self.session.job_pipelined(self.job)
+                if stands and self._rules.all_wait(plan.moves, statement):
+                    return plan
         return None
 
-    def _allowed(self, task: Task) -> Mask:
-        """The rows where no filter refuses a pod for good, as far as is known."""
+    def _within(self, task: Task) -> HyperNode | None:
+        """The HyperNode in which a pod must stay or get its place; None if that may be anywhere."""
+        return self._domain if task.job is self.job else own_domain(self.session, task)
+
+
+def own_domain(session: Session, task: Task) -> HyperNode | None:
+    """The HyperNode that a running pod must not leave; None if there is none."""
+    job = task.job
+    return session.topology.occupied(job) if job is not None and job.asks_for_topology else None
+
+
+class PlaceRules:
+    """Where pods may be, by all rules of the session. What is refused when it is tried is not proposed again."""
+
+    def __init__(self, session: Session, within: Callable[[Task], HyperNode | None], among: Mask | None = None) -> None:
+        """`within`: the HyperNode to which a pod is bound; `among`: the rows that count, if not all."""
+        self._session = session
+        self._within = within
+        self._among = session.nodes.alive if among is None else among
+        self._masks: dict[Hashable, Mask] = {}  #: by kind of task: the rows where it may be
+
+    def allowed(self, task: Task) -> Mask:
+        """The rows where no rule refuses a pod for good, as far as is known."""
         kind = self._kind(task)
         mask = self._masks.get(kind)
         if mask is None:
-            session, evaluation = self.session, self.session.evaluation(task)
-            mask = evaluation.resolvable & session.nodes.alive if evaluation.rejected is None else np.zeros(len(session.nodes), bool)
-            within = self.domain if task.job is self.job else self._domain_of(task)
+            evaluation, within = self._session.evaluation(task), self._within(task)
+            mask = evaluation.resolvable & self._among if evaluation.rejected is None else np.zeros_like(self._among)
             self._masks[kind] = mask = mask & within.rows if within is not None else mask
         return mask
 
+    def all_wait(self, places: Places, statement: Statement) -> bool:
+        """Pipeline pods on these rows, as long as every rule allows it. Return whether all were allowed."""
+        return all(self._waits(task, row, statement) for task, row in places)
+
     def _kind(self, task: Task) -> Hashable:
-        bound = task.job is not None and (task.job is self.job or task.job.asks_for_topology)
-        return self.session.task_kind(task), task.job if bound else None
-
-    def _domain_of(self, task: Task) -> HyperNode | None:
-        """The HyperNode that a pod which moves must not leave."""
-        job = task.job
-        return self.session.topology.occupied(job) if job is not None and job.asks_for_topology else None
-
-    def _tried(self, plan: Plan, statement: Statement) -> Plan | None:
-        """The plan as it stands when every rule is asked; None, and the refused places are noted, if it does not stand."""
-        for task, _ in plan.moves:
-            statement.displace(task)
-        stands = True
-        for task, row in plan.places:
-            stands = stands and self._waits(task, row, statement)
-        if not stands or not self.session.job_pipelined(self.job):
-            return None
-        moves = []
-        for task, row in plan.moves:
-            if not self._waits(task, row, statement):
-                return None
-            moves.append((task, row))
-        return Plan(plan.places, moves)
+        within = self._within(task)
+        return self._session.task_kind(task), within.name if within is not None else ""
 
     def _waits(self, task: Task, row: int, statement: Statement) -> bool:
-        """Pipeline a pod on a row, if every rule allows it. If not, note what is refused: the row, or all if it is not up to the row."""
-        session, queue = self.session, task.job.queue if task.job is not None else None
-        kind = self._kind(task)
-        if queue is None or not session.allows(queue, task) or session.pre_predicate(task) is not None:
+        session, kind = self._session, self._kind(task)
+        assert task.job is not None and task.job.queue is not None
+        if not session.allows(task.job.queue, task) or session.pre_predicate(task) is not None:
             self._masks[kind] = np.zeros_like(self._masks[kind])
             return False
         evaluation = session.evaluation(task)

@@ -63,16 +63,16 @@ class PastMoves(Struct, frozen=True):
 
 
 class Movable:
-    """The pods that may be moved for a job, in the present state of the session."""
+    """The pods that may be moved for a job (or for no job in particular), in the present state of the session."""
 
-    def __init__(self, session: Session, rules: MoveRules, past: PastMoves, beneficiary: Job) -> None:
+    def __init__(self, session: Session, rules: MoveRules, past: PastMoves, beneficiary: Job | None = None) -> None:
         self._session = session
         self._rules = rules
         self._past = past
         self._last = past.last()
         self._least_s, self._quiet_s = seconds(rules.minimum_run_time), seconds(rules.quiet_period)
         self._beneficiary = beneficiary
-        self._spared = session.ledger.spared(next(iter(beneficiary.pending.values())))
+        self._spared = session.ledger.spared(next(iter(beneficiary.pending.values()))) if beneficiary is not None else frozenset[str]()
         self._units: dict[Task, Unit | None] = {}
         self._alone: dict[Job, bool] = {}
         self._budgets = BudgetsByNamespace(session.cluster)
@@ -128,7 +128,7 @@ class Movable:
             or dict(task.annotations).get(self._rules.protected_annotation) in TRUE_WORDS
         ):
             return False
-        if not _is_made_anew(task, job) or self._session.now - _since(task) < self._least_s:
+        if not _is_made_anew(task, job) or max(0.0, self._session.now - _since(task)) < self._least_s:
             return False
         return not self._is_quiet(task, job)
 

@@ -73,7 +73,7 @@ class RoomByMoves:
     def plan(self) -> Plan | None:
         """The plan with the fewest moves that is found; None if none is found."""
         best: _Dive | None = None
-        bound = self._bound()
+        bound = self._bound() if self.most else 0
         steps = max(len(self.wanted), min(MOST_STEPS, EFFORT // max(1, len(self.nodes))))
         waiting: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())]
         while waiting and steps > 0:
