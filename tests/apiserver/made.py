@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Set
 from typing import Any
 
 from pumice.cluster.apiserver import AdmissionRule, Store
@@ -21,10 +22,13 @@ class Clock:
         return self.now
 
 
-def store(clock: Clock | None = None, rules: tuple[AdmissionRule, ...] = (), journal: StoreJournal | None = None) -> Store:
+def store(
+    clock: Clock | None = None, rules: tuple[AdmissionRule, ...] = (), journal: StoreJournal | None = None, gates: Set[str] = frozenset()
+) -> Store:
     """A store with a namespace, and uids that are the same in every run."""
     numbers = itertools.count()
-    made = Store(clock=clock or Clock(), new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012x}", rules=rules, journal=journal)
+    uids = {"new_uid": lambda: f"00000000-0000-0000-0000-{next(numbers):012x}"}
+    made = Store(clock=clock or Clock(), rules=rules, journal=journal, gates=frozenset(gates), **uids)
     made.create("namespaces", {"metadata": {"name": "default"}})
     return made
 

@@ -8,7 +8,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 from pumice.cli.embedded import running
@@ -19,6 +19,7 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
+from pumice.scheduler.framework.features import DEFAULT, Release
 
 SPEED = 200.0
 PATIENCE_S = 30.0
@@ -47,11 +48,11 @@ class Api:
         self._address = host, port
         self._head = {"Authorization": f"Bearer {token}"}
 
-    def call(self, method: str, path: str, body: Object | None = None, content_type: str = "application/json") -> Any:
+    def call(self, method: str, path: str, body: Object | None = None, content_type: str = "application/json", accept: str = "*/*") -> Any:
         connection = http.client.HTTPConnection(*self._address, timeout=PATIENCE_S)
         try:
             text = json.dumps(body) if body is not None else None
-            connection.request(method, path, text, {**self._head, "Content-Type": content_type})
+            connection.request(method, path, text, {**self._head, "Content-Type": content_type, "Accept": accept})
             answer = connection.getresponse()
             data = answer.read()
             read = json.loads(data) if "json" in (answer.getheader("Content-Type") or "") else data.decode()
@@ -104,8 +105,8 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 @contextlib.contextmanager
-def cluster(nodes: str, speed: float = SPEED) -> Iterator[Api]:
-    """A cluster of these pools that ends with the block."""
+def cluster(nodes: str, speed: float = SPEED, release: Release = DEFAULT) -> Iterator[Api]:
+    """A cluster of these pools, of this release of Kubernetes, that ends with the block."""
     started: list[Api] = []
     failures: list[BaseException] = []
     ready = threading.Event()
@@ -113,7 +114,8 @@ def cluster(nodes: str, speed: float = SPEED) -> Iterator[Api]:
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def live() -> None:
-        wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(nodes))), speed=speed, plain=True)
+        policy = policy_of(release=release)
+        wanted = UpRequest(policy, read_stages(), list(nodes_of(pools_of(nodes))), release=release, speed=speed, plain=True)
         async with running(wanted) as embedded:
             started.append(Api(embedded.server.host, embedded.server.port, embedded.server.token))
             loops.append(asyncio.get_running_loop())
@@ -145,11 +147,12 @@ def cluster(nodes: str, speed: float = SPEED) -> Iterator[Api]:
 class Still:
     """A control plane without scheduler and event loop, at a time of its own."""
 
-    def __init__(self, nodes: str = "2x4cpu", stages: Stages | None = None) -> None:
+    def __init__(self, nodes: str = "2x4cpu", stages: Stages | None = None, gates: Set[str] = frozenset()) -> None:
         self.clock = VirtualClock(START)
         numbers = iter(range(1, 1_000_000))
         uid = lambda: f"00000000-0000-0000-0000-{next(numbers):012d}"  # noqa: E731
-        server = Server(clock=self.clock.now, new_uid=uid, containers=SimulatedContainers(self.clock.now), plain=True)
+        containers = SimulatedContainers(self.clock.now)
+        server = Server(clock=self.clock.now, new_uid=uid, containers=containers, plain=True, gates=frozenset(gates))
         self.plane = ControlPlane(self.clock, server, stages or read_stages())
         self.store = self.plane.store
         self.plane.add(nodes_of(pools_of(nodes)))

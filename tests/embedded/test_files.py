@@ -37,7 +37,7 @@ TOLD = {"answers": 4, "elastic": 2, "first": 2, "gang": 4, "queues": 4, "why-pen
 QUEUES = "queues.scheduling.volcano.sh"
 
 
-def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (), data: Path | None = None) -> UpRequest:
+def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (), data: Path | None = None, **more: Any) -> UpRequest:
     options: dict[str, Any] = {
         "nodes": None,
         "speed": 50.0,
@@ -47,10 +47,24 @@ def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (
         "archive": None,
         "recover": False,
         "record": "",
+        "kubernetes_version": None,
+        "feature_gates": "",
     }
+    options |= more
     where = {"host": "127.0.0.1", "port": 0}
     paths = tuple(map(str, files))
     return wanted(data, NODES, files=paths, submitted=str(submitted) if submitted else None, conf=conf, **options, **where)
+
+
+def test_gates_are_those_of_the_latest_release_unless_one_is_named() -> None:
+    assert asked().release.minor == 36 and not asked().release.api_gates
+    chosen = asked(feature_gates="GenericWorkload=true")
+    assert chosen.release.minor == 37 and "GenericWorkload" in chosen.release.api_gates
+    assert chosen.policy.profiles is not None and chosen.policy.profiles.release == chosen.release
+    assert not asked(kubernetes_version="1.36", feature_gates="GenericWorkload=true").release.api_gates
+    for gates, text in (("Nothing=true", "unrecognized feature gate: Nothing"), ("WorkloadWithJob=true", "depends on features that are")):
+        with pytest.raises(InputError, match=text):
+            asked(feature_gates=gates)
 
 
 def told(cluster: Embedded) -> int:

@@ -19,6 +19,7 @@ from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
+from pumice.cluster.apiserver.discovery import version_of
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
@@ -34,6 +35,7 @@ from pumice.live.scheduler.process import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
 from pumice.scheduler.framework.policy import Policy
 
 CYCLE_S = 0.25  #: real seconds between cycles, if nothing but time has passed
@@ -58,9 +60,12 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     clock = RunningClock(time.time(), wanted.speed)
     where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data, "recover": wanted.recover}
     try:
-        server = Server(clock=clock.now, containers=SimulatedContainers(clock.now), **where)  # type: ignore[arg-type]
+        gates = wanted.release.api_gates
+        server = Server(clock=clock.now, containers=SimulatedContainers(clock.now), gates=gates, **where)  # type: ignore[arg-type]
     except (JournalError, OSError) as error:
         raise InputError(str(error), where="--data") from None
+    if wanted.release.minor != DEFAULT_RELEASE.minor:
+        server.documents["/version"] = lambda: msgspec.json.encode(version_of(wanted.release.minor))
     if wanted.archive is not None:
         _begin_with(server, wanted.archive)
     clock.not_before(last_instant(server.store))

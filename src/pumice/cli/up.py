@@ -51,6 +51,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     "--conf", type=click.Path(), multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given."
 )
 @click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
+@click.option("--kubernetes-version", help="The release of Kubernetes, such as 1.37. Default: 1.36, or 1.37 with --feature-gates.")
+@click.option("--feature-gates", default="", help="Its feature gates, such as GenericWorkload=true: docs/kube-scheduler.md.")
 @click.option("--data", type=FOLDER, help="Keep the cluster in this directory. Default: it is forgotten at the end.")
 @click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")

@@ -14,7 +14,7 @@ from pumice.api import yaml
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
-from pumice.cli.inputs import read_file
+from pumice.cli.inputs import read_file, release_of
 from pumice.cli.tables import say
 from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
@@ -22,6 +22,8 @@ from pumice.cluster.nodes.stage import Stages, read_stages
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
+from pumice.scheduler.framework.features import MINORS, Release
 from pumice.scheduler.framework.policy import Policy
 
 
@@ -37,6 +39,7 @@ class UpRequest(msgspec.Struct, frozen=True):
     load: Callable[[], Policy] | None = None  #: reads the policy anew. Raises InputError
     configured: str = "the built-in one"  #: where the policy comes from, in words
     plugins_dir: str | None = None
+    release: Release = DEFAULT_RELEASE  #: of Kubernetes
     speed: float = 1.0
     host: str = "127.0.0.1"
     port: int = 0
@@ -59,6 +62,8 @@ def wanted(
     stages: Path | None,
     conf: tuple[str, ...],
     plugins_dir: str | None,
+    kubernetes_version: str | None,
+    feature_gates: str,
     host: str,
     port: int,
     recover: bool,
@@ -71,7 +76,8 @@ def wanted(
     found = [text for file in (*begin, *later) for text in file.configurations]
     if nodes is None and archive is None and not any(one.obj["kind"] == "Node" for file in (*begin, *later) for one in file.objects):
         nodes = usual_nodes
-    load = partial(policy_of, conf, plugins_dir, found)
+    release = release_of(kubernetes_version or (f"1.{MINORS[-1]}" if feature_gates else None), feature_gates)
+    load = partial(policy_of, conf, plugins_dir, found, release)
     return UpRequest(
         policy=load(),
         stages=read_stages(stages),
@@ -82,6 +88,7 @@ def wanted(
         load=load,
         configured=", ".join(dict.fromkeys([*(text.where for text in found), *conf])) or "the built-in one",
         plugins_dir=str(Path(plugins_dir).resolve()) if plugins_dir else None,
+        release=release,
         speed=0.0 if pause else speed,
         host=host,
         port=port,
@@ -92,12 +99,14 @@ def wanted(
     )
 
 
-def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: Sequence[ConfigText] = ()) -> Policy:
+def policy_of(
+    conf: Sequence[str] = (), plugins_dir: str | None = None, found: Sequence[ConfigText] = (), release: Release = DEFAULT_RELEASE
+) -> Policy:
     """The policy of one scheduler for gangs and plain pods. Its two parts, Volcano's and kube-scheduler's, come from --conf, else from the
     configurations found among the objects, else they are built in. Raises InputError."""
     given = [*found, *(config_text(read_file(path), path) for path in conf)]
     built_in = [config_text(text, "built-in configuration") for text in (DEFAULT, KUBE_DEFAULT)]
-    policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir), actions=actions(plugins_dir))
+    policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir), actions=actions(plugins_dir), release=release)
     for note in notes:
         say(note, err=True)
     return policy

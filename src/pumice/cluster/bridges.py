@@ -298,7 +298,7 @@ class StoreWrites:
             if error.reason == "AlreadyExists":
                 return
             if write.about is not None:
-                self.tell(write.about, "Warning", "FailedCreate", f"Error creating: {error.message}")
+                self.tell(write.about, "Warning", write.refused[0], f"{write.refused[1]}: {error.message}")
             raise
 
     def _patch(self, write: Patch) -> None:

@@ -325,7 +325,8 @@ class ControlPlane:
         self.store = server.store
         lister = StoreLister(self.store)
         serve_volcano_admission(lister, Settings(scheduler_names=tuple(schedulers)))
-        controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers(), RootCertificates(server.certificate)]
+        of_kubernetes = [*kubernetes_controllers(gates=server.gates), RootCertificates(server.certificate)]
+        controllers = [*volcano_controllers(rsa_key_pair, schedulers), *of_kubernetes]
         self._workers: list[Worker] = [Kubelets(lister, clock, stages, slice_s), ControllerLoop(lister, controllers, clock, slice_s)]
         self._turns = WorkerTurns(self._workers)
         serve_kube_batch(self.store)

@@ -144,6 +144,7 @@ class Create(Struct, frozen=True):
 
     object: Object
     about: Object | None = None  #: the object that gets an Event if the creation is refused
+    refused: tuple[str, str] = ("FailedCreate", "Error creating")  #: the reason of that Event, and how its text begins
 
 
 class Patch(Struct, frozen=True):

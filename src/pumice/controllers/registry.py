@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from pumice.api import kinds
 from pumice.api.meta import SCHEDULER_NAME
@@ -13,6 +13,7 @@ from pumice.controllers.kubernetes.deployment import Deployments, ReplicaSets
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.endpoints import ServiceEndpoints
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
+from pumice.controllers.kubernetes.pod_group_protection import PodGroupProtection
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
@@ -61,9 +62,9 @@ def volcano_controllers(
     ]
 
 
-def kubernetes_controllers(most_waiting: int = MOST_WAITING) -> list[Controller]:
+def kubernetes_controllers(most_waiting: int = MOST_WAITING, gates: Set[str] = frozenset()) -> list[Controller]:
     """The controllers that a cluster without Kubernetes' controller manager needs besides Volcano's; its store does garbage collection. Of
-    the pods of one owner, `most_waiting` may wait for a node at a time."""
+    the pods of one owner, `most_waiting` may wait for a node at a time. `gates` are the feature gates of the cluster that are on."""
     return [
         NodeLifecycle(),
         ReplicaSets(kinds.REPLICA_SET, most_waiting),
@@ -71,13 +72,14 @@ def kubernetes_controllers(most_waiting: int = MOST_WAITING) -> list[Controller]
         Deployments(),
         StatefulSets(most_waiting),
         DaemonSets(),
-        BatchJobs(most_waiting),
+        BatchJobs(most_waiting, "WorkloadWithJob" in gates),
         JobTtl(kinds.BATCH_JOB),
         CronJobs(kinds.BATCH_CRON_JOB, kinds.BATCH_JOB),
         DisruptionBudgets(),
         ResourceQuotas(),
-        ResourceClaims(),
+        ResourceClaims("DRAWorkloadResourceClaims" in gates),
         ServiceAccounts(),
         ServiceEndpoints(),
         Volumes(),
+        *([PodGroupProtection()] if "GenericWorkload" in gates else []),
     ]

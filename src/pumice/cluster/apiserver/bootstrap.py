@@ -89,21 +89,54 @@ _PARTS: tuple[tuple[str, str, list[Object]], ...] = (
     ("volcano:aggregate-to-edit", "edit", _rules(_WRITE, _VOLCANO_EDITED)),
     ("volcano:aggregate-to-view", "view", _rules(_READ, _VOLCANO_VIEWED)),
 )
+#: the role of kube-scheduler, with that of volume scheduling
+SCHEDULER = "system:kube-scheduler"
+_SCHEDULER_RULES: list[Object] = [
+    *_rules(("create", "patch", "update"), {"core": "events", "events.k8s.io": "events"}),
+    *_rules(("create", "get", "list", "update", "watch"), {"coordination.k8s.io": "leases"}),
+    *_rules(("delete", *_READ), {"core": "pods"}),
+    *_rules(("create",), {"core": "bindings pods/binding"}),
+    *_rules(("patch", "update"), {"core": "pods/status", "resource.k8s.io": "resourceclaims/status"}),
+    *_rules(_READ, {"core": "namespaces nodes replicationcontrollers services", "apps": "replicasets statefulsets"}),
+    *_rules(_READ, {"policy": "poddisruptionbudgets", "resource.k8s.io": "deviceclasses devicetaintrules resourceslices"}),
+    *_rules(_READ, {"storage.k8s.io": "csidrivers csinodes csistoragecapacities storageclasses volumeattachments"}),
+    *_rules((*_READ, "patch", "update"), {"core": "persistentvolumeclaims persistentvolumes", "resource.k8s.io": "resourceclaims"}),
+    *_rules(("update",), {"core": "pods/finalizers"}),
+    *_rules(("create",), {"authentication.k8s.io": "tokenreviews", "authorization.k8s.io": "subjectaccessreviews"}),
+]
+_SCHEDULING = "scheduling.k8s.io"
+#: by role: what it may do with Kubernetes' own groups of pods
+_OF_GROUPS: dict[str, list[tuple[tuple[str, ...], str]]] = {
+    "system:aggregate-to-edit": [(_WRITE, "podgroups workloads compositepodgroups")],
+    "system:aggregate-to-view": [(_READ, "podgroups podgroups/status workloads compositepodgroups compositepodgroups/status")],
+    SCHEDULER: [(_READ, "podgroups compositepodgroups"), (("patch", "update"), "podgroups/status")],
+}
 _WHOLES = {"admin": (), "edit": ("admin",), "view": ("edit",)}  #: aggregated roles, and the roles that each is a part of
 
 
-def cluster_roles() -> Iterator[Object]:
+def cluster_roles(store: Store) -> Iterator[Object]:
+    parts = [(name, whole, rules + _of_groups(name, store)) for name, whole, rules in _PARTS]
     yield _role("cluster-admin", [*_rules(("*",), {"*": "*"}), {"nonResourceURLs": ["*"], "verbs": ["*"]}])
-    for name, whole, rules in _PARTS:
+    yield _role(SCHEDULER, _SCHEDULER_RULES + _of_groups(SCHEDULER, store))
+    for name, whole, rules in parts:
         yield _role(name, rules, whole)
     for name, wholes in _WHOLES.items():
         selector = {"matchLabels": {f"{_LABEL}{name}": "true"}}
-        yield _role(name, _gathered(name), *wholes) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
+        yield _role(name, _gathered(name, parts), *wholes) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
 
 
-def _gathered(name: str) -> list[Object]:
-    own = [rule for _, whole, rules in _PARTS if whole == name for rule in rules]
-    return own + [rule for part, wholes in _WHOLES.items() if name in wholes for rule in _gathered(part)]
+def _gathered(name: str, parts: list[tuple[str, str, list[Object]]]) -> list[Object]:
+    own = [rule for _, whole, rules in parts if whole == name for rule in rules]
+    return own + [rule for part, wholes in _WHOLES.items() if name in wholes for rule in _gathered(part, parts)]
+
+
+def _of_groups(role: str, store: Store) -> list[Object]:
+    """The rules of a role about Kubernetes' own groups of pods, of those kinds that are served."""
+    rules = []
+    for verbs, names in _OF_GROUPS.get(role, ()):
+        served = [name for name in names.split() if store.kinds.known(f"{name.partition('/')[0]}.{_SCHEDULING}")]
+        rules += _rules(verbs, {_SCHEDULING: " ".join(served)}) if served else []
+    return rules
 
 
 def _role(name: str, rules: list[Object], *wholes: str) -> Object:
@@ -138,11 +171,11 @@ def bootstrap(store: Store) -> None:
     for name, value in SYSTEM_CLASSES.items():
         priority = {"metadata": {"name": name}, "value": value, "description": _PRIORITY_TEXTS[name]}
         _ensure(store, "priorityclasses.scheduling.k8s.io", priority)
-    for role in cluster_roles():
+    for role in cluster_roles(store):
         _ensure_role(store, role)
-    subject = {"kind": "Group", "name": "system:masters", "apiGroup": _RBAC}
-    reference = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": _RBAC}
-    _ensure(store, f"clusterrolebindings.{_RBAC}", {"metadata": {"name": "cluster-admin"}, "roleRef": reference, "subjects": [subject]})
+    for name, kind, user in (("cluster-admin", "Group", "system:masters"), (SCHEDULER, "User", SCHEDULER)):
+        subject, reference = {"kind": kind, "name": user, "apiGroup": _RBAC}, {"kind": "ClusterRole", "name": name, "apiGroup": _RBAC}
+        _ensure(store, f"clusterrolebindings.{_RBAC}", {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
     for definition in volcano_definitions():
         _ensure(store, "customresourcedefinitions.apiextensions.k8s.io", definition)
 
@@ -162,16 +195,16 @@ def own_endpoints(store: Store, host: str, port: int) -> None:
 
 
 def _ensure_role(store: Store, role: Object) -> None:
-    """Create a role, or bring the role of a cluster made by an older version up to date, unless its annotation forbids that."""
+    """Create a role, or bring the role of a cluster that was made otherwise up to date, unless its annotation forbids that."""
     name, resource = role["metadata"]["name"], f"clusterroles.{_RBAC}"
     found = store.find(resource, "", name)
     if found is None:
         store.create(resource, role)
-    elif (
-        found["metadata"].get("annotations", {}).get(UPDATED) != "false"
-        and not DEFAULTS.items() <= found["metadata"].get("labels", {}).items()
-    ):
-        store.update(resource, role)
+        return
+    is_ours = DEFAULTS.items() <= found["metadata"].get("labels", {}).items()
+    missing = [rule for rule in role["rules"] if rule not in (found.get("rules") or ())]
+    if found["metadata"].get("annotations", {}).get(UPDATED) != "false" and not (is_ours and not missing):
+        store.update(resource, role | {"rules": [*found["rules"], *missing]} if is_ours else role)
 
 
 def volcano_definitions() -> list[Object]:

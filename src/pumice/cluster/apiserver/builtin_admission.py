@@ -1,4 +1,4 @@
-"""The admission that every API server has: namespace lifecycle, service account, limit ranges, priority, tolerations, quota.
+"""The admission that every API server has: namespace lifecycle, service account, limit ranges, priority, PodGroups, tolerations, quota.
 
 Only the parts are here that matter to scheduling. Mutations come first, in this order; the quota is checked last.
 """
@@ -7,30 +7,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.annotations import GROUP_PROTECTION
 from pumice.cluster.apiserver import admission
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, limit_range_rules
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
+from pumice.cluster.apiserver.group_checks import GROUPS
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import name_suffix
 from pumice.cluster.apiserver.policies import VALIDATING, with_type_checking
 from pumice.cluster.apiserver.rbac import escalation_rules
 from pumice.cluster.apiserver.schema import Object
 
-# A pod's priority is that of its PriorityClass. A pod that states another priority is refused.
+# The priority of a pod, and of Kubernetes' own groups of pods, is that of its PriorityClass. Who states another priority is refused.
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
 _COMPUTED = ("priority", "preemptionPolicy")
+_GROUPS = {"PodGroup": "pod group", "CompositePodGroup": "composite pod group"}  #: by kind: what texts call it
 
 
 def priority_rules() -> list[AdmissionRule]:
     return [
-        AdmissionRule(("pods",), ("CREATE",), mutate=_with_priority, validate=_says_its_class),
+        AdmissionRule(("pods", *GROUPS), ("CREATE",), mutate=_with_priority, validate=_says_its_class),
         AdmissionRule(("pods",), ("UPDATE",), mutate=_keeping_priority),
         AdmissionRule((CLASSES,), ("CREATE", "UPDATE"), validate=_one_default),
     ]
 
 
 def _class_of(pod: Object, lister: AdmissionLister) -> Object | None:
-    """The PriorityClass that a pod names, else the global default. None if it does not exist."""
+    """The PriorityClass that a pod or group names, else the global default. None if it does not exist."""
     name = pod["spec"].get("priorityClassName")
     if name:
         return lister.find(CLASSES, "", name)
@@ -41,16 +45,19 @@ def _defaults(lister: AdmissionLister) -> list[Object]:
     return [one for one in lister.all(CLASSES) if one.get("globalDefault")]
 
 
-def _computed(found: Object | None) -> dict[str, Any]:
+def _computed(found: Object | None, kind: ServedKind) -> dict[str, Any]:
     known = found or {}
-    return {"priority": known.get("value", 0), "preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
+    priority = {"priority": known.get("value", 0)}
+    if kind.kind in _GROUPS and "PodGroupPreemptionPolicy" not in kind.gates:
+        return priority
+    return priority | {"preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
 
 
 def _with_priority(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
     spec, found = review.obj["spec"], _class_of(review.obj, lister)
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]
-    for field, value in _computed(found).items():
+    for field, value in _computed(found, review.kind).items():
         spec.setdefault(field, value)
     return review.obj
 
@@ -59,7 +66,11 @@ def _says_its_class(review: AdmissionAttributes, lister: AdmissionLister) -> Adm
     spec, found = review.obj["spec"], _class_of(review.obj, lister)
     if found is None and spec.get("priorityClassName"):
         return AdmissionRefusal(f"no PriorityClass with name {spec['priorityClassName']} was found")
-    for field, value in _computed(found).items():
+    for field, value in _computed(found, review.kind).items():
+        if spec[field] != value and review.kind.kind in _GROUPS:
+            subject, what = _GROUPS[review.kind.kind], "priority" if field == "priority" else "preemption policy"
+            given = f"{what} set in the {subject} ({spec[field]}) must match the {what} computed ({value})"
+            return AdmissionRefusal(f"{given} based on the priority class set in the spec")
         if spec[field] != value:
             what = "integer value of priority" if field == "priority" else "string value of PreemptionPolicy"
             text = f"the {what} ({spec[field]}) must not be provided in pod spec; "
@@ -73,6 +84,14 @@ def _keeping_priority(review: AdmissionAttributes, lister: AdmissionLister) -> O
     for field in _COMPUTED:
         if field in review.old["spec"]:
             review.obj["spec"].setdefault(field, review.old["spec"][field])
+    return review.obj
+
+
+def _protected(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
+    """The new PodGroup with the finalizer that keeps it while its pods run."""
+    finalizers = review.obj["metadata"].get("finalizers") or []
+    if GROUP_PROTECTION not in finalizers:
+        review.obj["metadata"]["finalizers"] = [*finalizers, GROUP_PROTECTION]
     return review.obj
 
 
@@ -201,6 +220,7 @@ def own_rules() -> list[AdmissionRule]:
         *runtime_class_rules(),
         *limit_range_rules(),
         *priority_rules(),
+        AdmissionRule((GROUPS[0],), ("CREATE",), mutate=_protected),
         AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
         AdmissionRule(("*",), ("CREATE",), validate=admission.within_quota),

@@ -156,6 +156,19 @@ def _claim_state(claim: Object, now: float) -> str:
     return ",".join([*(["deleted"] if claim["metadata"].get("deletionTimestamp") else []), *words]) or "pending"
 
 
+def _policy(group: Object, now: float) -> str:
+    return "Gang" if "gang" in (group["spec"].get("schedulingPolicy") or {}) else "Basic"
+
+
+def _group_state(group: Object, now: float) -> str:
+    conditions = {one.get("type"): one for one in (group.get("status") or {}).get("conditions") or ()}
+    disrupted, scheduled = conditions.get("DisruptionTarget"), conditions.get("PodGroupInitiallyScheduled")
+    if disrupted is not None:
+        return str(disrupted.get("reason", ""))
+    return "Pending" if scheduled is None else "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+
+
+_OF_GROUP = (Column("Policy", _policy), _text("Workload", "spec", "workloadRef", "workloadName", default="<none>"))
 _ingress_points = _at("status", "loadBalancer", "ingress", default=())
 
 _BINDING = (
@@ -297,6 +310,8 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE,
         _text("PreemptionPolicy", "preemptionPolicy"),
     ),
+    "podgroups.scheduling.k8s.io": (*_OF_GROUP, Column("Status", _group_state), AGE),
+    "compositepodgroups.scheduling.k8s.io": (*_OF_GROUP, AGE),
     "storageclasses.storage.k8s.io": (
         _text("Provisioner", "provisioner"),
         _text("ReclaimPolicy", "reclaimPolicy"),

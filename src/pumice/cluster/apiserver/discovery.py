@@ -19,6 +19,14 @@ VERSION = {
     "compiler": "",
     "platform": "linux/amd64",
 }
+_PATCHES = {37: 2}  #: by minor version: the patch release whose rules are followed
+
+
+def version_of(minor: int) -> dict[str, str]:
+    """What a server of another release says of itself."""
+    return VERSION | {"minor": str(minor), "gitVersion": f"v1.{minor}.{_PATCHES[minor]}+pumice"}
+
+
 ARCHIVE_PATH = "/pumice/archive"  #: the path of the whole cluster as one file
 _CREATE, _CHANGE = ("create",), ("get", "patch", "update")
 #: by subresource: group/version and kind of the objects that it accepts, and its verbs

@@ -66,7 +66,9 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     convert: Converter | None = None  #: makes one version of a custom kind from another
     stored_as: ServedKind | None = None  #: the version in which objects are stored, if it is another that must be converted to
     custom: bool = False
+    gates: frozenset[str] = frozenset()  #: the feature gates that are on in the server
     reviewed_only: bool = False  #: objects are answered and never stored (access reviews)
+    versioned_update: bool = False  #: a PUT must state the resourceVersion that it replaces
     created_by_update: bool = False  #: a PUT creates the object if it does not exist
     shown_when_deleted: bool = False  #: a delete is answered with the object, not with a Status
 
@@ -176,6 +178,11 @@ _ROWS: list[tuple[kinds.Kind, str, dict[str, str]]] = [
     (kinds.BATCH_CRON_JOBS, "cj", {"in": "all"}),
     (kinds.DISRUPTION_BUDGETS, "pdb", {}),
     (kinds.PRIORITY_CLASSES, "pc", {"status": "no"}),
+    (kinds.WORKLOADS, "", {"status": "no", "gate": "GenericWorkload"}),
+    (kinds.NATIVE_POD_GROUPS, "", {"gate": "GenericWorkload"}),
+    (kinds.ALPHA_WORKLOADS, "", {"status": "no", "gate": "GenericWorkload"}),
+    (kinds.ALPHA_POD_GROUPS, "", {"gate": "GenericWorkload"}),
+    (kinds.COMPOSITE_POD_GROUPS, "", {"gate": "CompositePodGroup"}),
     (kinds.STORAGE_CLASSES, "sc", {"status": "no"}),
     (kinds.CSI_NODES, "", {"status": "no"}),
     (kinds.CSI_DRIVERS, "", {"status": "no"}),
@@ -224,11 +231,20 @@ _ROWS: list[tuple[kinds.Kind, str, dict[str, str]]] = [
     (kinds.TOKEN_REVIEWS, "", {"status": "no", "verbs": "create"}),
 ]
 
+
+def _to_beta(obj: Object) -> Object:
+    return obj | {"apiVersion": kinds.WORKLOADS.api_version}
+
+
 #: versions that differ from the stored form, with their conversions to it and from it
 _FORMS = {
     kinds.NEW_EVENTS: (to_core_event, from_core_event),
     kinds.OLD_AUTOSCALERS: (to_autoscaler_v2, from_autoscaler_v2),
+    kinds.ALPHA_WORKLOADS: (_to_beta, None),
+    kinds.ALPHA_POD_GROUPS: (_to_beta, None),
 }
+#: kinds that differ from their stored version in nothing else, so that their writes are those of it
+_STORED_AS = {kinds.ALPHA_WORKLOADS: kinds.WORKLOADS, kinds.ALPHA_POD_GROUPS: kinds.NATIVE_POD_GROUPS}
 
 #: kinds whose delete is answered with the object
 _SHOWN_WHEN_DELETED = (
@@ -241,10 +257,14 @@ _SHOWN_WHEN_DELETED = (
 _CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
-def builtin_kinds() -> Iterator[ServedKind]:
+def builtin_kinds(gates: frozenset[str] = frozenset()) -> Iterator[ServedKind]:
+    """The kinds that a server with these feature gates has."""
+    made: dict[kinds.Kind, ServedKind] = {}
     for kind, short, options in _ROWS:
+        if options.get("gate", "") not in {"", *gates}:
+            continue
         to_stored, from_stored = _FORMS.get(kind, (None, None))
-        yield ServedKind(
+        made[kind] = ServedKind(
             **asdict(kind),
             singular=options.get("singular", ""),
             short_names=tuple(short.split()),
@@ -259,7 +279,11 @@ def builtin_kinds() -> Iterator[ServedKind]:
             storage=options.get("storage", ""),
             to_stored=to_stored,
             from_stored=from_stored,
+            stored_as=made[_STORED_AS[kind]] if kind in _STORED_AS else None,
+            gates=gates,
+            versioned_update="gate" in options,
             reviewed_only=kind in kinds.NEVER_STORED,
             created_by_update=kind.kind in _CREATED_BY_UPDATE,
             shown_when_deleted=kind.kind in _SHOWN_WHEN_DELETED,
         )
+        yield made[kind]

@@ -12,6 +12,7 @@ from typing import Any
 from pumice.api.meta import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
+from pumice.cluster.apiserver.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes
 from pumice.cluster.apiserver.schema import Object
 
@@ -156,7 +157,7 @@ def job_causes(job: Object, old: Object | None) -> Causes:
     for field in _JOB_NUMBERS:
         if spec.get(field, 0) < 0:
             found.append((f"spec.{field}", f"Invalid value: {spec[field]}: must be greater than or equal to 0"))
-    found += _selection(spec)
+    found += _selection(spec) + job_scheduling_causes(spec, None if old is None else old["spec"])
     if old is not None:
         if spec.get("selector") != old["spec"].get("selector"):
             found.append(("spec.selector", "Invalid value: field is immutable"))

@@ -6,8 +6,10 @@ import re
 from typing import Any
 
 from pumice.api.quantity import quantity
-from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver import declared_rules
+from pumice.cluster.apiserver.schema import Object, shape_of
 
+_GROUP = "core.v1.PodSchedulingGroup"
 _COMPUTE = ("cpu", "memory")
 _GATED = {
     "type": "PodScheduled",
@@ -156,6 +158,8 @@ def spec_causes(spec: Object, path: str) -> Causes:
     if "activeDeadlineSeconds" in spec and not 0 < spec["activeDeadlineSeconds"] < 2**31:
         text = f"Invalid value: {spec['activeDeadlineSeconds']}: must be between 1 and 2147483647, inclusive"
         found.append((f"{path}.activeDeadlineSeconds", text))
+    if "schedulingGroup" in spec:
+        found += declared_rules.causes(shape_of(_GROUP), spec["schedulingGroup"] or {}, None, f"{path}.schedulingGroup", frozenset())
     if spec.get("schedulingGates") and spec.get("nodeName"):
         found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
     return found

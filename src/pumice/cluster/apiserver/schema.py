@@ -1,8 +1,8 @@
 """The shape of an object: which fields there are, of which type, and how lists in it merge.
 
 One tree serves all code that must know a kind's structure: unknown fields and wrong types (`decoding`), strategic merge
-(`merge_key`), server-side apply (`keys`, `is_set`, `atomic`), protobuf bodies (`numbers`) and OpenAPI. Shapes of built-in kinds
-come from the tables in `types/`, shapes of custom kinds from their CRD's schema (`structural_schema`).
+(`merge_key`), server-side apply (`keys`, `is_set`, `atomic`), protobuf bodies (`numbers`), declared rules (`rules`) and OpenAPI. Shapes of
+built-in kinds come from the tables in `types/`, shapes of custom kinds from their CRD's schema (`structural_schema`).
 
 A list or map shape belongs to one field, since how it merges depends on the field; struct shapes are shared and may be recursive.
 """
@@ -18,6 +18,11 @@ Object = dict[str, Any]  #: a Kubernetes object, or a part of one, as JSON has i
 SCALARS = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "Quantity", "IntOrString", "Time", "MicroTime", "any"})
 #: types of JSON schemas that are a schema or something else, and messages of two fields in protobuf: they are "any" with this name
 EITHER = frozenset({"JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray"})
+#: the options of fields in the tables of types that `declared_rules` heeds
+RULES = frozenset(
+    {"member", "with", "filled", "min", "max", "items", "format", "enum", "unique"}
+    | {"immutable", "noset", "nounset", "noadd", "noremove", "gate", "drop", "zero"}
+)
 
 
 class Shape:
@@ -39,6 +44,7 @@ class Shape:
         "required",
         "retain_keys",
         "retained",
+        "rules",
         "test",
     )
 
@@ -51,6 +57,7 @@ class Shape:
         self.retained: tuple[str, ...] = ()  #: of a struct: fields that are structs, for which a patch may list the keys to keep
         self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
         self.omitted: set[str] = set()  #: of a struct: fields whose zero value JSON leaves out, and protobuf does not
+        self.rules: dict[str, tuple[str, ...]] = {}  #: of a struct: what `declared_rules` heeds, by field
         self.preserve = False  #: of a struct: unknown fields are kept
         self.merge = False  #: of a list: strategic merge merges it, and does not replace it
         self.merge_key = ""  #: of a list that merges strategically: the key of its items
@@ -129,6 +136,8 @@ def _fill(name: str, module: str) -> None:
             struct.required = (*struct.required, *shape.required)
             struct.omitted |= shape.omitted
             continue
+        if rules := tuple(option for option in options if option.partition("=")[0] in RULES):
+            struct.rules[field] = rules
         if options and shape.kind in ("list", "map"):
             shape.with_options(options)
         elif "retainKeys" in options:

@@ -133,17 +133,20 @@ class Server:
         users: dict[str, UserInfo] | None = None,
         containers: Containers | None = None,
         event_ttl_s: float = EVENT_TTL_S,
+        gates: frozenset[str] = frozenset(),
     ) -> None:
         """Raises JournalError if `data` is damaged; with `recover`, the server goes on without the damaged part."""
         if plain and not _is_loopback(host):
             raise ValueError(f"plain HTTP is for loopback only; listen on 127.0.0.1, or speak TLS on {host}")
+        self.gates = gates
         self.host = host
         self.port = port
         self._plain = plain
         self._data = data
         self._journal = FileJournal(data, recover) if data else None
         recovered = self._journal.version() if self._journal else 0
-        self.store = Store(clock=clock, new_uid=new_uid, rules=rules, journal=self._journal, version=recovered + GAP if recovered else 0)
+        version = recovered + GAP if recovered else 0
+        self.store = Store(clock=clock, new_uid=new_uid, rules=rules, journal=self._journal, version=version, gates=gates)
         if self._journal is not None:
             for storage, key, obj in self._journal.objects():
                 self.store.restore(storage, key, obj)

@@ -100,12 +100,14 @@ def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> 
 
 def _cause(message: str) -> str:
     words = {
-        "Required": "FieldValueRequired",
-        "Duplicate": "FieldValueDuplicate",
-        "Unsupported": "FieldValueNotSupported",
+        "Required value": "FieldValueRequired",
+        "Duplicate value": "FieldValueDuplicate",
+        "Unsupported value": "FieldValueNotSupported",
         "Forbidden": "FieldValueForbidden",
+        "Too many": "FieldValueTooMany",
+        "Too long": "FieldValueTooLong",
     }
-    return words.get(message.split(" ", 1)[0].rstrip(":"), "FieldValueInvalid")
+    return words.get(message.partition(":")[0], "FieldValueInvalid")
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:

@@ -19,6 +19,7 @@ from pumice.cluster.apiserver import deletion, pod_updates, status, strategies
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
+from pumice.cluster.apiserver.declared_rules import drop_disabled
 from pumice.cluster.apiserver.decoding import schema_causes, shaped
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind, builtin_kinds
@@ -48,7 +49,7 @@ class ListPage(NamedTuple):
 
 
 class Store:
-    """A cluster's objects. `clock` returns seconds since 1970, `new_uid` a new uid."""
+    """A cluster's objects. `clock` returns seconds since 1970, `new_uid` a new uid; `gates` are the feature gates that are on."""
 
     def __init__(
         self,
@@ -58,10 +59,11 @@ class Store:
         rules: Iterable[AdmissionRule] = (),
         journal: StoreJournal | None = None,
         version: int = 0,
+        gates: frozenset[str] = frozenset(),
     ) -> None:
         self.now = clock
         self.new_uid = new_uid
-        self.kinds = KindTable(builtin_kinds())
+        self.kinds = KindTable(builtin_kinds(gates))
         self.ledger = Storage(journal, version)
         self.admission = Admission(own_rules())
         self.admission.add(rules)
@@ -188,6 +190,7 @@ class Store:
         uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
         name = set_identity(kind, obj, namespace, uid, now)
         behaviour = strategy_of(kind)
+        drop_disabled(kind.shape, obj, None, kind.gates)
         behaviour.begin(obj)
         behaviour.default(obj)
         if options.tracked and "managedFields" not in obj["metadata"]:
@@ -215,6 +218,8 @@ class Store:
         obj = self._taken(kind, obj, "", options, _untouched(old, subresource))
         if old is None:
             raise kind.not_found(key[1])
+        if kind.versioned_update and not metadata.get("resourceVersion"):
+            raise kind.invalid(key[1], [("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")])
         self._check_version(kind, key[1], obj["metadata"], old)
         return self.replace(kind, key, old, obj, subresource, options)
 
@@ -232,6 +237,7 @@ class Store:
         shown, kind = kind, kind.stored_as or kind
         self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
         obj = strategies.kept(kind, obj, old, subresource)
+        drop_disabled(kind.shape, obj, old, kind.gates)
         if subresource != "status":
             strategy_of(kind).default(obj)
         if not applied:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.cluster.apiserver import object_checks, pod_spec, pod_updates, policies, webhooks
+from pumice.cluster.apiserver import group_checks, object_checks, pod_spec, pod_updates, policies, webhooks
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
@@ -290,6 +290,8 @@ _TABLE = {
     "cronjobs.batch": Strategy(_no_status, default_cron_job, object_checks.cron_job_causes),
     "poddisruptionbudgets.policy": Strategy(_no_status, causes=object_checks.budget_causes),
     "priorityclasses.scheduling.k8s.io": Strategy(default=default_priority_class, causes=object_checks.priority_class_causes),
+    **dict.fromkeys(group_checks.GROUPS, Strategy(_empty_status, group_checks.default_group)),
+    group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
     "storageclasses.storage.k8s.io": Strategy(default=default_storage_class),
     "leases.coordination.k8s.io": Strategy(causes=object_checks.lease_causes),
     "roles.rbac.authorization.k8s.io": Strategy(causes=object_checks.role_causes),
@@ -372,6 +374,8 @@ def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
 
 
 def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: str) -> Causes:
+    if kind.storage in group_checks.KINDS:
+        return group_checks.group_causes(kind, obj, old)
     causes = _PART_CAUSES.get(subresource, strategy_of(kind).causes)
     return causes(obj, old)
 

@@ -7,7 +7,7 @@ left alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from itertools import islice
 
 from pumice.api import kinds
@@ -15,7 +15,21 @@ from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAI
 from pumice.api.json_objects import Key, Object, condition, copied, name_of, spec_of, status_of, terminating, uid_of
 from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
-from pumice.controllers.controller import NOTHING, Create, Emit, KeysOf, Lister, Result, Write, delete, itself, result, status_change
+from pumice.controllers.controller import (
+    NOTHING,
+    Create,
+    Emit,
+    KeysOf,
+    Lister,
+    Result,
+    Write,
+    delete,
+    its_controller,
+    itself,
+    result,
+    status_change,
+)
+from pumice.controllers.kubernetes import job_groups
 from pumice.controllers.kubernetes.job_status import (
     FIRST,
     Attempts,
@@ -35,6 +49,7 @@ from pumice.controllers.kubernetes.job_status import (
     tally,
     verdict,
 )
+from pumice.controllers.kubernetes.pod_group_protection import GROUP
 from pumice.controllers.kubernetes.pods import (
     claim,
     created,
@@ -90,13 +105,17 @@ class BatchJobs:
 
     name = "batch-job"
 
-    def __init__(self, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, most_waiting: int = MOST_WAITING, makes_groups: bool = False) -> None:
+        """`makes_groups`: the feature gate WorkloadWithJob is on."""
         self._most_waiting = most_waiting
+        self._makes_groups = makes_groups
         its_job = its_claimants(kinds.BATCH_JOB)
-        self.watches: Mapping[str, KeysOf] = {
+        self.watches: dict[str, KeysOf] = {
             kinds.BATCH_JOB: lambda change, lister: [*itself(change, lister), *strays(change, lister)],
             kinds.POD: lambda change, lister: [*its_job(change, lister), *strays(change, lister)],
         }
+        if makes_groups:
+            self.watches |= dict.fromkeys((job_groups.WORKLOAD, GROUP), its_controller(kinds.BATCH_JOB))
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         if isinstance(key, StrayPod):
@@ -112,7 +131,11 @@ class BatchJobs:
         if has_ended(job):
             news = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
             return result([*claims, *map(delete, counted.active), *news, *let_go(counted.over)])
-        end, free = verdict(job, counted, now), room(job, counted.active, self._most_waiting)
+        its = job_groups.grouping(job, pods, lister) if self._makes_groups else job_groups.ALONE
+        if its.waits:
+            return result([*claims, *its.writes])
+        most = max(self._most_waiting, its.least)
+        end, free = verdict(job, counted, now), room(job, counted.active, most)
         status = _started(job, now)
         later: list[tuple[float, Hashable]] = []
         made = 0
@@ -122,14 +145,21 @@ class BatchJobs:
             writes = _dismissed(job, counted.active)
         else:
             writes, next_at = _scale(job, counted, free, lister, now)
+            if its.group is not None:
+                writes = [_joined(write, its.group) for write in writes]
             made = sum(isinstance(step, Create) for step in writes)
             wanted = int(spec_of(job).get("parallelism", 1)) > len(counted.active)
-            note(status, free == 0 and wanted, self._most_waiting, now)
+            note(status, free == 0 and wanted, most, now)
             later = [(at, key) for at in (next_at, deadline(job, status)) if at is not None and at > now]
         if end is not None or spec_of(job).get("suspend"):
             counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
         status |= _counts(job, counted, made)
-        return result([*claims, *_told(job, status), *writes, *status_change(job, status), *let_go(counted.over)], later)
+        return result([*claims, *its.writes, *_told(job, status), *writes, *status_change(job, status), *let_go(counted.over)], later)
+
+
+def _joined(write: Write, group: Object) -> Write:
+    """A write that makes a pod, with the pod as a member of the group."""
+    return Create(job_groups.join(write.object, group), write.about) if isinstance(write, Create) else write
 
 
 def _started(job: Object, now: float) -> Object:

@@ -62,7 +62,7 @@ class ObjectWrites:
     def _tell_of(self, write: Write, failure: BaseException) -> None:
         """Tell users in an event why an object cannot be created: a quota, a refused image, a name that is too long."""
         if isinstance(write, Create) and write.about is not None and isinstance(failure, ApiError):
-            self._tell(Emit(write.about, "Warning", "FailedCreate", f"Error creating: {failure.message}"))
+            self._tell(Emit(write.about, "Warning", write.refused[0], f"{write.refused[1]}: {failure.message}"))
 
     def _tell(self, what: Emit) -> None:
         about = what.about

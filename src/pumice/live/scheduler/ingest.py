@@ -277,7 +277,8 @@ class Ingest:
 
     def _other(self, kind: str, item: Any) -> Urgency:
         meta = item.metadata
-        item = replace(item, metadata=replace(meta, resource_version=None, generation=None))
+        told = meta.generation if kind == NATIVE_POD_GROUP else None  # the condition that is written says which one it is about
+        item = replace(item, metadata=replace(meta, resource_version=None, generation=told))
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         if self._cluster.of(kind).get(key) == item:
             return Urgency.NOTHING

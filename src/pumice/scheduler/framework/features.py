@@ -1,7 +1,8 @@
 """The release of kube-scheduler whose rules hold, and its feature gates.
 
-`GATES` has the gates that kube-scheduler itself declares, with their state in each release. A gate is refused as upstream refuses it: if no
-release here knows it, if it is locked, or if a gate that it needs is off. Where outcomes differ between releases, rules ask the `Release`.
+`GATES` has the gates that kube-scheduler itself declares, and WorkloadWithJob of the Job controller, with their state in each release. A
+gate is refused as upstream refuses it: if no release here knows it, if it is locked, or if a gate that it needs is off. Where outcomes
+differ between releases, rules ask the `Release`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ GATES: dict[str, tuple[str, str]] = {
     "VolumeAttributesClass": (LOCKED, LOCKED),
     "VolumeLimitScaling": (OFF, ON),
     "WorkloadAwarePreemption": (OFF, NONE),
+    "WorkloadWithJob": (OFF, OFF),
 }
 #: the gates that a gate needs
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -75,6 +77,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "PodGroupPreemptionPolicy": ("GenericWorkload",),
     "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
     "WorkloadAwarePreemption": ("GenericWorkload",),
+    "WorkloadWithJob": ("GenericWorkload",),
 }
 TRUE, FALSE = frozenset(["1", "t", "T", "true", "TRUE", "True"]), frozenset(["0", "f", "F", "false", "FALSE", "False"])
 
@@ -99,6 +102,11 @@ class Release(Struct, frozen=True):
     def places_groups(self) -> bool:
         """Whether the pods of Kubernetes' own PodGroups are placed together. The alpha form of 1.36 is not provided."""
         return self.minor >= 37 and self.has("GenericWorkload")
+
+    @property
+    def api_gates(self) -> frozenset[str]:
+        """The gates that an API server and its controllers heed. All of them are about PodGroups, whose form of 1.36 is not provided."""
+        return self.gates if self.places_groups else frozenset()
 
 
 def release(minor: int, gates: Mapping[str, bool] | None = None) -> Release:

@@ -1,0 +1,296 @@
+"""Rules that the tables of types declare of single fields: who breaks them is refused, and fields of a gate that is off are left out.
+
+Kubernetes declares the validation of its newer kinds at their fields, and so do the tables in `types/`. What is found comes in the order in
+which Kubernetes finds it: of a struct first what concerns several fields, then field by field. A field that an update does not touch is not
+looked at; a rule that a value may not be there at all, or not change, ends the checks of its field.
+
+    member          one of the fields that are alternatives: exactly one must be set
+    with=FIELD      where it is set, FIELD must be set
+    filled          it must not be missing, empty or zero
+    min= max=       bounds of a number; items= of the length of a list
+    format=         of a name: long (subdomain), short (label of DNS), label (key of a label), segment (of a path)
+    enum=           its values
+    unique          no two items of a list have the same `keys`
+    immutable, noset, nounset, noadd, noremove    what an update may not do
+    gate=           it is forbidden unless this feature gate is on; whoever writes objects leaves it out before
+    drop=           it is left out unless this feature gate is on
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Set
+from functools import cache
+from typing import Any
+
+from pumice.cluster.apiserver.schema import Object, Shape
+
+Causes = list[tuple[str, str]]
+
+_LABEL, _KEY_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_ENDS = "and must start and end with an alphanumeric character"
+_RULES = {
+    "long": f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
+    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')",
+    "short": f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS} "
+    f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')",
+    "label": f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+}
+
+
+def causes(shape: Shape, value: Object, old: Object | None, place: str, gates: Set[str], *fields: str) -> Causes:
+    """The causes for refusing a struct, or only these of its fields. Without `old` it is a new one."""
+    return _Reading(gates, old is not None).struct(shape, value, old, place, fields)
+
+
+class _Reading:
+    """One object that is checked."""
+
+    def __init__(self, gates: Set[str], is_update: bool) -> None:
+        self._gates = gates
+        self._is_update = is_update
+
+    def struct(self, shape: Shape, value: Object, old: Object | None, place: str, only: tuple[str, ...] = ()) -> Causes:
+        """`old` is None where an update sets what was not there."""
+        found = [] if only else self._union(shape, value, old, place) + self._companions(shape, value, old, place)
+        for name, field in shape.fields.items():
+            if only and name not in only:
+                continue
+            now, before = value.get(name), None if old is None else old.get(name)
+            if name in shape.required and field.kind == "struct" and "filled" not in shape.rules.get(name, ()):
+                now, before = now or {}, before if old is None else before or {}  # it is always there
+            unset = not _is_set(shape, name, now)
+            if not self._is_update or old is None or unset is _is_set(shape, name, before) or not (unset or now == before):
+                found += self._field(shape, name, now, before, f"{place}.{name}" if place else name)
+        return found
+
+    def _union(self, shape: Shape, value: Object, old: Object | None, place: str) -> Causes:
+        members = [name for name, rules in shape.rules.items() if "member" in rules]
+        chosen, before = ([name for name in members if _is_set(shape, name, state.get(name))] for state in (value, old or {}))
+        if not members or len(chosen) == 1 or (self._is_update and old is not None and chosen == before):
+            return []
+        listed = ", ".join(f"`{name}`" for name in members)
+        exactly, given = ("exactly one", f"{{{', '.join(chosen)}}}") if chosen else ("one", "")
+        return [(place, f'Invalid value: "{given}": must specify {exactly} of: {listed}')]
+
+    def _companions(self, shape: Shape, value: Object, old: Object | None, place: str) -> Causes:
+        found = []
+        for name, rules in shape.rules.items():
+            other = _option(rules, "with")
+            if other:
+                now, before = ([_is_set(shape, each, state.get(each)) for each in (name, other)] for state in (value, old or {}))
+                if now == [True, False] and not (self._is_update and old is not None and now == before):
+                    found.append((f"{place}.{other}", f"Required value: must be set when {name} is set"))
+        return found
+
+    def _field(self, owner: Shape, name: str, now: Any, before: Any, place: str) -> Causes:
+        rules, shape, is_set = owner.rules.get(name, ()), owner.fields[name], _is_set(owner, name, now)
+        ending = list(self._ending(owner, name, now, before, place))
+        if ending or not is_set:
+            return ending
+        found = list(_plain(rules, now, place))
+        if shape.kind == "struct":
+            return found + self.struct(shape, now, before, place)
+        if shape.kind != "list" or shape.element is None or shape.element.kind != "struct":
+            return found
+        if "unique" in rules:
+            found += _repeated(shape, now, place)
+        for index, item in enumerate(now):
+            match = _same_key(shape, before, item)
+            if not (self._is_update and match == item):
+                found += self.struct(shape.element, item, match, f"{place}[{index}]")
+        return found
+
+    def _ending(self, owner: Shape, name: str, now: Any, before: Any, place: str) -> Iterator[tuple[str, str]]:
+        """The causes that end the checks of a field."""
+        rules, shape = owner.rules.get(name, ()), owner.fields[name]
+        is_set, was_set = (_is_set(owner, name, state) for state in (now, before))
+        gate, most = _option(rules, "gate"), _option(rules, "items")
+        if gate and gate not in self._gates and is_set:
+            yield place, "Forbidden"
+        if "filled" in rules and not is_set:
+            yield place, "Required value"
+        if most and len(now or ()) > int(most):
+            yield place, f"Too many: {len(now)}: must have at most {most} item{'' if most == '1' else 's'}"
+        if not self._is_update:
+            return
+        if "immutable" in rules:
+            yield place, "Invalid value: null: field is immutable"
+        if "noset" in rules and is_set and not was_set:
+            yield place, "Invalid value: null: field cannot be set once created"
+        if "nounset" in rules and was_set and not is_set:
+            yield place, "Invalid value: null: field cannot be cleared once set"
+        if "noadd" in rules:
+            for index, item in enumerate(now or ()):
+                if _same_key(shape, before, item) is None:
+                    yield f"{place}[{index}]", "Forbidden: item may not be added"
+        if "noremove" in rules:
+            for item in before or ():
+                if _same_key(shape, now, item) is None:
+                    yield place, "Forbidden: item may not be removed"
+
+
+def _is_set(owner: Shape, name: str, value: Any) -> bool:
+    """Whether a field has a value. The zero value of a list, of a name and of a number is none, where Go has no pointer for it."""
+    if owner.fields[name].kind == "list" or name in owner.omitted or name in owner.required:
+        return bool(value) or (owner.fields[name].kind == "struct" and value is not None)
+    return value is not None
+
+
+def _option(rules: tuple[str, ...], word: str) -> str:
+    return next((rule.partition("=")[2] for rule in rules if rule.startswith(f"{word}=")), "")
+
+
+def _same_key(shape: Shape, items: Any, item: Object) -> Any:
+    """The item of a list with the same keys; None if there is none, or if items have no keys."""
+    if not shape.keys:
+        return None
+    return next((each for each in items or () if all(each.get(key) == item.get(key) for key in shape.keys)), None)
+
+
+def _repeated(shape: Shape, items: list[Object], place: str) -> Causes:
+    assert shape.element is not None
+    element, seen, found = shape.element, list[Object](), list[tuple[str, str]]()
+    for index, item in enumerate(items):
+        if _same_key(shape, seen, item) is not None:
+            found.append((f"{place}[{index}]", f"Duplicate value: {compact(_written(element, item))}"))
+        seen.append(item)
+    return found
+
+
+def _plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with a value by itself."""
+    for rule in rules:
+        word, _, option = rule.partition("=")
+        if word == "min" and value < int(option):
+            yield place, f"Invalid value: {value}: must be greater than or equal to {option}"
+        elif word == "max" and value > int(option):
+            yield place, f"Invalid value: {value}: must be less than or equal to {option}"
+        elif word == "enum" and value not in option.split(","):
+            choices = ", ".join(f'"{each}"' for each in option.split(","))
+            yield place, f"Unsupported value: {compact(value)}: supported values: {choices}"
+        elif word == "format":
+            for text in _misnamed(option, value):
+                yield place, f"Invalid value: {compact(value)}: {text}"
+
+
+def _misnamed(form: str, name: str) -> Iterator[str]:
+    """Why a name is none of this form."""
+    if form == "segment":
+        yield from [f"may not be '{name}'"] if name in (".", "..") else [f"may not contain '{each}'" for each in "/%" if each in name]
+    elif form == "label":
+        prefix, slash, rest = name.partition("/")
+        if "/" in rest:
+            yield f"a valid label key {_RULES['label']} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            return
+        if slash:
+            yield from (f"prefix part {text}" for text in (_misnamed("long", prefix) if prefix else ["must be non-empty"]))
+        rest = rest if slash else name
+        if not rest or len(rest) > 63:
+            yield f"name part {'must be no more than 63 bytes' if rest else 'must be non-empty'}"
+        if not re.fullmatch(_KEY_NAME, rest):
+            yield f"name part {_RULES['label']}"
+    else:
+        most, pattern = (253, _SUBDOMAIN) if form == "long" else (63, _LABEL)
+        if len(name.encode()) > most:
+            yield f"must be no more than {most} bytes"
+        if not re.fullmatch(pattern, name):
+            yield "must not contain dots" if form == "short" and re.fullmatch(_SUBDOMAIN, name) else _RULES[form]
+
+
+def compact(value: Any) -> str:
+    """A value as it stands in the text of an error."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _written(shape: Shape, value: Object) -> Object:
+    """A struct as Go writes it: fields in their order, and some of those that are not set."""
+    found: Object = {}
+    for name, field in shape.fields.items():
+        if name in value:
+            found[name] = _written(field, value[name]) if field.kind == "struct" else value[name]
+        elif "zero" in shape.rules.get(name, ()):
+            found[name] = None
+        elif name in shape.required:
+            found[name] = {} if field.kind == "struct" else _zero(field)
+    return found
+
+
+def internal(shape: Shape, value: Object) -> Object:
+    """A struct as Kubernetes' own form of it is shown: every field, under the name that it has in Go."""
+    found: Object = {}
+    for name, field in shape.fields.items():
+        inner = value.get(name)
+        if field.kind == "struct" and (name in value or name in shape.required):
+            inner = internal(field, inner or {})
+        elif field.kind == "list" and inner and field.element is not None and field.element.kind == "struct":
+            inner = [internal(field.element, each) for each in inner]
+        elif inner is None and (name in shape.omitted or name in shape.required):
+            inner = _zero(field)
+        found[name[0].upper() + name[1:]] = inner
+    return found
+
+
+def _zero(shape: Shape) -> Any:
+    return {"string": "", "int32": 0, "int64": 0, "bool": False}.get(shape.kind)
+
+
+# Fields of gates that are off. A writer leaves them out, unless the stored object has them.
+
+_Marked = tuple[tuple[str, str], ...]
+
+
+@cache
+def _marked(shape: Shape) -> _Marked:
+    """The fields of a struct that have a gate, with the gate."""
+    gates = ((name, _option(rules, "gate") or _option(rules, "drop")) for name, rules in shape.rules.items())
+    return tuple((name, gate) for name, gate in gates if gate)
+
+
+@cache
+def _inside(shape: Shape) -> frozenset[Shape]:
+    """All structs of which a struct consists, and itself."""
+    found, left = {shape}, [shape]
+    while left:
+        for inner in (_struct_of(field) for field in left.pop().fields.values()):
+            if inner is not None and inner not in found:
+                found.add(inner)
+                left.append(inner)
+    return frozenset(found)
+
+
+@cache
+def _deeper(shape: Shape) -> tuple[tuple[str, Shape], ...]:
+    """The fields of a struct that have a gate somewhere inside, with their structs."""
+    fields = ((name, _struct_of(field)) for name, field in shape.fields.items())
+    return tuple((name, inner) for name, inner in fields if inner is not None and any(map(_marked, _inside(inner))))
+
+
+def _struct_of(shape: Shape) -> Shape | None:
+    inner = shape.element if shape.kind in ("list", "map") and shape.element is not None else shape
+    return inner if inner.kind == "struct" else None
+
+
+def drop_disabled(shape: Shape, obj: Object, old: Object | None, gates: Set[str]) -> None:
+    """Remove the fields of `obj` whose gate is off, if `old` has no such field."""
+    used: set[tuple[Shape, str]] | None = None
+    for inner, part in _structs(shape, obj):
+        for name, gate in _marked(inner):
+            if gate not in gates and name in part:
+                if used is None:
+                    used = {(owner, field) for owner, state in _structs(shape, old or {}) for field, _ in _marked(owner) if field in state}
+                if (inner, name) not in used:
+                    del part[name]
+
+
+def _structs(shape: Shape, value: Object) -> Iterator[tuple[Shape, Object]]:
+    """The structs in an object that have fields with a gate. Those of a field that is removed meanwhile are left out."""
+    yield shape, value
+    for name, inner in _deeper(shape):
+        held = value.get(name)
+        for each in held if isinstance(held, list) else [held]:
+            if isinstance(each, dict):
+                yield from _structs(inner, each)

@@ -1,0 +1,121 @@
+"""What the API server does with Kubernetes' own groups of pods: defaults, and the rules of Workloads that no single field declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pumice.cluster.apiserver.declared_rules import Causes, causes, compact, internal
+from pumice.cluster.apiserver.schema import Object, shape_of
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.kinds import ServedKind
+
+GROUPS = ("podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io")
+WORKLOADS = "workloads.scheduling.k8s.io"
+MOST_LEVELS = 4  #: of templates: three of composite ones, and one of PodGroups
+KINDS = frozenset({*GROUPS, WORKLOADS})
+_OF_JOBS = frozenset({"WorkloadWithJob"})  #: the field is left out before if this gate is off
+
+
+def default_group(group: Object) -> None:
+    spec = group.setdefault("spec", {})
+    spec.setdefault("schedulingPolicy", {})
+    spec.setdefault("disruptionMode", {"single": {}})
+
+
+def default_workload(workload: Object) -> None:
+    for template in _templates(workload.setdefault("spec", {})):
+        template.setdefault("schedulingPolicy", {})
+
+
+def group_causes(kind: ServedKind, obj: Object, old: Object | None) -> Causes:
+    """The causes for refusing a PodGroup, a CompositePodGroup or a Workload."""
+    by_hand = _tree_causes(obj["spec"]) if kind.storage == WORKLOADS else _claim_causes(obj)
+    return by_hand + causes(kind.shape, obj, old, "", kind.gates, "spec", "status")
+
+
+def _claim_causes(group: Object) -> Causes:
+    claims = {claim.get("name") for claim in group["spec"].get("resourceClaims") or ()}
+    stated = (group.get("status") or {}).get("resourceClaimStatuses") or ()
+    text = "must match the name of an entry in `spec.resourceClaims`"
+    return [
+        (f"status.resourceClaimStatuses[{index}].name", f"Invalid value: {compact(one.get('name', ''))}: {text}")
+        for index, one in enumerate(stated)
+        if one.get("name") not in claims
+    ]
+
+
+def job_scheduling_causes(spec: Object, before: Object | None) -> Causes:
+    """The causes for refusing what a Job says of the scheduling of its pods."""
+    if "scheduling" not in spec and "scheduling" not in (before or {}):
+        return []
+    found: Causes = []
+    place, policy = "spec.scheduling.schedulingPolicy", (spec.get("scheduling") or {}).get("schedulingPolicy") or {}
+    least, parallelism = (policy.get("gang") or {}).get("minCount"), spec.get("parallelism", 1)
+    if least is not None and least > parallelism:
+        found.append((f"{place}.gang.minCount", f"Invalid value: {least}: must not be greater than parallelism ({parallelism})"))
+    was = ((before or {}).get("scheduling") or {}).get("schedulingPolicy")
+    if was and policy and was.keys() != policy.keys():
+        text = "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated"
+        found.append((place, f"Invalid value: {compact(policy)}: {text}"))
+    return found + causes(shape_of("batch.v1.JobSpec"), spec, before, "spec", _OF_JOBS, "scheduling")
+
+
+def _templates(spec: Object) -> Iterator[Object]:
+    """All templates in a Workload's spec or in a composite template, those of PodGroups and composite ones."""
+    for template in spec.get("compositePodGroupTemplates") or ():
+        yield template
+        yield from _templates(template)
+    yield from spec.get("podGroupTemplates") or ()
+
+
+def _tree_causes(spec: Object) -> Causes:
+    """The causes for refusing the templates of a Workload as a whole."""
+    found = _repeated_names(spec, "spec", {one.get("name") for one in spec.get("podGroupTemplates") or ()})
+    trees = spec.get("compositePodGroupTemplates") or ()
+    shape = shape_of("scheduling.v1beta1.CompositePodGroupTemplate")
+    for index, tree in enumerate(trees):
+        if _levels(tree) >= MOST_LEVELS:
+            children = [internal(shape, each) for each in tree.get("compositePodGroupTemplates") or ()]
+            text = f"Invalid value: {compact(children)}: maximum template hierarchy depth is {MOST_LEVELS}"
+            found.append((f"spec.compositePodGroupTemplates[{index}]", text))
+    if len({(one.get("priorityClassName") or "", one.get("priority")) for one in _templates(spec)}) > 1:
+        several = "all priority and priorityClassName values must be identical, detected multiple values"
+        found.append(("spec", f"Invalid value: null: {several if trees else 'detected multiple priority configurations'}"))
+    return found + _childless(spec, "spec")
+
+
+def _repeated_names(spec: Object, place: str, names: set[str | None]) -> Causes:
+    """The causes for names of composite templates and below that are known already. Names within one list are a rule of that list."""
+    found: Causes = []
+    listed = list(enumerate(spec.get("compositePodGroupTemplates") or ()))
+    found += _known(listed, f"{place}.compositePodGroupTemplates", names)
+    for index, template in listed:
+        inner = f"{place}.compositePodGroupTemplates[{index}]"
+        found += _known(list(enumerate(template.get("podGroupTemplates") or ())), f"{inner}.podGroupTemplates", names)
+        found += _repeated_names(template, inner, names)
+    return found
+
+
+def _known(listed: list[tuple[int, Object]], place: str, names: set[str | None]) -> Causes:
+    found = [
+        (f"{place}[{index}].name", f"Duplicate value: {compact(one.get('name', ''))}") for index, one in listed if one.get("name") in names
+    ]
+    names.update(one.get("name") for _, one in listed)
+    return found
+
+
+def _levels(template: Object) -> int:
+    return 1 + max(map(_levels, template.get("compositePodGroupTemplates") or ()), default=0)
+
+
+def _childless(spec: Object, place: str) -> Causes:
+    found: Causes = []
+    for index, template in enumerate(spec.get("compositePodGroupTemplates") or ()):
+        inner = f"{place}.compositePodGroupTemplates[{index}]"
+        if not template.get("podGroupTemplates") and not template.get("compositePodGroupTemplates"):
+            text = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
+            found.append((inner, f"Invalid value: {compact(template.get('name', ''))}: {text}"))
+        found += _childless(template, inner)
+    return found

@@ -1,0 +1,51 @@
+"""Kubernetes' own PodGroups stay while they are needed: the finalizer that each gets is removed once no running pod names the group.
+
+Pods of a Job are owned by their group as well. When the Job is gone, each would wait for the other: the group for its pods, and the pods,
+which are collected with their last owner, for the group. So a group that goes deletes the pods that nobody else owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+
+from pumice.api import kinds
+from pumice.api.annotations import GROUP_PROTECTION
+from pumice.api.json_objects import Key, Object, finalizers_of, namespace_of, owners_of, spec_of, terminating, uid_of
+from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, delete, itself, patch, result
+from pumice.controllers.kubernetes.pods import ENDED, phase
+
+GROUP = kinds.NATIVE_POD_GROUPS.name
+
+
+def group_of(pod: Object) -> str:
+    """The name of the group that a pod belongs to; empty if it belongs to none."""
+    return str((spec_of(pod).get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+class PodGroupProtection:
+    """Removes the finalizer of PodGroups that are deleted."""
+
+    name = "podgroup-protection"
+
+    def __init__(self) -> None:
+        self.watches: Mapping[str, KeysOf] = {GROUP: itself, kinds.POD: _its_group}
+
+    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
+        assert isinstance(key, Key)
+        group = lister.get(GROUP, *key)
+        if group is None or not terminating(group) or GROUP_PROTECTION not in finalizers_of(group):
+            return NOTHING
+        running = [pod for pod in lister.all(kinds.POD, key.namespace) if group_of(pod) == key.name and phase(pod) not in ENDED]
+        if running:
+            return result(
+                delete(pod) for pod in running if not terminating(pod) and [one["uid"] for one in owners_of(pod)] == [uid_of(group)]
+            )
+        left = [each for each in finalizers_of(group) if each != GROUP_PROTECTION]
+        return result([patch(group, {"metadata": {"finalizers": left or None}})])
+
+
+def _its_group(change: ObjectChange, lister: Lister) -> Iterable[Key]:
+    """The group of a pod, if it is on its way out; a new pod holds up its group, and changes nothing."""
+    name = group_of(change.old) if change.old is not None else ""
+    group = lister.get(GROUP, namespace_of(change.object), name) if name else None
+    return [Key(namespace_of(change.object), name)] if group is not None and terminating(group) else []

@@ -1,0 +1,333 @@
+"""Kubernetes' own groups: what validation says of them, to the word of 1.37.2; and what servers with other gates make of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store
+from pumice.cluster.apiserver.bootstrap import bootstrap
+from pumice.cluster.apiserver.discovery import Discovery
+from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
+from pumice.cluster.apiserver.metadata import clone
+from pumice.cluster.apiserver.openapi import document
+from pumice.cluster.apiserver.store import stored
+from pumice.cluster.apiserver.strategies import causes_of, strategy_of
+from pumice.cluster.apiserver.table import table
+from pumice.http.messages import Request
+from tests.apiserver.made import EPOCH_S, pod, store
+
+FOLDER = Path(__file__).parents[1] / "cases/native-gangs/api"
+CASES = [case for path in sorted(FOLDER.glob("*.yaml")) for case in yaml.safe_load(path.read_text())]
+GROUPS, WORKLOADS, TREES = (f"{plural}.scheduling.k8s.io" for plural in ("podgroups", "workloads", "compositepodgroups"))
+GENERIC = frozenset({"GenericWorkload"})
+TREE_GATES = GENERIC | {"TopologyAwareWorkloadScheduling", "CompositePodGroup"}
+ALL = TREE_GATES | {"PodGroupPreemptionPolicy", "DRAWorkloadResourceClaims", "WorkloadWithJob"}
+CLASSES = "priorityclasses.scheduling.k8s.io"
+
+
+def kind_of(obj: dict[str, Any], gates: set[str]) -> ServedKind:
+    """The kind of an object, for a server with these gates, also if that would not serve it."""
+    found = next(kind for kind in builtin_kinds(TREE_GATES) if (kind.api_version, kind.kind) == (obj["apiVersion"], obj["kind"]))
+    return replace(found.stored_as or found, gates=frozenset(gates))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_validation_says_what_kubernetes_says(case: dict[str, Any]) -> None:
+    kind = kind_of(case["object"], {"GenericWorkload", *(gate for gate, on in case.get("gates", {}).items() if on)})
+    states: list[Any] = []
+    for state in (case["object"], case.get("old")):
+        states.append(stored(kind, clone(state)) if state else None)
+        if state:
+            strategy_of(kind).default(states[-1])
+    found = causes_of(kind, states[0], states[1], "")
+    assert sorted(f"{field}: {text}" for field, text in found) == sorted(" ".join(text.split()) for text in case["errors"])
+
+
+def group(name: str = "g", least: int = 2, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": least}}} | spec}
+
+
+def workload(*templates: dict[str, Any], composite: bool = False, name: str = "w") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"compositePodGroupTemplates" if composite else "podGroupTemplates": list(templates)}}
+
+
+def template(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "schedulingPolicy": {"gang": {"minCount": 1}}} | fields
+
+
+def composite(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "schedulingPolicy": {"basic": {}}} | fields
+
+
+def refusal(made: Store, resource: str, obj: dict[str, Any], how: str = "create") -> str:
+    with pytest.raises(StatusError) as refused:
+        made.create(resource, obj, "default") if how == "create" else made.update(resource, obj)
+    return refused.value.message.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("form", "spec", "text"),
+    [
+        ("long label", {"workloadRef": {"workloadName": "w", "templateName": "t" * 64}}, "must be no more than 63 bytes"),
+        ("label", {"workloadRef": {"workloadName": "w", "templateName": "T"}}, "(e.g. 'my-name',  or '123-abc', regex used"),
+        ("long subdomain", {"priorityClassName": "a" * 254}, "must be no more than 253 bytes"),
+        ("key", {"schedulingConstraints": {"topology": [{"key": "a/b/c"}]}}, "a valid label key must consist of"),
+        ("prefix", {"schedulingConstraints": {"topology": [{"key": "/b"}]}}, "prefix part must be non-empty"),
+        ("bad prefix", {"schedulingConstraints": {"topology": [{"key": "A/b"}]}}, "prefix part a lowercase RFC 1123 subdomain"),
+        ("no name", {"schedulingConstraints": {"topology": [{"key": "a/"}]}}, "name part must be non-empty"),
+        ("bad name", {"schedulingConstraints": {"topology": [{"key": "a/_"}]}}, "name part must consist of alphanumeric characters"),
+        ("priority", {"priority": 1_000_000_001}, "must be less than or equal to 1000000000"),
+        ("needs the Workload", {"parentCompositePodGroupName": "c"}, "must be set when parentCompositePodGroupName is set"),
+        ("many claims", {"resourceClaims": [{"name": f"c{n}", "resourceClaimName": "r"} for n in range(5)]}, "must have at most 4 items"),
+        ("no size", {"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount: Required value"),
+    ],
+)
+def test_what_a_pod_group_may_not_state(form: str, spec: dict[str, Any], text: str) -> None:
+    assert text in "; ".join(
+        f"{field}: {why}" for field, why in causes_of(replace(kind_named("PodGroup"), gates=ALL), valid(spec), None, "")
+    )
+
+
+def kind_named(name: str) -> ServedKind:
+    return next(kind for kind in builtin_kinds(ALL) if kind.kind == name and kind.group == "scheduling.k8s.io")
+
+
+def valid(spec: dict[str, Any]) -> dict[str, Any]:
+    return group(**spec)
+
+
+def test_the_controller_of_a_workload_has_a_name_for_a_path() -> None:
+    made = store(gates=ALL)
+    told = workload(template("a"))
+    for name, text in (("..", "may not be '..'"), ("a/b%", "may not contain '/'"), ("", "Required value")):
+        told["spec"]["controllerRef"] = {"kind": "Job", "name": name}
+        assert text in refusal(made, WORKLOADS, told)
+
+
+def test_templates_are_checked_as_a_tree() -> None:
+    made = store(gates=ALL)
+    childless = composite("c", compositePodGroupTemplates=[composite("d")])
+    assert "at least one child" in refusal(made, WORKLOADS, workload(childless, composite=True))
+    differ = composite("c", priorityClassName="x", podGroupTemplates=[template("a")])
+    assert "all priority and priorityClassName values must be identical" in refusal(made, WORKLOADS, workload(differ, composite=True))
+    twice = composite("c", podGroupTemplates=[template("c")])
+    text = 'compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "c"'
+    assert text in refusal(made, WORKLOADS, workload(twice, composite=True))
+    made.create(WORKLOADS, workload(composite("c", podGroupTemplates=[template("a")]), composite=True), "default")
+
+
+def test_an_update_may_change_the_minimum_and_nothing_else() -> None:
+    made = store(gates=ALL)
+    was = made.create(GROUPS, group(), "default")
+    changed = clone(was)
+    changed["spec"]["schedulingPolicy"]["gang"]["minCount"] = 3
+    assert made.update(GROUPS, changed)["metadata"]["generation"] == 2
+    assert refusal(made, GROUPS, group(least=4), "update").endswith(
+        "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+    )
+    for field, value in (
+        ("disruptionMode", {"all": {}}),
+        ("priorityClassName", "x"),
+        ("resourceClaims", [{"name": "a", "resourceClaimName": "b"}]),
+    ):
+        changed = clone(made.get(GROUPS, "g", "default"))
+        changed["spec"][field] = value
+        assert f"spec.{field}: Invalid value: null: field is immutable" in refusal(made, GROUPS, changed, "update")
+    made.create(WORKLOADS, workload(template("a")), "default")
+    changed = clone(made.get(WORKLOADS, "w", "default"))
+    changed["spec"]["podGroupTemplates"].append(template("b"))
+    assert "spec.podGroupTemplates[1]: Forbidden: item may not be added" in refusal(made, WORKLOADS, changed, "update")
+    changed["spec"]["podGroupTemplates"] = [template("a", priority=1)]
+    assert "spec.podGroupTemplates[0].priority: Invalid value: null: field is immutable" in refusal(made, WORKLOADS, changed, "update")
+
+
+def test_a_status_is_written_apart() -> None:
+    made = store(gates=ALL)
+    assert made.create(GROUPS, group() | {"status": {"conditions": [{"type": "x"}]}}, "default")["status"] == {}
+    claims = {"resourceClaimStatuses": [{"name": "none", "resourceClaimName": "c"}]}
+    with pytest.raises(StatusError, match=r"must match the name of an entry in `spec.resourceClaims`"):
+        made.patch(GROUPS, "g", PatchRequest("merge", {"status": claims}), "default", "status")
+    condition = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled", "message": ""}
+    body = {"status": {"conditions": [condition]}, "spec": {"priority": 5}}
+    written = made.patch(GROUPS, "g", PatchRequest("strategic", body), "default", "status")
+    assert written["status"]["conditions"] == [condition] and written["spec"]["priority"] == 0
+    assert made.patch(GROUPS, "g", PatchRequest("merge", {"status": {}}), "default")["status"] == written["status"]
+
+
+def test_both_versions_show_one_object() -> None:
+    made = store(gates=ALL)
+    alpha = made.kinds.at("scheduling.k8s.io", "v1alpha3", "podgroups")
+    beta = made.kinds.at("scheduling.k8s.io", "v1beta1", "podgroups")
+    assert alpha is not None and beta is not None
+    created = made.create(alpha, {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", **group()}, "default")
+    assert created["apiVersion"] == "scheduling.k8s.io/v1alpha3"
+    read = made.get(beta, "g", "default")
+    assert read["apiVersion"] == "scheduling.k8s.io/v1beta1" and read["spec"] == created["spec"]
+    assert read["spec"]["disruptionMode"] == {"single": {}} and read["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
+    changed = made.patch(alpha, "g", PatchRequest("merge", {"spec": {"schedulingPolicy": {"gang": {"minCount": 7}}}}), "default")
+    assert changed["apiVersion"] == "scheduling.k8s.io/v1alpha3"
+    assert made.get(beta, "g", "default")["spec"]["schedulingPolicy"] == {"gang": {"minCount": 7}}
+    assert made.list(alpha).items[0]["apiVersion"] == "scheduling.k8s.io/v1alpha3"
+
+
+def test_without_the_gate_there_are_no_groups_and_pods_name_none() -> None:
+    made = store()
+    assert not any(made.kinds.known(resource) for resource in (GROUPS, WORKLOADS, TREES))
+    assert "schedulingGroup" not in made.create("pods", pod("p", schedulingGroup={"podGroupName": "g"}), "default")["spec"]
+    jobs = {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod("x", restartPolicy="Never")["spec"]}, "scheduling": {}}}
+    jobs["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    spec = made.create("jobs.batch", jobs, "default")["spec"]
+    assert "scheduling" not in spec and "schedulingGroup" not in spec["template"]["spec"]
+
+
+def test_a_field_that_is_stored_stays_when_its_gate_goes() -> None:
+    """The server was started again without the gate."""
+    made, later = store(gates=GENERIC), store()
+    old = made.create("pods", pod("p", schedulingGroup={"podGroupName": "g"}), "default")
+    later.restore("pods", ("default", "p"), old)
+    written = later.patch("pods", "p", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+    assert written["spec"]["schedulingGroup"] == {"podGroupName": "g"}
+
+
+def test_fields_of_gates_that_are_off_are_left_out_of_groups() -> None:
+    made = store(gates=GENERIC)
+    assert not made.kinds.known(TREES)
+    asked = {"parentCompositePodGroupName": "c", "schedulingConstraints": {"topology": [{"key": "a"}]}, "preemptionPolicy": "Never"}
+    spec = made.create(GROUPS, group(resourceClaims=[{"name": "c", "resourceClaimName": "r"}], **asked), "default")["spec"]
+    assert set(spec) == {"schedulingPolicy", "disruptionMode", "priority"}
+    told = made.create(WORKLOADS, workload(template("a", preemptionPolicy="Never", schedulingConstraints={})), "default")
+    assert set(told["spec"]["podGroupTemplates"][0]) == {"name", "schedulingPolicy"}
+
+
+def test_a_group_has_the_priority_of_its_class() -> None:
+    made = store(gates=GENERIC)
+    made.create(CLASSES, {"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"})
+    assert made.create(GROUPS, group("a"), "default")["spec"]["priority"] == 0
+    spec = made.create(GROUPS, group("b", priorityClassName="high"), "default")["spec"]
+    assert spec["priority"] == 1000 and "preemptionPolicy" not in spec
+    assert refusal(made, GROUPS, group("c", priorityClassName="none")).endswith("no PriorityClass with name none was found")
+    text = "priority set in the pod group (7) must match the priority computed (1000) based on the priority class set in the spec"
+    assert refusal(made, GROUPS, group("c", priorityClassName="high", priority=7)).endswith(text)
+    made.create(CLASSES, {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True})
+    spec = made.create(GROUPS, group("d"), "default")["spec"]
+    assert (spec["priority"], spec["priorityClassName"]) == (5, "usual")
+
+
+def test_a_tree_has_the_policy_of_its_class_too() -> None:
+    made = store(gates=ALL)
+    made.create(CLASSES, {"metadata": {"name": "meek"}, "value": 10, "preemptionPolicy": "Never"})
+    tree = {"workloadRef": {"workloadName": "w", "templateName": "t"}, "schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    made_tree = made.create(TREES, {"metadata": {"name": "c"}, "spec": tree | {"priorityClassName": "meek"}}, "default")
+    assert made_tree["spec"]["preemptionPolicy"] == "Never" and "finalizers" not in made_tree["metadata"]
+    asked = tree | {"priorityClassName": "meek", "preemptionPolicy": "PreemptLowerPriority"}
+    assert "in the composite pod group (PreemptLowerPriority) must" in refusal(made, TREES, {"metadata": {"name": "d"}, "spec": asked})
+
+
+def test_a_deleted_group_stays_until_its_finalizer_goes() -> None:
+    made = store(gates=GENERIC)
+    made.create(GROUPS, group(), "default")
+    assert made.delete(GROUPS, "g", "default", DeleteOptions())[1] is False
+    assert made.get(GROUPS, "g", "default")["metadata"]["deletionTimestamp"]
+
+
+def test_a_pod_names_a_group_by_a_name_of_one() -> None:
+    made = store(gates=GENERIC)
+    text = refusal(made, "pods", pod("p", schedulingGroup={}))
+    assert text.endswith('spec.schedulingGroup: Invalid value: "": must specify one of: `podGroupName`')
+    made.create("pods", pod("q", schedulingGroup={"podGroupName": "g"}), "default")
+    with pytest.raises(StatusError, match="pod updates may not change fields other than"):
+        made.patch("pods", "q", PatchRequest("merge", {"spec": {"schedulingGroup": {"podGroupName": "h"}}}), "default")
+
+
+def job(**scheduling: Any) -> dict[str, Any]:
+    spec = {"template": {"spec": pod("x", restartPolicy="Never")["spec"]}, "parallelism": 3, "scheduling": scheduling}
+    return {"metadata": {"name": "j"}, "spec": spec}
+
+
+def test_what_a_job_says_of_scheduling() -> None:
+    made = store(gates=ALL)
+    place = "spec.scheduling.schedulingPolicy.gang.minCount"
+    assert f"{place}: Invalid value: 4: must not be greater than parallelism (3)" in refusal(
+        made, "jobs.batch", job(schedulingPolicy={"gang": {"minCount": 4}})
+    )
+    assert "must specify one of: `basic`, `gang`" in refusal(made, "jobs.batch", job(schedulingPolicy={}))
+    was = made.create("jobs.batch", job(schedulingPolicy={"gang": {}}), "default")
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"schedulingPolicy": {"gang": {"minCount": 2}}}, ""),
+        ({"schedulingPolicy": {"basic": {}}}, "the basic/gang policy variant is immutable after creation"),
+        ({"schedulingPolicy": {"gang": {}}, "disruptionMode": {"all": {}}}, "spec.scheduling.disruptionMode: Invalid value: null"),
+    ]
+    for scheduling, text in changes:
+        changed = clone(was)
+        changed["spec"]["scheduling"] = scheduling
+        changed["metadata"].pop("resourceVersion")
+        if text:
+            assert text in refusal(made, "jobs.batch", changed, "update")
+        else:
+            made.update("jobs.batch", changed)
+    changed["spec"].pop("scheduling")
+    assert "spec.scheduling: Invalid value: null: field cannot be cleared once set" in refusal(made, "jobs.batch", changed, "update")
+
+
+def cells(made: Store, resource: str, *objects: dict[str, Any]) -> tuple[str, list[list[Any]]]:
+    shown = table(made.kind(resource), objects, EPOCH_S, {})
+    return " ".join(column["name"].upper() for column in shown["columnDefinitions"]), [row["cells"] for row in shown["rows"]]
+
+
+def test_columns() -> None:
+    made = store(gates=ALL)
+    reference = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+    waits, runs = made.create(GROUPS, group(), "default"), made.create(GROUPS, group("h", **reference), "default")
+    runs = runs | {"status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}}
+    refused = runs | {"status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "False"}]}}
+    goes = runs | {
+        "status": {"conditions": [*runs["status"]["conditions"], {"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}]}
+    }
+    heading, rows = cells(made, GROUPS, waits, runs, refused, goes)
+    assert heading == "NAME POLICY WORKLOAD STATUS AGE"
+    assert rows[0] == ["g", "Gang", "<none>", "Pending", "0s"]
+    assert [row[3] for row in rows[1:]] == ["Scheduled", "Unschedulable", "PreemptionByScheduler"] and rows[1][2] == "w"
+    tree = {"metadata": {"name": "c"}, "spec": reference | {"schedulingPolicy": {"basic": {}}}}
+    assert cells(made, TREES, made.create(TREES, tree, "default")) == ("NAME POLICY WORKLOAD AGE", [["c", "Basic", "w", "0s"]])
+    assert cells(made, WORKLOADS, made.create(WORKLOADS, workload(template("a")), "default")) == ("NAME AGE", [["w", "0s"]])
+
+
+def test_roles_follow_what_is_served() -> None:
+    """A cluster that is started again with the gates gets the rules that it lacks."""
+
+    def granted(made: Store, role: str) -> set[tuple[str, str]]:
+        rules = made.get("clusterroles.rbac.authorization.k8s.io", role)["rules"]
+        chosen = [rule for rule in rules if "scheduling.k8s.io" in rule.get("apiGroups", ())]
+        return {(verb, resource) for rule in chosen for verb in rule["verbs"] for resource in rule["resources"]}
+
+    made = store()
+    bootstrap(made)
+    assert granted(made, "view") == granted(made, "system:kube-scheduler") == set()
+    later = store(gates=GENERIC)
+    for role in made.all("clusterroles.rbac.authorization.k8s.io"):
+        later.create("clusterroles.rbac.authorization.k8s.io", role)
+    bootstrap(later)
+    assert {("list", "podgroups/status"), ("get", "workloads")} <= granted(later, "view")
+    assert {("create", "podgroups"), ("delete", "workloads")} <= granted(later, "edit") <= granted(later, "admin")
+    assert granted(later, "system:kube-scheduler") == {
+        *((verb, "podgroups") for verb in ("get", "list", "watch")),
+        *((verb, "podgroups/status") for verb in ("patch", "update")),
+    }
+
+
+def test_discovery_and_openapi_have_both_versions() -> None:
+    made = store(gates=ALL)
+    answer = Discovery(made.kinds).respond(Request("GET", "/apis/scheduling.k8s.io/v1alpha3", {}, {}, b""))
+    assert answer is not None
+    assert {one["name"] for one in json.loads(bytes(answer.body))["resources"]} == {
+        "workloads", "podgroups", "podgroups/status", "compositepodgroups", "compositepodgroups/status"
+    }  # fmt: skip
+    told = document([kind for kind in made.kinds if (kind.group, kind.version) == ("scheduling.k8s.io", "v1beta1")])
+    claims = told["components"]["schemas"]["scheduling.v1beta1.PodGroupSpec"]["properties"]["resourceClaims"]
+    assert claims["x-kubernetes-list-map-keys"] == ["name"]
