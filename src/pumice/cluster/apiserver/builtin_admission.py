@@ -47,10 +47,10 @@ def _defaults(lister: AdmissionLister) -> list[Object]:
 
 def _computed(found: Object | None, kind: ServedKind) -> dict[str, Any]:
     known = found or {}
-    priority = {"priority": known.get("value", 0)}
+    computed = {"priority": known.get("value", 0), "preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
     if kind.kind in _GROUPS and "PodGroupPreemptionPolicy" not in kind.gates:
-        return priority
-    return priority | {"preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
+        del computed["preemptionPolicy"]
+    return computed
 
 
 def _with_priority(review: AdmissionAttributes, lister: AdmissionLister) -> Object:

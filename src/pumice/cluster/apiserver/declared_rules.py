@@ -24,7 +24,7 @@ from collections.abc import Iterator, Set
 from functools import cache
 from typing import Any
 
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Gated, Object, Shape
 
 Causes = list[tuple[str, str]]
 
@@ -240,12 +240,44 @@ def _zero(shape: Shape) -> Any:
 
 # Fields of gates that are off. A writer leaves them out, unless the stored object has them.
 
-_Marked = tuple[tuple[str, str], ...]
+_Held = list[tuple[Shape, str, Object]]  #: a struct, the name of a field, and the part of an object that has it
 
 
-@cache
-def _marked(shape: Shape) -> _Marked:
-    """The fields of a struct that have a gate, with the gate."""
+def drop_disabled(shape: Shape, obj: Object, old: Object | None, gates: Set[str]) -> None:
+    """Remove the fields of `obj` whose gate is off, if `old` has no such field."""
+    found = _disabled(shape, obj, gates)
+    if found:
+        used = {(owner, name) for owner, name, _ in _disabled(shape, old or {}, gates)}
+        for owner, name, part in found:
+            if (owner, name) not in used:
+                part.pop(name, None)
+
+
+def _disabled(shape: Shape, value: Object, gates: Set[str]) -> _Held:
+    """The fields in an object whose gate is off."""
+    marked, deeper = shape.gated or _gated(shape)
+    found: _Held = []
+    for name, gate in marked:
+        if name in value and gate not in gates:
+            found.append((shape, name, value))
+    for name, inner in deeper:
+        held = value.get(name)
+        if type(held) is list:
+            for each in held:
+                found += _disabled(inner, each, gates)
+        elif held:
+            found += _disabled(inner, held, gates)
+    return found
+
+
+def _gated(shape: Shape) -> Gated:
+    structs = ((name, _struct_of(field)) for name, field in shape.fields.items())
+    deeper = tuple((name, inner) for name, inner in structs if inner is not None and any(map(_marked, _inside(inner))))
+    shape.gated = _marked(shape), deeper
+    return shape.gated
+
+
+def _marked(shape: Shape) -> tuple[tuple[str, str], ...]:
     gates = ((name, _option(rules, "gate") or _option(rules, "drop")) for name, rules in shape.rules.items())
     return tuple((name, gate) for name, gate in gates if gate)
 
@@ -255,42 +287,13 @@ def _inside(shape: Shape) -> frozenset[Shape]:
     """All structs of which a struct consists, and itself."""
     found, left = {shape}, [shape]
     while left:
-        for inner in (_struct_of(field) for field in left.pop().fields.values()):
+        for inner in map(_struct_of, left.pop().fields.values()):
             if inner is not None and inner not in found:
                 found.add(inner)
                 left.append(inner)
     return frozenset(found)
 
 
-@cache
-def _deeper(shape: Shape) -> tuple[tuple[str, Shape], ...]:
-    """The fields of a struct that have a gate somewhere inside, with their structs."""
-    fields = ((name, _struct_of(field)) for name, field in shape.fields.items())
-    return tuple((name, inner) for name, inner in fields if inner is not None and any(map(_marked, _inside(inner))))
-
-
 def _struct_of(shape: Shape) -> Shape | None:
     inner = shape.element if shape.kind in ("list", "map") and shape.element is not None else shape
     return inner if inner.kind == "struct" else None
-
-
-def drop_disabled(shape: Shape, obj: Object, old: Object | None, gates: Set[str]) -> None:
-    """Remove the fields of `obj` whose gate is off, if `old` has no such field."""
-    used: set[tuple[Shape, str]] | None = None
-    for inner, part in _structs(shape, obj):
-        for name, gate in _marked(inner):
-            if gate not in gates and name in part:
-                if used is None:
-                    used = {(owner, field) for owner, state in _structs(shape, old or {}) for field, _ in _marked(owner) if field in state}
-                if (inner, name) not in used:
-                    del part[name]
-
-
-def _structs(shape: Shape, value: Object) -> Iterator[tuple[Shape, Object]]:
-    """The structs in an object that have fields with a gate. Those of a field that is removed meanwhile are left out."""
-    yield shape, value
-    for name, inner in _deeper(shape):
-        held = value.get(name)
-        for each in held if isinstance(held, list) else [held]:
-            if isinstance(each, dict):
-                yield from _structs(inner, each)

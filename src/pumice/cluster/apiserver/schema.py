@@ -25,6 +25,10 @@ RULES = frozenset(
 )
 
 
+#: fields of a struct: those with a feature gate, each with its gate, and those with one somewhere inside, each with its struct
+Gated = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, "Shape"], ...]]
+
+
 class Shape:
     """The type of a value at one place in an object. `kind` is one of SCALARS, or "struct", "map", "list"."""
 
@@ -32,6 +36,7 @@ class Shape:
         "atomic",
         "element",
         "fields",
+        "gated",
         "is_set",
         "keys",
         "kind",
@@ -64,6 +69,7 @@ class Shape:
         self.retain_keys = False
         self.keys: tuple[str, ...] = ()  #: of a list: keys of items for server-side apply
         self.is_set = False  #: of a list: items are their own keys for server-side apply
+        self.gated: Gated | None = None  #: of a struct: made by `declared_rules` on first use
         self.test: Callable[[Any], bool] | None = None  #: made by `decoding` on first use
         self.atomic = False  #: server-side apply treats the whole as one value
 
