@@ -117,3 +117,31 @@ def test_namespaces_take_turns_however_much_one_of_them_asks_for() -> None:
     ]
     assert order[6:] == [Key("flood", f"f{number}") for number in range(3, 100)]
     assert waiting.pop(0.0) is None and len(waiting) == 0
+
+
+def test_a_key_that_is_put_back_goes_on_first_in_its_namespace_but_lets_other_namespaces_have_their_turn() -> None:
+    waiting, seen = KeyQueue([]), Seen()
+    for key in (Key("flood", "large"), Key("flood", "next"), Key("quiet", "a"), Key("quiet", "b")):
+        waiting.add(seen, key)
+    large = waiting.pop(0.0)
+    assert large is not None
+    waiting.put_back(large)
+    order = []
+    for rest in range(5):
+        work = waiting.pop(0.0)
+        assert work is not None
+        order.append(work.key)
+        if work == large and rest < 4:
+            waiting.put_back(work)
+    assert order == [Key("quiet", "a"), Key("flood", "large"), Key("quiet", "b"), Key("flood", "large"), Key("flood", "large")]
+    last = waiting.pop(0.0)
+    assert last is not None and last.key == Key("flood", "next") and waiting.pop(0.0) is None
+
+
+def test_a_key_that_was_put_back_alone_comes_again() -> None:
+    waiting, seen = KeyQueue([]), Seen()
+    waiting.add(seen, Key("flood", "large"))
+    large = waiting.pop(0.0)
+    assert large is not None and waiting.pop(0.0) is None
+    waiting.put_back(large)
+    assert waiting.pop(0.0) == large and waiting.pop(0.0) is None

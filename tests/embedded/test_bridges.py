@@ -204,6 +204,34 @@ def test_what_takes_long_is_prepared_on_a_thread() -> None:
     assert asyncio.run(story()) not in made and len(made) == 1
 
 
+class Flooding:
+    """For a ConfigMap "large" it wants a hundred others, and for any ConfigMap of the namespace "quiet" one Secret."""
+
+    name = "flooding"
+    watches = {"ConfigMap": itself}
+
+    def reconcile(self, key: Any, lister: Any, now: float) -> Result:
+        if key.namespace == "quiet":
+            wanted = [("Secret", "quiet", "answer")]
+        else:
+            wanted = [("ConfigMap", "flood", f"c{number}") for number in range(100 if key.name == "large" else 0)]
+        made = [{"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}} for kind, namespace, name in wanted]
+        return result([Create(each) for each in made])
+
+
+def test_other_namespaces_have_their_turn_between_the_writes_of_a_key() -> None:
+    cluster = store()
+    loop = ControllerLoop(StoreLister(cluster), [Flooding()], VirtualClock(NOON), slice_s=1e-9)
+    for namespace, name in (("flood", "large"), ("quiet", "small")):
+        cluster.create("namespaces", {"metadata": {"name": namespace}})
+        cluster.create("configmaps", {"metadata": {"name": name}}, namespace)
+    while cluster.find("secrets", "quiet", "answer") is None:
+        assert loop.step()
+    assert len(list(cluster.all("configmaps", "flood"))) < 10
+    _until_idle(loop)
+    assert len(list(cluster.all("configmaps", "flood"))) == 101
+
+
 class Counting:
     """Reconciles ConfigMaps. The second time that it looks at "large", it waits until it has looked at "other", and may fail."""
 

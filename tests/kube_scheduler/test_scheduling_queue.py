@@ -312,3 +312,21 @@ def test_a_node_without_what_the_profile_ignores_may_help() -> None:
     cycle(made, chosen, NOW, queue=backlog)
     made.put(*machine("b", 2).build())
     assert names(backlog.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))) == ["p"]
+
+
+def test_many_pods_take_several_cycles_the_most_important_first() -> None:
+    chosen = policy()
+    pods = [waiting(f"p{number}", 1, priority=number) for number in range(7)]
+    made = cluster(chosen, machine("a", 7), *pods)
+    backlog = SchedulingQueue(made, at_once=3)
+    found = []
+    for _ in range(3):
+        found.append(sorted(bind.task.name for bind in cycle(made, chosen, NOW, queue=backlog).binds))
+        assert backlog.next_due() == (0.0 if len(found) < 3 else None)
+    assert found == [["p4", "p5", "p6"], ["p1", "p2", "p3"], ["p0"]]
+
+
+def test_of_very_many_pods_an_eighth_is_tried_in_a_cycle() -> None:
+    made, _ = started(*waiting("p").times(40))
+    ready = list(made.without_job.values())
+    assert SchedulingQueue(made, at_once=1).due(ready, 0.0) == ready[:5]

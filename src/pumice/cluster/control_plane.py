@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -43,7 +42,8 @@ from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.http.watchdog import Handler
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 
-# The loop that runs controllers on a store: changes become keys, and keys become writes, one key at a time.
+# The loop that runs controllers on a store: changes become keys, and keys become writes. A key with many writes is put back now and then,
+# so that other namespaces have their turn.
 #
 # A key whose writes fail is tried again as `Retries` says. The loop is a `Worker`: `step` does a little work, and `wake` is called when
 # there is something to do. An alarm of the clock wakes the loop for keys that are due later.
@@ -57,15 +57,15 @@ log = logging.getLogger(__name__)
 
 SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 LONG_S = 0.02  #: a key that took longer to reconcile is reconciled on a thread the next time
+REST = 4.0  #: so many times as long as that took, nothing is done about its object: an owner that grows is not counted all the time
 
 
 class _UnderWay:
     """A key that is worked on, and those of its writes that are still to be carried out."""
 
-    __slots__ = ("later", "reconcile", "work", "writes")
+    __slots__ = ("later", "reconcile", "writes")
 
-    def __init__(self, work: QueuedKey, reconcile: Callable[[], Result]) -> None:
-        self.work = work
+    def __init__(self, reconcile: Callable[[], Result]) -> None:
         self.reconcile = reconcile
         self.writes: Iterator[Write] | None = None  #: before it is reconciled
         self.later: Sequence[tuple[float, Hashable]] = ()
@@ -90,12 +90,11 @@ class ControllerLoop:
         self._queue = KeyQueue(controllers)
         self._writes = {controller.name: StoreWrites(lister, f"{controller.name}-controller") for controller in controllers}
         self._failures = Retries(self._queue)
-        self._under_way: _UnderWay | None = None
+        self._begun: dict[QueuedKey, _UnderWay] = {}  #: keys in the queue that were put back there
         self._alarm: Alarm | None = None
         self._away: dict[Hashable, dict[QueuedKey, None]] = {}  #: by place whose key waits for a webhook or a thread: keys to queue then
         self._tasks: set[asyncio.Task[None]] = set()  #: of the places in `_away`
-        self._reconciled: deque[_UnderWay] = deque()  #: on a thread; their writes come first
-        self._long: set[Hashable] = set()  #: the places that took long the last time
+        self._long: dict[Hashable, float] = {}  #: places that took long the last time, and the machine's instant until which they rest
         # No thread works while virtual time stands still.
         self._thread = ThreadPoolExecutor(1, "controllers") if isinstance(clock, RunningClock) else None
         lister.wake = self._wake
@@ -107,58 +106,66 @@ class ControllerLoop:
     def step(self) -> bool:
         """Work for a moment. Return whether there is more to do."""
         ends = time.monotonic() + self._slice_s
-        while time.monotonic() < ends:
+        while True:
             self._queue.observe(self._lister.take(), self._lister)
-            if self._under_way is None:
-                self._under_way = self._next()
-            if self._under_way is None:
+            work = self._next()
+            if work is None:
                 self._set_alarm()
                 return False
-            self._carry_on(self._under_way, ends)
-        return True
+            self._carry_on(work, ends)
+            if time.monotonic() >= ends:
+                return True
 
-    def _next(self) -> _UnderWay | None:
-        """The key to work on; None if none is due. Keys that take long are begun on a thread on the way."""
-        if self._reconciled:
-            return self._reconciled.popleft()
+    def _next(self) -> QueuedKey | None:
+        """The key to work on, which is in `_begun` then; None if none is due. Keys that take long are begun on a thread on the way."""
         while (work := self._queue.pop(self._clock.now())) is not None:
-            reconcile = partial(self._reconcile, work, self._clock.now())
+            if work in self._begun:
+                return work
             if work.place in self._away:
                 self._away[work.place][work] = None
-            elif self._thread is None:
-                return _UnderWay(work, reconcile)
-            elif isinstance(work.controller, Prepares) and (prepare := work.controller.prepares(work.key, self._lister)) is not None:
-                self._go_away(work, self._on_thread(work, prepare))
-            elif work.place in self._long:
-                self._go_away(work, self._on_thread(work, reconcile))
+            elif (elsewhere := self._first_elsewhere(work)) is not None:
+                self._go_away(work, self._on_thread(work, elsewhere))
             else:
-                return _UnderWay(work, reconcile)
+                self._begun[work] = _UnderWay(partial(self._reconcile, work, self._clock.now()))
+                return work
         return None
+
+    def _first_elsewhere(self, work: QueuedKey) -> Callable[[], Result | None] | None:
+        """What is to be done on a thread for this key; None if nothing."""
+        if self._thread is None:
+            return None
+        prepare = work.controller.prepares(work.key, self._lister) if isinstance(work.controller, Prepares) else None
+        if prepare is None and work.place in self._long:
+            return partial(self._reconcile, work, self._clock.now())
+        return prepare
 
     def _reconcile(self, work: QueuedKey, now: float) -> Result:
         since = time.thread_time()
         outcome = work.controller.reconcile(work.key, self._lister, now)
-        if time.thread_time() - since > self._long_s:
-            self._long.add(work.place)
+        took_s = time.thread_time() - since
+        if took_s > self._long_s:
+            self._long[work.place] = time.monotonic() + REST * took_s
         else:
-            self._long.discard(work.place)
+            self._long.pop(work.place, None)
         return outcome
 
     async def _on_thread(self, work: QueuedKey, call: Callable[[], Result | None]) -> None:
+        await asyncio.sleep(self._long.get(work.place, 0.0) - time.monotonic())
         try:
             outcome = await asyncio.get_running_loop().run_in_executor(self._thread, call)
         except Exception as error:
             log.debug("%s %s: on a thread: %s", *work, error)  # if it fails again without a thread, that is logged
             outcome = None
-            self._long.discard(work.place)
+            self._long.pop(work.place, None)
         if outcome is None:
             self._queue.add(*work)
         else:
-            self._reconciled.append(_UnderWay(work, lambda: outcome))
+            self._begun[work] = _UnderWay(lambda: outcome)
+            self._queue.put_back(work)
 
-    def _carry_on(self, under_way: _UnderWay, ends: float) -> None:
+    def _carry_on(self, work: QueuedKey, ends: float) -> None:
         """Reconcile a key, or carry out more of its writes, until they are done or the step has ended: a job may have a thousand pods."""
-        work, now = under_way.work, self._clock.now()
+        under_way, now = self._begun.pop(work), self._clock.now()
         try:
             with Handler("controller %s, %s", work.controller.name, work.key):
                 if under_way.writes is None:
@@ -167,7 +174,8 @@ class ControllerLoop:
                 for write in under_way.writes:
                     self._apply(work, write)
                     if time.monotonic() >= ends:
-                        return
+                        self._begun[work] = under_way
+                        return self._queue.put_back(work)
         except Pending:
             pass  # the key comes back once its write has been answered
         except StatusError as error:
@@ -179,7 +187,6 @@ class ControllerLoop:
             self._failures.succeeded(work)
             for when, key in under_way.later:
                 self._queue.add_later(when, work.controller, key)
-        self._under_way = None
 
     def _apply(self, work: QueuedKey, write: Write) -> None:
         """Carry out a write. Raises StatusError; Pending if webhooks outside of this process must be asked, which is done meanwhile."""

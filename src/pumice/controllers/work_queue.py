@@ -1,7 +1,8 @@
 """The work queue: which controller has to reconcile which key, and when.
 
-Namespaces take turns, so that one with many keys does not keep the others waiting; within a namespace, first come, first served. A key that
-is queued already is not queued twice. Keys for a later time are in a heap by time.
+Namespaces take turns, so that one with many keys does not keep the others waiting, nor does a key with many writes, which is put back after
+some of them. Within a namespace: first come, first served. A key that is queued already is not queued twice. Keys for a later time are in
+a heap by time.
 The queue has no clock and carries out nothing: its owner passes changes to it and takes the next key from it.
 If a controller fails on a changed object, the error is logged and the object is skipped: it must not stop work on other objects.
 """
@@ -38,6 +39,9 @@ class KeyQueue:
                 self._watchers.setdefault(kind, []).append((controller, keys_of))
         self._ready: dict[str, deque[QueuedKey]] = {}  #: by namespace, the one whose turn is next first
         self._waiting: set[tuple[str, Hashable]] = set()  #: all keys in `_ready`
+        self._begun: dict[
+            str, deque[QueuedKey]
+        ] = {}  #: by namespace: keys that are gone on with before others; all of these namespaces are in `_ready`
         self._later: list[tuple[float, int, QueuedKey]] = []  #: heap
         self._due: dict[tuple[str, Hashable], float] = {}  #: the earliest time of each key in `_later`
         self._serial = 0
@@ -58,6 +62,12 @@ class KeyQueue:
         if (controller.name, key) not in self._waiting:
             self._waiting.add((controller.name, key))
             self._ready.setdefault(getattr(key, "namespace", ""), deque()).append(QueuedKey(controller, key))
+
+    def put_back(self, work: QueuedKey) -> None:
+        """Queue a key that was begun, for the next turn of its namespace. No other key of the namespace has its turn before it is done."""
+        namespace = getattr(work.key, "namespace", "")
+        self._begun.setdefault(namespace, deque()).append(work)
+        self._ready.setdefault(namespace, deque())
 
     def add_later(self, when: float, controller: Controller, key: Hashable) -> None:
         """Queue a key for a later time, unless it is queued for an earlier time already."""
@@ -84,10 +94,16 @@ class KeyQueue:
             return None
         namespace = next(iter(self._ready))
         keys = self._ready.pop(namespace)
-        work = keys.popleft()
-        if keys:
+        begun = self._begun.get(namespace)
+        if begun:
+            work = begun.popleft()
+            if not begun:
+                del self._begun[namespace]
+        else:
+            work = keys.popleft()
+            self._waiting.discard((work.controller.name, work.key))
+        if keys or namespace in self._begun:
             self._ready[namespace] = keys
-        self._waiting.discard((work.controller.name, work.key))
         return work
 
 

@@ -40,6 +40,9 @@ BACKOFF = Backoff()
 TOLD_AT = 6  #: so many failures in a row, which take 1.5 s, are told if the server could not do what was asked
 
 
+AT_ONCE = 50  #: the most writes of one key that are under way, so that the other keys' writes do not wait behind thousands
+
+
 class ObjectWrites:
     """Sends the writes of controllers. Raises KubeError for a write that was not carried out."""
 
@@ -53,7 +56,9 @@ class ObjectWrites:
     async def apply(self, writes: Sequence[Write]) -> None:
         """Send the writes in order. The first failure ends that and is raised."""
         for together in _steps(writes):
-            outcomes = await asyncio.gather(*(self._one(write) for write in together), return_exceptions=True)
+            outcomes: list[BaseException | None] = []
+            for some in (together[start : start + AT_ONCE] for start in range(0, len(together), AT_ONCE)):
+                outcomes += await asyncio.gather(*(self._one(write) for write in some), return_exceptions=True)
             for write, outcome in zip(together, outcomes, strict=True):
                 if isinstance(outcome, BaseException):
                     self._tell_of(write, outcome)

@@ -46,6 +46,7 @@ def may_help(cluster: Cluster, task: Task, refused_by: Iterable[str], event: Clu
 
 
 FORGOTTEN_S = 300.0  #: longest wait for an event
+AT_ONCE = 256  #: so many pods at least are tried in a cycle: Volcano's jobs, which have their turn in each cycle, do not wait for thousands
 
 
 @dataclass
@@ -64,6 +65,7 @@ class SchedulingQueue:
     cluster: Cluster
     initial_s: float = 1.0
     max_s: float = 10.0
+    at_once: int = AT_ONCE
     ready: dict[str, _Entry] = field(default_factory=dict)
     backoff: dict[str, _Entry] = field(default_factory=dict)  #: something may have helped; its back-off is not over
     failing: dict[str, _Entry] = field(default_factory=dict)  #: backing off after an error
@@ -109,14 +111,18 @@ class SchedulingQueue:
     # -- attempts
 
     def due(self, ready: list[Task], now: float) -> list[Task]:
-        """The pods of `ready` to try now. Pods that are due but not in `ready` are dropped: others place them, or they are gated again."""
+        """The first pods of `ready` that are to be tried now. Pods that are due but not in `ready` are dropped: others place them, or they
+        are gated again."""
         for task in ready:
             self.add(task)
         due = {task.uid: task for task in self.take(now)}
         trying = [task for task in ready if due.pop(task.uid, None) is not None]
         for task in due.values():
             self.forget(task)
-        return trying
+        most = max(self.at_once, len(trying) // 8)  # to sort thousands of them in each cycle must not cost more than to try them
+        for task in trying[most:]:
+            self.ready[task.uid], _ = self._tried.pop(task.uid)
+        return trying[:most]
 
     def take(self, now: float) -> list[Task]:
         """The pods to try now. If none is ready, pods in back-off after a refusal are taken: the scheduler has nothing better to do."""
