@@ -17,6 +17,7 @@ from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
+from pumice.live.controllers.loop import AT_ONCE
 from pumice.live.lifecycle import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
@@ -119,15 +120,37 @@ def test_events_are_told_under_volcanos_name() -> None:
     play(story)
 
 
+class Counted:
+    """A client that knows how many creations were under way at most."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.under_way = self.most = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def create(self, *arguments: Any, **options: Any) -> bytes:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            answer: bytes = await self._client.create(*arguments, **options)
+        finally:
+            self.under_way -= 1
+        return answer
+
+
 def test_many_pods_of_one_job_are_made_side_by_side_and_each_once() -> None:
     async def story(stage: Scene) -> None:
-        async with working(stage.client) as controllers:
+        counted = Counted(stage.client)
+        async with working(counted) as controllers:  # type: ignore[arg-type]
             stage.job("many", replicas=200)
             await until(lambda: stage.enqueue("many"))
             await until(lambda: len(stage.pods("many")) == 200)
             await asyncio.sleep(0.3)
             assert len(stage.pods("many")) == 200
             assert len(list(controllers.cache.all(kinds.POD))) == 200
+        assert counted.most == AT_ONCE
 
     play(story)
 
