@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pumice.scheduler.actions.comeback import HeldPlace
+from pumice.scheduler.actions.comeback import HeldPlace, held_places
 from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -71,9 +71,19 @@ class Story:
         for builder in _flat(objects):
             self.cluster.put(*builder.build())
 
+    def regroup(self, name: str, least: int) -> None:
+        """Somebody changes the minimum of a PodGroup. What the scheduler has noted on it stays."""
+        noted = self.cluster.jobs[f"default/{name}"].held_places
+        self.put(podgroup(name, least).phase("Running").annotation("pumice.io/held-places", noted))
+
     @property
     def held(self) -> list[HeldPlace]:
-        return list(self.cluster.memory["consolidate"]["places"])
+        return [place for job in self.cluster.jobs.values() for place in held_places(job)]
+
+    @property
+    def expecting(self) -> list[str]:
+        """The jobs for which places are held."""
+        return [job.name for job in self.cluster.expecting.values()]
 
     @property
     def places(self) -> dict[str, str]:
@@ -173,12 +183,12 @@ def test_a_place_is_given_back_with_its_job_or_its_node() -> None:
     story.cluster.remove("PodGroup", "default/s0")
     story.cycle()
     story.cycle()
-    assert [place.job for place in story.held] == []
+    assert story.expecting == []
     other = Story(in_pieces(), big())
     other.cycle()
     other.cluster.remove("Node", "n1")
     other.cycle()
-    assert [place.job for place in other.held] == ["default/big"]
+    assert other.expecting == ["big"]
 
 
 def test_a_node_that_shrinks_holds_no_place_but_the_pod_finds_another() -> None:
@@ -192,13 +202,37 @@ def test_a_node_that_shrinks_holds_no_place_but_the_pod_finds_another() -> None:
     assert story.places["s0-0"] == "n2"
 
 
+def test_the_next_scheduler_goes_on_to_hold_the_places() -> None:
+    """All that a new scheduler knows are the objects of the API server: PodGroups with their annotations, pods, nodes."""
+    story = Story(in_pieces(), big())
+    story.cycle()
+    story.leave()
+    story.cluster.memory.clear()
+    for name in ("big", "s0"):
+        job = story.cluster.jobs[f"default/{name}"]
+        group = podgroup(name, 1).created(NOW - 60).annotation("pumice.io/held-places", job.held_places)
+        story.put(group.phase("Inqueue" if name == "big" else "Running"))
+    story.put(podgroup("thief", 1).admitted().created(NOW - 999).pods(3, gpu=6))
+    story.cycle()
+    assert story.places["big-0"] == "n0" and len(story.places.keys() & {"thief-0", "thief-1", "thief-2"}) == 1
+    story.return_()
+    story.cycle()
+    assert story.places["s0-0"] == "n1"
+
+
+def test_an_annotation_that_cannot_be_read_holds_nothing() -> None:
+    story = Story(in_pieces(), podgroup("odd", 1).annotation("pumice.io/held-places", "{oops").admitted())
+    story.cycle()
+    assert story.expecting == [] and story.cluster.jobs["default/odd"].held_places == ""
+
+
 def test_a_mover_whose_successor_fits_better_elsewhere_goes_there() -> None:
     term = {"weight": 100, "preference": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}]}}
     group, one = single("s0", "n0")
     likes = one.having("spec", "affinity", value={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
     story = Story(nodes(), group, likes, single("s1", "n1"), single("s2", "n2"), big())
     story.cycle()
-    assert [place.node for place in story.held] == ["n0", "n1"]
+    assert sorted(place.node for place in story.held) == ["n0", "n1"]
     story.leave()
     story.cycle()
     story.return_()
@@ -399,9 +433,9 @@ def test_a_place_is_held_on_while_its_pod_cannot_take_it() -> None:
     story.put(podgroup("thief", 1).admitted().created(NOW - 999).pods(2, gpu=6))
     story.cycle()
     assert len(story.places.keys() & {"thief-0", "thief-1"}) == 1
-    story.put(podgroup("s0", 3).phase("Running"))
+    story.regroup("s0", 3)
     story.cycle()
-    assert [place.job for place in story.held] == ["default/s0"], "a job that lacks pods is not served, and keeps its places"
+    assert story.expecting == ["s0"], "a job that lacks pods is not served, and keeps its places"
 
 
 def test_a_successor_that_has_grown_takes_the_room_of_two() -> None:
@@ -409,7 +443,7 @@ def test_a_successor_that_has_grown_takes_the_room_of_two() -> None:
     assert len(story.evicted()) == 2
     story.leave()
     story.cycle()
-    story.put(podgroup("pair", 1).phase("Running"))
+    story.regroup("pair", 1)
     story.builders["pair-0"] = story.builders["pair-0"].gpu(4)
     story.return_()
     story.cycle()
@@ -482,13 +516,13 @@ def test_a_cycle_that_fails_leaves_neither_places_nor_placeholders() -> None:
     story = Story(in_pieces(), big())
     whole = story.policy
     for seconds in (0, 1):
-        before = story.cluster.memory.get("consolidate", {}).get("places", ())
+        before = story.held
         story.policy = replace(whole, actions=(*whole.actions, Broken()))
         with pytest.raises(RuntimeError, match="boom"), Session(story.cluster, story.policy, NOW + seconds) as session:
             for action in story.policy.actions:
                 action.run(session)
         story.cluster.check()
-        assert story.cluster.memory["consolidate"].get("places", ()) == before
+        assert story.held == before
         assert not any("~" in key for key in story.cluster.tasks)
         story.policy = whole
         story.cycle()

@@ -20,6 +20,7 @@ OLD_SLA_WAITING_TIME = "sla-waiting-time"  #: PodGroup: the older name of the an
 # Which pods may be evicted, and when
 PREEMPTABLE = "volcano.sh/preemptable"  #: pod, PodGroup: whether it may be preempted
 COOLDOWN_TIME = "volcano.sh/cooldown-time"  #: pod, also a label: for how long after its start it is not evicted
+HELD_PLACES = "pumice.io/held-places"  #: PodGroup: places that are held for pods that come; the scheduler writes it
 STAYS = "pumice.io/stays"  #: pod, PodGroup: "true" keeps the action consolidate from moving it
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"  #: pod: may run on nodes that are lent for a time of day; label of a node: it is such a node
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"  #: PodGroup: how many pods keep running when lent nodes are taken back

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pumice.api.annotations import ALLOCATED_HYPERNODE
+from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
 from pumice.api.core import Event
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Condition, Wire
@@ -92,8 +92,9 @@ class Snapshot:
 def _group_of(group: PodGroup, job: Job) -> PodGroup:
     """The PodGroup with the phase and HyperNode that the scheduler has set, which the API server may not have yet."""
     meta = group.metadata
-    if job.allocated_hypernode != (meta.annotations or {}).get(ALLOCATED_HYPERNODE, ""):
-        meta = replace(meta, annotations={**(meta.annotations or {}), ALLOCATED_HYPERNODE: job.allocated_hypernode})
+    for name, text in ((ALLOCATED_HYPERNODE, job.allocated_hypernode), (HELD_PLACES, job.held_places)):
+        if text != (meta.annotations or {}).get(name, ""):
+            meta = replace(meta, annotations={**(meta.annotations or {}), name: text})
     if job.phase == group.status.phase and meta is group.metadata:
         return group
     return replace(group, metadata=meta, status=replace(group.status, phase=job.phase))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from pumice.api.annotations import ALLOCATED_HYPERNODE
+from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
 from pumice.api.groups import SCHEDULED
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
@@ -295,7 +295,7 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
     note = sent_status.group(group.job.uid, uid)
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
-    moved = _hypernode(group, note)
+    moved = _annotations(group, note)
     at = max(news_at(before, after), _after_binds(group, before, sent_status, now))
     if not moved and now < at:
         due[group.job.uid] = at
@@ -311,12 +311,15 @@ def _after_binds(group: GroupStatus, before: dict[str, Any], sent_status: SentSt
     return now + sent_status.period_s if stays else -inf
 
 
-def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
-    """The HyperNode annotation to write, with the value None to remove it; empty if the PodGroup has it as it should be."""
+def _annotations(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
+    """The annotations to write, with the value None to remove one; empty if the PodGroup has them as they should be."""
     told = (note.annotations if note is not None else {}) or dict(group.job.annotations)
-    known: Any = told.get(ALLOCATED_HYPERNODE, group.job.annotations.get(ALLOCATED_HYPERNODE)) or None
-    wanted = group.hypernode or None
-    return {} if known == wanted else {ALLOCATED_HYPERNODE: wanted}
+    found: dict[str, str | None] = {}
+    for name, text in ((ALLOCATED_HYPERNODE, group.hypernode), (HELD_PLACES, group.held_places)):
+        known: Any = told.get(name, group.job.annotations.get(name)) or None
+        if known != (text or None):
+            found[name] = text or None
+    return found
 
 
 # ---- Kubernetes' own PodGroups

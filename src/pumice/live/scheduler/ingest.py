@@ -242,12 +242,13 @@ class Ingest:
         job = cluster.jobs.get(key)
         known = job.group if job is not None else None
         older = self._sent_status.is_older(key, meta.uid or "", int(meta.resource_version or 0))
-        phase, domain = (job.phase, job.allocated_hypernode) if job is not None else ("", "")
+        phase, domain, places = (job.phase, job.allocated_hypernode, job.held_places) if job is not None else ("", "", "")
         if job is not None and known is not None and _same(known, group):
             return Urgency.NOTHING
         cluster.put("PodGroup", group)
         if older and job is not None:
             job.allocated_hypernode = domain
+            cluster.hold_places(job, places)
             cluster.set_phase(job, phase)
         if known is None or known.metadata.uid != meta.uid or known.spec != group.spec or cluster.jobs[key].phase != phase:
             return Urgency.SOON

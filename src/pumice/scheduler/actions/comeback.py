@@ -1,20 +1,25 @@
 """comeback: pods that were moved come back, and so do those for which they gave way, to the places that are held for them.
 
-The action consolidate notes where each moved pod, and each pod that waits for its room, has its place. Until a pod of that job and role
-is there, a placeholder holds the place in every cycle: in the sums of the node, of the job and of its queue. Then the job is served before
-all others, and takes the held place or a better one. A place that nobody takes is given back after `holdFor`; so are all places when the
-scheduler starts anew, as it keeps them in memory. The action is not named in configurations: it runs first where consolidate is configured.
+The action consolidate notes where each moved pod, and each pod that waits for its room, has its place. Until a pod of that job and role is
+there, a placeholder holds the place in every cycle: in the sums of the node, of the job and of its queue. Then the job is served before all
+others, and takes the held place or a better one. A place that nobody takes is given back after `holdFor`. Places are noted in an annotation
+of the job's PodGroup, so that the next scheduler goes on to hold them. The action is not named in configurations: it runs first where
+consolidate is configured.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from copy import copy
+from collections.abc import Iterable, Sequence
 from math import inf
 
+import msgspec
 from msgspec import Struct
 
+from pumice.api.annotations import GROUP_NAME, TASK_SPEC
+from pumice.api.meta import Metadata
+from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from pumice.api.quantity import quantity
 from pumice.scheduler.actions.allocate import Allocate
 from pumice.scheduler.framework.alike import apart
 from pumice.scheduler.framework.journal import Otherwise
@@ -22,35 +27,44 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model.resources import EPSILON, PODS, Dimensions
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.domains import Domains
 from pumice.scheduler.placement.placing import Placing
 
-MEMORY = "consolidate"  #: the key of both actions in the cluster's memory
-PLACES = "places"
 HAS_PLACE = status.READY | status.PIPELINED
 
 
-class HeldPlace(Struct, frozen=True):
+class HeldPlace(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A place for a pod of a job."""
 
-    job: str  #: uid
-    pod: Task  #: the pod for which it was found; another pod of the job and role may take it
     node: str
     until: float
     whole: int  #: how many pods of the role have a place when all have come
+    requests: dict[str, str]
+    role: str = ""
+
+    @classmethod
+    def of(cls, task: Task, node: str, until: float, whole: int, dimensions: Dimensions) -> HeldPlace:
+        asked = {dimensions.names[column]: dimensions.format(column, amount) for column, amount in task.template.needs if column != PODS}
+        return cls(node, until, whole, asked, task.role)
 
 
-def held_places(session: Session) -> tuple[HeldPlace, ...]:
-    places: tuple[HeldPlace, ...] = session.memory(MEMORY).get(PLACES, ())
-    return places
+_places = msgspec.json.Decoder(list[HeldPlace])
 
 
-def keep_places(session: Session, places: Iterable[HeldPlace]) -> None:
-    memory, before = session.memory(MEMORY), held_places(session)
-    session.before.note(Otherwise(lambda: memory.update({PLACES: before})))
-    memory[PLACES] = tuple(places)
+def held_places(job: Job) -> list[HeldPlace]:
+    """The places that are held for pods of the job; none if its annotation has been changed by others so that it cannot be read."""
+    try:
+        return _places.decode(job.held_places) if job.held_places else []
+    except msgspec.DecodeError:
+        return []
+
+
+def keep_places(session: Session, job: Job, places: Sequence[HeldPlace]) -> None:
+    cluster, before = session.cluster, job.held_places
+    session.before.note(Otherwise(lambda: cluster.hold_places(job, before)))
+    cluster.hold_places(job, msgspec.json.encode(places).decode() if places else "")
 
 
 def placed(job: Job, role: str) -> int:
@@ -58,26 +72,27 @@ def placed(job: Job, role: str) -> int:
     return sum(task.role == role and bool(task.status & HAS_PLACE) for task in job.tasks.values())
 
 
-def hold(session: Session, place: HeldPlace) -> Task | None:
+def hold(session: Session, job: Job, place: HeldPlace) -> Task | None:
     """Let a placeholder hold the place until the actions have run. None if there is no room for it."""
-    holder = _holder(session, place)
+    holder = _holder(session, job, place)
     if holder is not None:
         session.moved(holder, status.PENDING)
     return holder
 
 
-def _holder(session: Session, place: HeldPlace) -> Task | None:
+def _holder(session: Session, job: Job, place: HeldPlace) -> Task | None:
     cluster, row = session.cluster, session.nodes.rows.get(place.node, -1)
-    if row < 0 or any(amount > session.nodes.row_future_idle(row)[column] + EPSILON for column, amount in place.pod.template.needs):
-        return None
-    holder = copy(place.pod)
     cluster.sequence += 1
-    holder.number = cluster.sequence
-    holder.key = holder.uid = f"{place.job}~{holder.number}"  # no object can have this name
-    holder.job, holder.node, holder.nominated, holder.claims = None, -1, "", ()
-    holder.deleting = holder.disrupted = holder.evicted = False
-    session.pretended.note(Otherwise(lambda: cluster.remove("Pod", holder.key)))
-    cluster.put_back(holder, status.PENDING, "", place.job.partition("/")[2])
+    name = f"{job.name}~{cluster.sequence}"  # no object can have this name
+    key, notes = f"{job.namespace}/{name}", {GROUP_NAME: job.name, TASK_SPEC: place.role}
+    asked = ResourceRequirements(requests={resource: quantity(text) for resource, text in place.requests.items()})
+    spec = PodSpec(containers=[Container(name="main", resources=asked)], scheduler_name=min(cluster.schedulers))
+    cluster.put("Pod", Pod(Metadata(name, job.namespace, uid=key, annotations=notes), spec, PodStatus(phase="Pending")))
+    holder = cluster.tasks[key]
+    if row < 0 or any(amount > session.nodes.row_future_idle(row)[column] + EPSILON for column, amount in holder.template.needs):
+        cluster.remove("Pod", key)
+        return None
+    session.pretended.note(Otherwise(lambda: cluster.remove("Pod", key)))
     cluster.move(holder, status.PIPELINED, row)
     return holder
 
@@ -89,49 +104,34 @@ class Comeback(Action):
 
     def enter(self, session: Session) -> None:
         """Let placeholders hold the places of pods that are not there, and forget the places that have been taken or are given back."""
-        self._holders: dict[str, list[tuple[HeldPlace, Task | None]]] = {}
-        held = [place for place in held_places(session) if self._lasts(session, place)]
-        left = []
-        for place in sorted(held, key=lambda place: self._is_taken(session, place)):
-            if placed(session.cluster.jobs[place.job], place.pod.role) < place.whole:
-                self._holders.setdefault(place.job, []).append((place, _holder(session, place)))
-                left.append(place)
-        if len(left) < len(held_places(session)):
-            keep_places(session, left)
+        self._holders: dict[Job, list[tuple[HeldPlace, Task | None]]] = {}
+        for job in list(session.cluster.expecting.values()):
+            held = held_places(job)
+            left = []
+            for place in sorted(held, key=lambda place: _is_taken(session, job, place)):
+                if _lasts(session, place) and placed(job, place.role) < place.whole:
+                    self._holders.setdefault(job, []).append((place, _holder(session, job, place)))
+                    left.append(place)
+            if len(left) < len(held) or not held:
+                keep_places(session, job, left)
 
     def run(self, session: Session) -> None:
         allocate, placing = Allocate(), Placing(session, cache_errors=False)
         domains = Domains(session, placing)
-        session.together({uid: session.cluster.jobs[uid] for uid in self._holders})
-        groups = [alike for alike in session.alike if any(member.uid in self._holders for member in alike.members)]
-        jobs = [job for alike in groups for job in apart(session, alike) if job.uid in self._holders]
+        session.together({job.uid: job for job in self._holders})
+        groups = [alike for alike in session.alike if any(member.job in self._holders for member in alike.members)]
+        jobs = [job for alike in groups for job in apart(session, alike) if job in self._holders]
         for job in sorted(jobs, key=session.job_key):
-            self._serve(session, job, self._holders[job.uid], allocate, placing, domains)
+            self._serve(session, job, self._holders[job], allocate, placing, domains)
 
     def next_turn(self, session: Session) -> float:
-        return min((place.until for place in held_places(session)), default=inf)
-
-    @staticmethod
-    def _lasts(session: Session, place: HeldPlace) -> bool:
-        job = session.cluster.jobs.get(place.job)
-        if job is None or job.queue is None or not job.queue.exists:
-            return False
-        return session.now < place.until and place.node in session.nodes.rows
-
-    @staticmethod
-    def _is_taken(session: Session, place: HeldPlace) -> bool:
-        """Whether a pod of the job and role has come to the node since."""
-        tasks = session.nodes.tasks[session.nodes.rows[place.node]].values()
-        return any(
-            task.job is not None and task.job.uid == place.job and task.role == place.pod.role and task.number >= place.pod.number
-            for task in tasks
-        )
+        return min((place.until for job in session.cluster.expecting.values() for place in held_places(job)), default=inf)
 
     def _serve(
         self,
         session: Session,
         job: Job,
-        holders: list[tuple[HeldPlace, Task | None]],
+        holders: Iterable[tuple[HeldPlace, Task | None]],
         allocate: Allocate,
         placing: Placing,
         domains: Domains,
@@ -146,8 +146,8 @@ class Comeback(Action):
         come = Counter(task.role for task in job.pending.values())
         freed = []
         for place, holder in holders:
-            if holder is not None and come[place.pod.role]:
-                come[place.pod.role] -= 1
+            if holder is not None and come[place.role]:
+                come[place.role] -= 1
                 _release(session, holder)
                 freed.append(place)
         sheet = allocate.sheet(session, job)
@@ -155,8 +155,18 @@ class Comeback(Action):
             if not sheet or not allocate.serve(session, placing, domains, job.queue, sheet):
                 break
         for place in freed:
-            if placed(job, place.pod.role) < place.whole:
-                hold(session, place)
+            if placed(job, place.role) < place.whole:
+                hold(session, job, place)
+
+
+def _lasts(session: Session, place: HeldPlace) -> bool:
+    return session.now < place.until and place.node in session.nodes.rows
+
+
+def _is_taken(session: Session, job: Job, place: HeldPlace) -> bool:
+    """Whether a pod of the job and role is on the node: of places that are held in vain, these go first."""
+    row = session.nodes.rows.get(place.node, -1)
+    return any(task.node == row and task.role == place.role and bool(task.status & status.READY) for task in job.tasks.values())
 
 
 def _release(session: Session, holder: Task) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from copy import copy
 from math import inf
 
 import numpy as np
 from msgspec import field
 
-from pumice.scheduler.actions.comeback import MEMORY, HeldPlace, held_places, hold, keep_places, placed
+from pumice.scheduler.actions.comeback import HeldPlace, held_places, hold, keep_places, placed
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Places, Plan, RoomByMoves
 from pumice.scheduler.framework.alike import Turns
@@ -36,6 +35,7 @@ from pumice.scheduler.placement.placing import missing
 
 TRIES = 4  #: plans for one job, each without the places that filters have refused in those before
 MOST_DOMAINS = 8  #: HyperNodes that are tried for a job with a network topology
+MEMORY = "consolidate"  #: the action's key in the cluster's memory
 PAST, AGAIN_AT = "past", "again at"
 
 
@@ -86,11 +86,7 @@ class MakingRoom:
 
     def serve(self, job: Job) -> None:
         """Make room for a job, if moves can make it."""
-        session = self.session
-        if any(place.job == job.uid for place in held_places(session)):
-            return
-        found = self.plan(job)
-        if found is not None:
+        if not job.held_places and (found := self.plan(job)) is not None:
             self._carry_out(job, *found)
             self._note([task for task, _ in found[0].moves])
 
@@ -136,10 +132,18 @@ class MakingRoom:
 
     def _carry_out(self, job: Job, plan: Plan, domain: HyperNode | None) -> None:
         session, names = self.session, self.session.nodes.names
-        until = session.now + seconds(self.args.hold_for)
+        until, dimensions = session.now + seconds(self.args.hold_for), session.cluster.dimensions
         coming = Counter(task.role for task, _ in plan.places)
-        own = [HeldPlace(job.uid, copy(task), names[row], until, placed(job, task.role) + coming[task.role]) for task, row in plan.places]
-        theirs = [self._place_of(task, names[row], until) for task, row in plan.moves]
+        held: dict[Job, list[HeldPlace]] = {}
+        vacant: list[tuple[Job, HeldPlace]] = []  #: places of pods that move
+        for task, row in (*plan.places, *plan.moves):
+            its_job = task.job
+            assert its_job is not None
+            whole = placed(its_job, task.role) + (coming[task.role] if its_job is job else 0)
+            place = HeldPlace.of(task, names[row], until, whole, dimensions)
+            held.setdefault(its_job, held_places(its_job)).append(place)
+            if its_job is not job:
+                vacant.append((its_job, place))
         with session.statement() as statement:
             for task, _ in plan.moves:
                 statement.evict(task, Consolidate.name, job.uid)
@@ -148,14 +152,11 @@ class MakingRoom:
             if domain is not None:
                 session.before.set(job, nominated_hypernodes={part.uid: domain.name for part in job.subjobs})
             statement.commit()
-        for place in theirs:
-            hold(session, place)
-        keep_places(session, [*held_places(session), *own, *theirs])
+        for its_job, places in held.items():
+            keep_places(session, its_job, places)
+        for its_job, place in vacant:
+            hold(session, its_job, place)
         self.moved += len(plan.moves)
-
-    def _place_of(self, task: Task, node: str, until: float) -> HeldPlace:
-        assert task.job is not None
-        return HeldPlace(task.job.uid, copy(task), node, until, placed(task.job, task.role))
 
     @property
     def _past(self) -> PastMoves:

@@ -131,7 +131,7 @@ class _Dive:
         self._charged: Counter[Hashable] = Counter()
         self._banned: dict[int, set[int]] = {}
         self.known: Known = search.known.copy()
-        self._finding: dict[tuple[int, int], bool] = {}  #: by kind of pod and its row: whether there is room for it elsewhere now
+        self._finding: dict[int, tuple[Mask, int]] = {}  #: by kind of pod: the rows with room for it now, and how many these are
         self.pods = 0  #: that give way
         self.offered: list[list[int]] = []  #: for each placing, the numbers of pods that would have given way after each choice
         self.places: Places = []
@@ -182,12 +182,12 @@ class _Dive:
         return sum(not self._finds_room(mover) for unit in choice.units for mover in unit.tasks)
 
     def _finds_room(self, mover: Task) -> bool:
-        key = id(mover.template), mover.node
-        if key not in self._finding:
+        known = self._finding.get(id(mover.template))
+        if known is None:
             free = self.rows(mover)[0]
-            free[mover.node] = False
-            self._finding[key] = bool(free.any())
-        return self._finding[key]
+            known = self._finding[id(mover.template)] = free, int(free.sum())
+        free, count = known
+        return count > int(free[mover.node])
 
     def rows(self, task: Task) -> tuple[Mask, list[int]]:
         """The rows where there is room for a pod, and those where others would have to give way, first those that lack the least."""

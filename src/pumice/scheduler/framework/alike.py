@@ -193,7 +193,7 @@ def _is_plain(job: Job) -> bool:
     """Whether the job was let in or was refused admission, and nothing else has happened to it yet."""
     if job.phase != INQUEUE and (not job.is_pending or job.waiting_since is None):
         return False
-    if len(job.pending) != len(job.tasks) or job.allocated_hypernode or job.nominated_hypernodes:
+    if len(job.pending) != len(job.tasks) or job.allocated_hypernode or job.nominated_hypernodes or job.held_places:
         return False
     if job.asks_for_topology or not job.has_one_part:
         return False

@@ -68,6 +68,7 @@ class GroupStatus(Struct, frozen=True):
     phase: str
     condition: GroupCondition | None
     hypernode: str = ""  #: the HyperNode of its tasks, for the annotation volcano.sh/job-allocated-hypernode; empty for none
+    held_places: str = ""  #: for the annotation pumice.io/held-places; empty for none
 
 
 class NativeGroupStatus(Struct, frozen=True):
@@ -142,18 +143,19 @@ class Standing(Struct, frozen=True):
     hypernode: str
     pods: list[tuple[int, str, str]]  #: of each pod that waits: its number in the job, reason and message
     nominated: list[tuple[int, str]]  #: of each pod for which room was made in vain: its number, and the node
+    held_places: str = ""
 
     @property
     def words(self) -> Hashable:
         """All that is reported of the jobs except their names, and their numbers of pods by status."""
         counts = self.members[0].job.counts.values()
-        return self.phase, self.condition, self.hypernode, tuple(self.pods), tuple(self.nominated), tuple(counts)
+        return self.phase, self.condition, self.hypernode, self.held_places, tuple(self.pods), tuple(self.nominated), tuple(counts)
 
     def group(self, member: Member) -> GroupStatus:
         condition = self.condition
         if condition is not None:
             condition = replace(condition, message=filled(condition.message, member.tasks))
-        return GroupStatus(member.job, self.phase, condition, self.hypernode)
+        return GroupStatus(member.job, self.phase, condition, self.hypernode, self.held_places)
 
     def waiting(self, member: Member) -> list[Waiting]:
         """Why each waiting pod of the job waits."""

@@ -105,7 +105,7 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
     job = alike.first
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
-    standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [])
+    standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [], job.held_places)
     waits = [(number, task) for number, task in enumerate(job.tasks.values()) if task.status & WAITS]
     if not waits:
         return standing

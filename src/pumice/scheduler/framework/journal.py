@@ -182,13 +182,14 @@ def _putting_back(cluster: Cluster, task: Task) -> Otherwise:
 
 
 def _regrouping(cluster: Cluster, job: Job) -> Otherwise:
-    group, phase, since, hypernode = job.group, job.phase, job.waiting_since, job.allocated_hypernode
+    group, phase, since, hypernode, places = job.group, job.phase, job.waiting_since, job.allocated_hypernode, job.held_places
     assert group is not None
 
     def undo() -> None:
         cluster.put("PodGroup", group)
         restored = cluster.job(job.uid)
         restored.waiting_since, restored.allocated_hypernode = since, hypernode
+        cluster.hold_places(restored, places)
         cluster.set_phase(restored, phase)
 
     return Otherwise(undo)

@@ -52,6 +52,7 @@ class Cluster:
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job whose schedulerName is ours
         self.stopped: dict[str, Task] = {}  #: tasks that would be Pending if their namespace were not being deleted
         self.members: dict[str, dict[str, Task]] = {}  #: by native PodGroup: its tasks, whether or not it exists
+        self.expecting: dict[str, Job] = {}  #: jobs for whose pods places are held
         self.changed: dict[str, Job] = {}  #: jobs that have changed, so that the next cycle reports their status
         self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
         self.log = RowLog()
@@ -284,6 +285,7 @@ class Cluster:
                 self._unlink(job)
             job.group = group
             job.read(self.dimensions)
+        self._expect(job)
         if job.tasks:
             for index in self._indexes.values():
                 index.reread(job)
@@ -297,8 +299,22 @@ class Cluster:
         if job.phase == PENDING:
             self.not_enqueued[job.uid] = job
 
+    def hold_places(self, job: Job, places: str) -> None:
+        """Take over which places are held for pods of a job, as the text that its PodGroup gets; empty for none."""
+        self.revision += 1
+        job.held_places = places
+        self._expect(job)
+        self.report_again(job)
+
+    def _expect(self, job: Job) -> None:
+        if job.held_places:
+            self.expecting[job.uid] = job
+        else:
+            self.expecting.pop(job.uid, None)
+
     def _unlink(self, job: Job) -> None:
         queue = job.queue
+        self.expecting.pop(job.uid, None)
         self._count_tiers(job, -1)
         self.not_enqueued.pop(job.uid, None)
         self.changed[job.uid] = job

@@ -12,6 +12,7 @@ import numpy as np
 from pumice.api.annotations import (
     ALLOCATED_HYPERNODE,
     ESTIMATE,
+    HELD_PLACES,
     OLD_SLA_WAITING_TIME,
     PREEMPTABLE,
     QUEUE_GATE,
@@ -50,6 +51,7 @@ class Job:
         "estimate",
         "group",
         "has_min_resources",
+        "held_places",
         "holding",
         "labels",
         "min_amounts",
@@ -115,6 +117,7 @@ class Job:
         self.annotations, self.labels = annotations, labels
         self.phase = (group.status.phase if group else None) or PENDING
         self.allocated_hypernode = annotations.get(ALLOCATED_HYPERNODE, "")
+        self.held_places = annotations.get(HELD_PLACES, "")
         self._subjobs: SubJobs | None = None
 
     def widen(self, dimensions: Dimensions) -> None:

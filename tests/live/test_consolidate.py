@@ -1,0 +1,74 @@
+"""Room by moves on a live cluster: the places are held, also by the scheduler that comes after this one."""
+
+from __future__ import annotations
+
+from pumice.api.kinds import POD_GROUPS, PODS
+from tests.live.memory import MemoryServer
+from tests.live.stories import scheduling, server, until
+from tests.live.virtual import run
+
+CONFIGURATION = """
+actions: "enqueue, allocate, consolidate, backfill"
+configurations:
+- name: consolidate
+  arguments: {minimumRunTime: 0s}
+tiers:
+- plugins: [{name: gang}, {name: predicates}, {name: nodeorder}]
+"""
+NOTE = "pumice.io/held-places"
+OWNER = [{"kind": "Job", "name": "j", "uid": "j", "controller": True}]
+
+
+def in_pieces() -> MemoryServer:
+    """Three nodes of 8, each with a job of one pod of 2."""
+    api = server("n0", "n1", "n2", cpu=8)
+    for number in range(3):
+        api.put(
+            POD_GROUPS,
+            f"s{number}",
+            metadata={"ownerReferences": OWNER},
+            spec={"minMember": 1, "queue": "default"},
+            status={"phase": "Running"},
+        )
+        api.pod(f"s{number}-0", 2, group=f"s{number}", node=f"n{number}")
+    return api
+
+
+def job(api: MemoryServer, name: str, cpu: int, created: str) -> None:
+    api.put(POD_GROUPS, name, metadata={"creationTimestamp": created}, spec={"minMember": 1, "queue": "default"})
+    api.pod(f"{name}-0", cpu, group=name)
+
+
+def mover(api: MemoryServer) -> str:
+    """The pod that has left."""
+    return next(name for name in ("s0-0", "s1-0", "s2-0") if not any(pod["metadata"]["name"] == name for pod in api.all(PODS)))
+
+
+def noted(api: MemoryServer) -> list[str]:
+    return [group["metadata"]["name"] for group in api.all(POD_GROUPS) if (group["metadata"].get("annotations") or {}).get(NOTE)]
+
+
+def test_a_mover_finds_its_place_although_another_scheduler_has_taken_over_and_others_want_it() -> None:
+    async def story() -> None:
+        api = in_pieces()
+        async with scheduling(api, CONFIGURATION) as first:
+            await first.synced.wait()
+            job(api, "big", 8, "2023-11-14T22:10:00Z")
+            await until(lambda: len(noted(api)) == 2)
+            gone = noted(api)
+        await until(lambda: len(api.all(PODS)) == 3)
+        left = mover(api)
+        assert sorted(gone) == ["big", left[:2]]
+        async with scheduling(api, CONFIGURATION) as second:
+            await second.synced.wait()
+            for number in range(3):
+                job(api, f"thief{number}", 5, "2023-11-14T22:05:00Z")
+            await until(lambda: "big-0" in api.placed() and any(name.startswith("thief") for name in api.placed()))
+            assert len(api.placed("thief")) == 1, "of two nodes with room for it one is held for the pod that comes"
+            api.pod(left, 2, group=left[:2])
+            await until(lambda: left in api.placed())
+            await until(lambda: not noted(api))
+            assert len(api.placed("thief")) == 1
+        assert not api.breaches
+
+    run(story())
