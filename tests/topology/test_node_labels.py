@@ -64,6 +64,8 @@ def test_the_domains_are_those_that_podgroups_ask_for() -> None:
         f"{ZONE}=b": (2, ROOT),
     }
     made.put("PodGroup", wish("h", 3, ZONE).build()[1])
+    made.put("PodGroup", wish("i", 3, ZONE).build()[1])
+    made.remove("PodGroup", "default/i")
     made.remove("PodGroup", "default/g")
     assert domains(made) == {f"{ZONE}=a": (1, ROOT), f"{ZONE}=b": (1, ROOT)}
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "score": ("pumice.cli.score", "Each node's verdict and scores for a pod, at its turn in the cycle."),
     "check": ("pumice.cli.check", "Check objects and configuration."),
     "lint": ("pumice.cli.lint", "Find what will do otherwise than meant in configuration, queues and cluster, and how to mend it."),
+    "migrate": ("pumice.cli.migrate", "Print gangs in another dialect: Volcano's PodGroups as Kubernetes' own, or the other way round."),
     "plugins": ("pumice.cli.plugins", "The plugins with their hooks and arguments."),
     "up": ("pumice.cli.up", "Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."),
     "down": ("pumice.cli.clusters", "End the cluster that `pumice up` started."),

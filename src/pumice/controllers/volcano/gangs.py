@@ -251,7 +251,7 @@ class Tree(Gang):
 
     @property
     def name(self) -> str:
-        return f"{name_of(self.root)}-{uid_of(self.root)}"
+        return "-".join(filter(None, (name_of(self.root), uid_of(self.root))))
 
     @cached_property
     def leaves(self) -> list[Object]:
