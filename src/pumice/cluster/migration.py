@@ -16,7 +16,7 @@ from pumice.api import kinds
 from pumice.api.dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, annotations_of, copied, field, labels_of, name_of, spec_of
-from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_GROUPS, Kind, group_of, kind_of
+from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_GROUPS, WORKLOADS, Kind, group_of, kind_of
 from pumice.api.meta import DEFAULT_QUEUE, Metadata
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
@@ -25,7 +25,6 @@ from pumice.api.structs import KINDS, convert
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.volcano.gangs import COMPOSITE, Gang, gang_of, group_spec, marks, number
 
-WORKLOADS = Kind("scheduling.k8s.io", "v1beta1", "Workload", "workloads")
 SOURCES = (NATIVE_POD_GROUP, COMPOSITE, WORKLOADS.name, COSCHEDULING_POD_GROUPS.name)
 COSCHEDULING_LABEL = BY_NAME[COSCHEDULING_POD_GROUPS.name].group_label
 WORKLOAD = "pumice.io/workload"  #: annotation of a PodGroup of Volcano: the Workload and the template that its native group names
