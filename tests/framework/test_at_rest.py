@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from pumice.cluster.offline import advance
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
-from pumice.scheduler.framework import at_rest
+from pumice.scheduler.framework import hopes
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer, Reader, Together
+from pumice.scheduler.framework.past_evictions import LEDGER_MEMORY, EvictedFor, LastEviction
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import NOW, cluster, node, pod, podgroup, priority_class, queue
 
-EVICTING = """\
-actions: "enqueue, allocate, preempt"
+WITH_ACTIONS = """\
+actions: "enqueue, {}"
 tiers:
 - plugins:
   - name: priority
   - name: gang
 - plugins:
   - name: predicates
+  - name: {}
   - name: nodeorder
 """
 POLICY = read_policy(DEFAULT, PLUGINS)[0]
+
+
+def evicting(actions: str, shares: str = "proportion") -> Policy:
+    return read_policy(WITH_ACTIONS.format(actions, shares), PLUGINS)[0]
 
 
 class Tried(Observer):
@@ -47,7 +57,7 @@ def gang(name: str, size: int, cpu: int, least: int = 0, of: str = "default") ->
     return [podgroup(name, least or size).queue(of).phase("Inqueue"), *pod(name).gang(name).cpu(cpu).times(size)]
 
 
-def full(*more: object) -> Cluster:
+def full(*more: object, policy: Policy = POLICY) -> Cluster:
     """Two nodes of 4 CPUs, taken by two jobs; a gang of 3 and one of 5 that wait; one cycle has seen them."""
     runs = [
         podgroup("a").phase("Running"),
@@ -56,7 +66,7 @@ def full(*more: object) -> Cluster:
         pod("b").gang("b").cpu(4).on("n1"),
     ]
     made = cluster(node("n0").cpu(4), node("n1").cpu(4), queue("default"), *runs, *gang("three", 3, 1), *gang("five", 5, 2), *more)
-    cycle(made, POLICY, NOW)
+    cycle(made, policy, NOW)
     return made
 
 
@@ -133,7 +143,7 @@ def test_after_a_job_that_found_no_room_the_others_are_compared_again() -> None:
 
 
 def test_with_too_many_nodes_and_jobs_to_compare_each_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_rest, "QUICK", 0)
+    monkeypatch.setattr(hopes, "QUICK", 0)
     made, tried = full(*gang("wide", 1, 5)), Tried()
     made.remove("Pod", "default/a")
     made.remove("Pod", "default/b")
@@ -161,14 +171,14 @@ def test_a_job_is_looked_at_if_the_least_that_its_pods_request_would_fit() -> No
 def test_a_job_at_rest_that_an_action_changes_is_reported() -> None:
     made = full()
     with Session(made, POLICY, NOW + 1) as session:
-        assert session.hopeful() == [] and session.alike == []
+        assert hopes.Hopes(session, lambda job: True).of() == [] and session.alike == []
         woken = session.together({"default/three": made.jobs["default/three"]})
         assert [alike.first.name for alike in woken] == ["three"] and woken[0].passed_over
         assert session.together({"default/three": made.jobs["default/three"]}) == woken
 
 
 def test_what_is_said_is_true_though_pods_were_evicted_in_the_cycle() -> None:
-    policy = read_policy(EVICTING, PLUGINS)[0]
+    policy = evicting("allocate, preempt")
 
     def made() -> Cluster:
         low = [podgroup("low", 0).phase("Running"), pod("low").gang("low").cpu(4).preemptable(True).on("n0")]
@@ -187,6 +197,26 @@ def test_what_is_said_is_true_though_pods_were_evicted_in_the_cycle() -> None:
     kept.check()
 
 
+def test_what_is_said_is_true_though_an_eviction_of_the_cycle_was_the_second_of_its_pair() -> None:
+    policy = evicting("preempt, allocate")
+
+    def made() -> Cluster:
+        low = [podgroup("low", 0).phase("Running"), pod("low").gang("low").cpu(4).on("n0")]
+        high = [podgroup("high").phase("Inqueue").priority_class("high"), pod("high").gang("high").cpu(2)]
+        found = cluster(node("n0").cpu(4), node("n1").cpu(1), queue("default"), priority_class("high", 9), *low, *gang("wide", 1, 6))
+        found.memory[LEDGER_MEMORY] = {EvictedFor("default/low", "default/high", "preempt"): LastEviction(NOW - 60, 0, came_back=True)}
+        cycle(found, policy, NOW)
+        for each in high:
+            found.put(*each.build())
+        return found
+
+    kept, other = made(), made()
+    said, expected = cycle(kept, policy, NOW + 1), cycle(other, replace(policy, shortcuts=False), NOW + 1)
+    assert said.conclusion is not None and [job.name for job in said.conclusion.at_rest.jobs] == ["wide"]
+    assert [each.task.key for each in said.evictions] == [each.task.key for each in expected.evictions] == ["default/low"]
+    assert [(each.task.key, each.message) for each in said.waiting] == [(each.task.key, each.message) for each in expected.waiting]
+
+
 def test_jobs_come_and_go_while_others_are_at_rest() -> None:
     made = full()
     for number in range(70):
@@ -199,3 +229,69 @@ def test_jobs_come_and_go_while_others_are_at_rest() -> None:
     tried = Tried()
     cycle(made, POLICY, NOW + 2, observer=tried)
     assert tried.jobs == ["three"]
+
+
+# -- actions that evict
+
+ACTIONS = ["allocate, preempt, reclaim, backfill", "reclaim, preempt, allocate", "allocate, gangpreempt, gangreclaim"]
+Said = tuple[list[tuple[str, ...]], ...]
+
+
+def decided(said: Decisions) -> Said:
+    return (
+        [(each.task.key, each.node) for each in said.binds],
+        [(each.task.key, each.beneficiary) for each in said.evictions],
+        [(each.task.key, each.node) for each in said.pipelined],
+        sorted((task.key, node) for task, node in said.nominations.items()),
+    )
+
+
+def tried_after(policy: Policy, waits: Sequence[object], comes: Sequence[Any] = (), gone: str = "") -> tuple[list[str], Said]:
+    """The jobs that are looked at after a change, and what is decided: the same as by a cycle that looks at each."""
+    made, other, tried = full(*waits, policy=policy), full(*waits, policy=policy), Tried()
+    for each in (made, other):
+        if gone:
+            each.remove("Pod", gone)
+        for builder in comes:
+            each.put(*builder.build())
+    said = decided(cycle(made, policy, NOW + 1, observer=tried))
+    assert said == decided(cycle(other, replace(policy, shortcuts=False), NOW + 1))
+    made.check()
+    return sorted(tried.jobs), said
+
+
+@pytest.mark.parametrize("actions", ["allocate, preempt, reclaim", "reclaim, allocate", "allocate, gangpreempt, gangreclaim"])
+def test_actions_that_evict_do_not_look_at_jobs_for_which_no_room_can_be_made(actions: str) -> None:
+    tried, (binds, evictions, _, nominated) = tried_after(evicting(actions), gang("wide", 3, 4), gone="default/a")
+    assert tried == ["three"]
+    assert len(binds) == 3 and not evictions and not nominated
+
+
+def test_preempt_looks_at_jobs_of_which_one_pod_could_wait_for_room_alone() -> None:
+    tried, (_, _, pipelined, _) = tried_after(evicting("preempt"), [*gang("wide", 3, 5), *gang("two", 2, 3)], gone="default/a")
+    assert tried == ["three"]  # which leaves nothing for the others
+    assert len(pipelined) == 3
+
+
+LOW = priority_class("low", -9)
+
+
+def elastic() -> list[Any]:
+    """A node with an unimportant job of two pods that may lose one of them."""
+    job = podgroup("rubber", 1).priority_class("low").phase("Running")
+    return [node("n2").cpu(4), job, *(pod(f"rubber-{n}").gang("rubber").cpu(2).on("n2") for n in "01")]
+
+
+@pytest.mark.parametrize("actions", ACTIONS)
+def test_actions_that_evict_look_at_jobs_for_which_room_might_be_made(actions: str) -> None:
+    tried, (_, evictions, _, _) = tried_after(evicting(actions), [LOW, *gang("one", 1, 2), *gang("wide", 1, 5)], elastic())
+    assert "one" in tried and "wide" not in tried
+    assert [beneficiary.partition("-")[0] for _, beneficiary in evictions] == ["default/one"]
+
+
+@pytest.mark.parametrize("shares", ["proportion", "capacity"])
+@pytest.mark.parametrize("actions", ACTIONS)
+def test_reclaim_looks_at_jobs_of_queues_that_may_take_room_from_others(actions: str, shares: str) -> None:
+    waits = [LOW, queue("poor").capability(cpu=0), *gang("poor", 1, 2, of="poor"), *gang("wide", 1, 5, of="poor")]
+    tried, _ = tried_after(evicting(actions, shares), waits, [queue("poor").capability(cpu=8).deserves(cpu=8), *elastic()])
+    assert "poor" in tried and "wide" not in tried

@@ -16,6 +16,7 @@ from pumice.cluster.offline import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle, rehearse
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.past_usage import queue_of, user_of
 from pumice.scheduler.registry import PLUGINS
@@ -54,6 +55,19 @@ def mean_cpu(made: Cluster, holder: str, at: float) -> float:
 
 
 # -- the mean
+
+
+def test_a_place_that_is_only_tried_leaves_no_rounding_error() -> None:
+    made, other = (cluster(node("n").cpu(8), *group("a").pods(1, cpu=3), pod("b").gang("a").cpu(1)) for _ in range(2))
+    for each in (made, other):
+        each.clock = NOW
+        mean_cpu(each, "namespace default", NOW)
+        each.move(each.tasks["default/a-0"], status.BOUND, 0)
+    for step in range(1, 50):
+        made.clock = NOW + step / 3
+        made.move(made.tasks["default/b"], status.ALLOCATED, 0)
+        made.move(made.tasks["default/b"], status.PENDING, -1)
+    assert mean_cpu(made, "namespace default", NOW + 1000) == mean_cpu(other, "namespace default", NOW + 1000)
 
 
 def test_who_held_eight_for_a_half_life_has_a_mean_of_four_and_after_another_without_them_of_two() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from pumice.scheduler.framework.alike import Alike
+from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import why_unheeded
@@ -39,7 +40,8 @@ class Allocate(Action):
             if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
                 self.serve(session, placing, domains, sheet.job.queue, sheet)
         groups = [alike for alike in groups if sheets[alike.first.uid]]
-        waiting = JobsByQueue(session, [*groups, *session.hopeful()], lambda job: self.may_be_placed(session, job))
+        hopes = Hopes(session, lambda job: self.may_be_placed(session, job))
+        waiting = JobsByQueue(session, [*groups, *hopes.of()])
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from math import inf
 from typing import Any
 
 from pumice.scheduler.eviction.gang_eviction import GangEviction
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
 
 
 class GangPreempt(GangEviction):
     name = "gangpreempt"
     reads_only_state = True
+    frees_queues = True
+
+    def has_victims(self, session: Session) -> Callable[[Job], bool]:
+        least: dict[Queue | None, int] = {}  #: by queue: the lowest priority of a job with pods on nodes
+        for job in session.cluster.jobs.values():
+            if job.ready_count and job.priority < least.get(job.queue, inf):
+                least[job.queue] = job.priority
+        return lambda job: least.get(job.queue, inf) < job.priority
 
     def evictor_class(self, job: Job) -> Hashable:
         return job.queue, job.priority

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from pumice.scheduler.eviction.gang_eviction import GangEviction
@@ -17,6 +17,10 @@ from pumice.scheduler.model.task import Task
 class GangReclaim(GangEviction):
     name = "gangreclaim"
     reads_only_state = True
+    frees_queues = False
+
+    def has_victims(self, session: Session) -> Callable[[Job], bool]:
+        return lambda job: True
 
     def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
         return not session.overused(queue) and session.preemptive(queue, tasks)

@@ -7,6 +7,7 @@ important tasks the room of its less important ones.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import partial
 
 import numpy as np
 from msgspec import field
@@ -16,6 +17,7 @@ from pumice.scheduler.eviction.make_room import EvictionCandidates, is_worth_it
 from pumice.scheduler.eviction.search import Search, in_task_order
 from pumice.scheduler.eviction.victims import Budget, PermittedVictims, permitted_victims
 from pumice.scheduler.framework.alike import Turns, age
+from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -39,29 +41,33 @@ class Preempt(Action):
     Args = PreemptArgs
 
     def run(self, session: Session) -> None:
-        starving = by_queue(alike for alike in session.waiting() if self._may_preempt(session, alike.first))
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in starving):
-            turns = Turns(session, starving[queue.name], session.job_key)
-            self._between_jobs(session, queue, turns)
-            again = Turns(session, turns.groups, age)
+        starving = by_queue(alike for alike in session.awake() if self._may_preempt(session, alike.first))
+        exposed = session.exposed("preemptable")
+        most = EvictionCandidates(session, exposed, _may_go).most
+        among = partial(Hopes, session, partial(self._may_preempt, session), evictable=most, frees_queues=True)
+        between, within = among(), among(one_by_one=True)
+        queues = {session.cluster.queues[name] for name in starving} | between.queues() | within.queues()
+        for queue in session.in_queue_order(queues):
+            turns = Turns(session, [*starving.get(queue.name, ()), *between.of(queue)], session.job_key)
+            self._between_jobs(session, queue, turns, exposed)
+            again = Turns(session, [*(alike for alike in turns.groups if alike.wakes is None), *within.of(queue)], age)
             while job := again.pop():
-                self._within(session, job)
+                self._within(session, job, exposed)
 
     def _may_preempt(self, session: Session, job: Job) -> bool:
         if job.is_pending or session.job_valid(job) is not None or not session.job_starving(job):
             return False
         return not (job.asks_for_topology)
 
-    def _between_jobs(self, session: Session, queue: Queue, turns: Turns) -> None:
-        of_queue = EvictionCandidates(
-            session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue, "preemptable"
-        )
+    def _between_jobs(self, session: Session, queue: Queue, turns: Turns, exposed: set[Job]) -> None:
+        its = exposed.intersection(queue.jobs.values())
+        of_queue = EvictionCandidates(session, its, lambda task: _may_go(task) and task.job is not None and task.job.queue is queue)
         search = PreemptSearch(session, of_queue, self.args)
         while job := turns.pop():
             search.serve(job)
 
-    def _within(self, session: Session, job: Job) -> None:
-        own = EvictionCandidates(session, [job], lambda task: _may_go(task) and task.job is job, "preemptable")
+    def _within(self, session: Session, job: Job, exposed: set[Job]) -> None:
+        own = EvictionCandidates(session, exposed & {job}, lambda task: _may_go(task) and task.job is job)
         search = PreemptSearch(session, own, self.args, within=job)
         for task in in_task_order(session, job):
             with session.statement() as statement:

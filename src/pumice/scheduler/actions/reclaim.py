@@ -7,6 +7,7 @@ of a node: a queue whose parent is full takes from its sisters even if the node 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import partial
 
 import numpy as np
 from msgspec import field
@@ -15,6 +16,7 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.make_room import EvictionCandidates
 from pumice.scheduler.eviction.search import Search
 from pumice.scheduler.eviction.victims import Budget, permitted_victims
+from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
@@ -35,12 +37,14 @@ class Reclaim(Action):
     reads_only_state = True
 
     def run(self, session: Session) -> None:
-        waiting = JobsByQueue(session, [alike for alike in session.waiting() if self._may_reclaim(session, alike.first)])
-        everybody: EvictionCandidates | None = None
+        everybody = EvictionCandidates(session, session.exposed("reclaimable"), _may_go)
+        hopes = Hopes(session, partial(self._may_reclaim, session), evictable=everybody.most)
+        starving = [alike for alike in session.awake() if self._may_reclaim(session, alike.first)]
+        waiting = JobsByQueue(session, starving, hopes.queues())
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
-            everybody = everybody or EvictionCandidates(session, session.cluster.jobs.values(), _may_go, "reclaimable")
+            waiting.join(queue, hopes.of(queue))
             others = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
             search = ReclaimSearch(session, others, self.args)
             while job := waiting.pop_job(queue):
@@ -66,8 +70,8 @@ class ReclaimSearch(Search):
         return permitted_victims(self.session, task, self.candidates.victims(row), self.session.reclaimable)
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
-        rows: list[int] = np.flatnonzero(feasible & hopeful & self.candidates.occupied).tolist()
-        return rows
+        """Only nodes with tasks that may be evicted, even if the room is enough without that."""
+        return (row for row in np.flatnonzero(feasible & hopeful).tolist() if self.candidates.victims(row))
 
 
 def _may_go(task: Task, reclaiming: Queue | None = None) -> bool:

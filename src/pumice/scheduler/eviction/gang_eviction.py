@@ -6,8 +6,8 @@ cleared for a gang is remembered until the gang is placed there.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
@@ -15,6 +15,7 @@ from pumice.scheduler.eviction.choice import is_cheaper
 from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
 from pumice.scheduler.eviction.roster import Roster
 from pumice.scheduler.framework.alike import Turns
+from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose
@@ -38,14 +39,28 @@ class GangEviction(Action):
     Args = GangEvictionArgs
 
     def run(self, session: Session) -> None:
-        starving = by_queue(alike for alike in session.waiting() if self._is_starving(session, alike.first))
+        starving = by_queue(alike for alike in session.awake() if self._is_starving(session, alike.first))
+        hopes = self._hopes(session)
         session.topology.trials_count = False
         rosters = Rosters(session)
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in starving):
-            turns = Turns(session, starving[queue.name], session.job_key)
+        for queue in session.in_queue_order({session.cluster.queues[name] for name in starving} | hopes.queues()):
+            turns = Turns(session, [*starving.get(queue.name, ()), *hopes.of(queue)], session.job_key)
             while job := turns.pop():
                 self._serve(session, queue, job, rosters)
         session.topology.trials_count = True
+
+    def _hopes(self, session: Session) -> Hopes:
+        """The jobs at rest that evictions might help, or that action allocate can place later: these have a turn before."""
+        nodes, has_victims = session.nodes, self.has_victims(session)
+        allocates = session.policy.comes_later("allocate", than=self.name)
+        evicts = any(map(has_victims, session.cluster.waiting.values()))
+        return Hopes(
+            session,
+            lambda job: (allocates or has_victims(job)) and self._is_starving(session, job),
+            evictable=nodes.allocatable - nodes.future_idle if evicts else None,
+            frees_queues=self.frees_queues,
+            nominates=True,
+        )
 
     @staticmethod
     def _is_starving(session: Session, job: Job) -> bool:
@@ -54,6 +69,12 @@ class GangEviction(Action):
         return session.job_valid(job) is None and session.job_starving(job)
 
     # -- what differs between gangpreempt and gangreclaim
+
+    frees_queues: ClassVar[bool]  #: whether its victims are of the queue for which they are evicted
+
+    def has_victims(self, session: Session) -> Callable[[Job], bool]:
+        """The function that says whether any job might lose tasks for a job."""
+        raise NotImplementedError
 
     def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
         """Whether the queue may take room from others for these tasks."""

@@ -113,47 +113,40 @@ Eligible = Callable[[Task], bool]
 class EvictionCandidates:
     """Per node, what eligible victims hold: an upper bound of the room that evictions could make.
 
-    What plugins spare in any case (`spares`) is left out. They spare a job as long as it has no more ready pods than now, and an action
-    that evicts never makes more pods ready than there were when it began.
+    Jobs that plugins spare in any case are left out (`exposed`).
     """
 
-    def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible, hook: str) -> None:
-        """`jobs`: the jobs that victims may be taken from; `hook`: the one that says which of them may be evicted."""
+    def __init__(self, session: Session, exposed: set[Job], eligible: Eligible) -> None:
+        """`exposed`: the jobs that may lose tasks."""
         self._session = session
         self._cluster = session.cluster
         self._nodes = session.nodes
+        self._exposed = exposed
         self._eligible = eligible
-        self._hook = hook
-        self._spared: dict[Job, bool] = {}  #: whether no task of a job may be evicted
         self._sums: Table = np.zeros_like(session.nodes.used)
-        self._counts = np.zeros(len(session.nodes), int)
-        self._count(jobs, eligible, 1)
+        self._count(exposed, eligible, 1)
         self._position = len(self._cluster.log)
 
     def without(self, jobs: Iterable[Job], eligible: Eligible) -> EvictionCandidates:
         """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
         self._catch_up()
-        rest = EvictionCandidates(self._session, (), eligible, self._hook)
-        rest._sums, rest._counts, rest._spared = self._sums.copy(), self._counts.copy(), self._spared
-        rest._count(jobs, self._eligible, -1)
+        rest = EvictionCandidates(self._session, set(), eligible)
+        rest._sums, rest._exposed = self._sums.copy(), self._exposed
+        rest._count(self._exposed.intersection(jobs), self._eligible, -1)
         return rest
 
     def _count(self, jobs: Iterable[Job], eligible: Eligible, sign: int) -> None:
         sums = cells(self._sums)
         for job in jobs:
-            if len(job.pending) == len(job.tasks):
-                continue
-            is_spared = self._is_spared(job)
-            for task in job.tasks.values():
+            for task in job.tasks.values() if len(job.pending) < len(job.tasks) else ():
                 if task.node >= 0 and eligible(task):
-                    self._counts[task.node] += sign
-                    for column, amount in () if is_spared else task.template.needs:
+                    for column, amount in task.template.needs:
                         sums[column][task.node] += amount * sign
 
-    def _is_spared(self, job: Job) -> bool:
-        if job not in self._spared:
-            self._spared[job] = self._session.spares(self._hook, job)
-        return self._spared[job]
+    @property
+    def most(self) -> Table | None:
+        """What all of them hold, [r, node]; None if there are none."""
+        return self._sums if self._sums.any() else None
 
     def _catch_up(self) -> None:
         """Count anew the rows where a task has moved."""
@@ -163,9 +156,7 @@ class EvictionCandidates:
         self._position = len(log)
 
     def _recount(self, row: int) -> None:
-        victims = self.victims(row)
-        self._counts[row] = len(victims)
-        self._sums[:, row] = held_by((task for task in victims if task.job is None or not self._is_spared(task.job)), len(self._sums))
+        self._sums[:, row] = held_by((task for task in self.victims(row) if task.job in self._exposed), len(self._sums))
 
     def victims(self, row: int) -> list[Task]:
         """The eligible tasks on a node."""
@@ -178,12 +169,6 @@ class EvictionCandidates:
         for column, amount in task.template.needs:
             enough &= self._nodes.future_idle_in(column) + self._sums[column] > amount - EPSILON
         return enough
-
-    @property
-    def occupied(self) -> Mask:
-        """The nodes with any eligible victim."""
-        mask: Mask = self._counts > 0
-        return mask
 
 
 # The number of tasks that find room, by resources alone, once certain bundles have gone.

@@ -46,15 +46,15 @@ class Member(NamedTuple):
 class Alike:
     """A group of jobs that are alike and have had the same outcome so far, the oldest first.
 
-    `slot`: its slot if it is at rest, else -1. `passed_over`: whether an action did not look at it, so that not all is noted of it.
+    `passed_over`: whether an action did not look at it, so that not all is noted of it. `wakes`: if it is at rest, whether it has its turn.
     """
 
-    __slots__ = ("members", "passed_over", "slot")
+    __slots__ = ("members", "passed_over", "wakes")
 
-    def __init__(self, members: list[Member], slot: int = -1, *, passed_over: bool = False) -> None:
+    def __init__(self, members: list[Member], *, passed_over: bool = False, wakes: Callable[[Alike], bool] | None = None) -> None:
         self.members = members
-        self.slot = slot
         self.passed_over = passed_over
+        self.wakes = wakes
 
     @classmethod
     def alone(cls, job: Job) -> Alike:
@@ -125,10 +125,6 @@ class Kinds:
         """The group of a job, if it was at rest until now."""
         found = self.at_rest.wake_kind(self._of[job.uid][0])
         return [Alike(members.copy(), passed_over=self.at_rest.passes_over) for members in found]
-
-    def hopeful(self) -> list[Alike]:
-        """The groups at rest for which there might be room now."""
-        return [Alike(members.copy(), slot) for slot, members in self.at_rest.hopeful()]
 
     def _look_at(self, session: Session, jobs: Iterable[Job]) -> None:
         tellers = session.job_tellers
@@ -230,12 +226,8 @@ class ByKey:
 class Turns:
     """Jobs in the order of their turns. Only the first job of a group has a turn, as long as nothing has changed since that turn."""
 
-    def __init__(
-        self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key], may: Callable[[Job], bool] = lambda job: True
-    ) -> None:
-        """`may`: whether a job that was at rest until its turn may have it."""
+    def __init__(self, session: Session, groups: Iterable[Alike], key: Callable[[Job], Key]) -> None:
         self._session = session
-        self._may = may
         self._key = key
         self.groups = list(groups)
         self._waiting = ByKey([(key(alike.first), alike) for alike in self.groups])
@@ -247,6 +239,11 @@ class Turns:
         """Whether any job may still have a turn."""
         return bool(self._waiting or self._tried)
 
+    def join(self, groups: Iterable[Alike]) -> None:
+        for alike in groups:
+            self.groups.append(alike)
+            self._waiting.push((self._key(alike.first), alike))
+
     def push(self, job: Job) -> None:
         self._waiting.push((self._key(job), Alike.alone(job)))
 
@@ -254,7 +251,7 @@ class Turns:
         self.part()
         while self._waiting:
             self._last, alike = self._waiting.pop()
-            if alike.slot >= 0 and not (self._may(alike.first) and self._session.wakes(alike)):
+            if alike.wakes is not None and not alike.wakes(alike):
                 continue
             if len(alike.members) > 1:
                 self._tried.append((alike, _noted(self._session, alike.first)))

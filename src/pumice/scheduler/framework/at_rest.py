@@ -1,9 +1,8 @@
 """Jobs at rest: waiting jobs that a session does not look at, since there is certainly too little room for them.
 
 A gang is refused for lack of room as long as fewer of its pods than it lacks fit on all nodes together. What each kind of job needs is kept
-in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait. It is an upper
-bound, by resources of each node alone: a job that passes is looked at, and may be refused all the same. While an action only places pods,
-room does not grow, so a job that is at rest when the action begins would be refused at its turn as well.
+in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait (`hopes.py`). It is
+an upper bound, by resources of each node alone: a job that passes is looked at, and may be refused all the same.
 
 Jobs to which something has happened are always looked at: their status must be reported. Of jobs at rest nothing is reported anew. Why
 their pods wait is found out when somebody reads it (`cycle.py`).
@@ -19,15 +18,12 @@ import numpy as np
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.model.job import Job, cut_short_at
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.alike import Member
     from pumice.scheduler.framework.session import Session
-
-QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
 
 
 class Needs:
@@ -41,6 +37,7 @@ class Needs:
         self.waiting = np.zeros(0, int)  #: pods of each job that wait
         self.least = np.zeros(0, int)  #: pods of each job that must find a node at once
         self.ready = np.zeros(0, bool)  #: whether each job has its minimum
+        self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self._free: list[int] = []
 
@@ -66,7 +63,7 @@ class Needs:
         more = max(64, before)
         self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
         self.pods, self.waiting, self.least = (np.pad(each, (0, more)) for each in (self.pods, self.waiting, self.least))
-        self.ready, self.restless = np.pad(self.ready, (0, more)), np.pad(self.restless, (0, more))
+        self.ready, self.holds, self.restless = (np.pad(each, (0, more)) for each in (self.ready, self.holds, self.restless))
         self.members += ([] for _ in range(more))
         self._free = list(range(before + more - 1, before - 1, -1))
 
@@ -75,7 +72,7 @@ class Needs:
         templates = list(dict.fromkeys(task.template for task in tasks))
         self.pods[slot], self.waiting[slot], self.ready[slot] = len(tasks), len(job.pending), job.is_ready
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
-        self.restless[slot] = _is_restless(job)
+        self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(job)
         if len(templates) == 1:
             self.amounts[:, slot] = templates[0].taken
         elif templates:
@@ -121,7 +118,7 @@ class AtRest:
 
     def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
         self._session = session
-        self._needs = needs
+        self.needs = needs
         rests = session.policy.profiles is None and not session.observer.reads_all
         self._awake: Mask = needs.restless | (needs.ready & session.gathering.goes_on) | (not rests)
         self._awake[list(awake)] = True
@@ -129,31 +126,29 @@ class AtRest:
             for slot, members in enumerate(needs.members):
                 if members and _has_no_queue(members[0].job):
                     self._awake[slot] = True
-        self._hopeful: Mask = np.zeros(0, bool)
         self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
-        self._seen = self._tried = -1  #: the session's changes when hopes were computed, and when a job was last woken
 
     def __bool__(self) -> bool:
         """Whether any job is at rest."""
-        return bool((~self._awake & (self._needs.waiting > 0)).any())
+        return bool(self.sleeping.any())
 
     def groups(self) -> list[list[Member]]:
         """The jobs that are still at rest, by kind."""
-        return [members for members, is_awake in zip(self._needs.members, self._awake.tolist(), strict=True) if members and not is_awake]
+        return [members for members, is_awake in zip(self.needs.members, self._awake.tolist(), strict=True) if members and not is_awake]
 
     @property
     def waiting(self) -> int:
         """The number of their pods that wait."""
-        needs = self._needs
+        needs = self.needs
         return sum(len(needs.members[slot]) * count for slot, count in self._counts())
 
     def _counts(self) -> list[tuple[int, int]]:
-        slots = np.flatnonzero(~self._awake & (self._needs.waiting > 0))
-        return list(zip(slots.tolist(), self._needs.waiting[slots].tolist(), strict=True))
+        slots = np.flatnonzero(self.sleeping)
+        return list(zip(slots.tolist(), self.needs.waiting[slots].tolist(), strict=True))
 
     def awake(self) -> list[list[Member]]:
         """The jobs that are looked at from the beginning, by kind."""
-        return [self._needs.members[slot] for slot in np.flatnonzero(self._awake).tolist() if self._needs.members[slot]]
+        return [self.needs.members[slot] for slot in np.flatnonzero(self._awake).tolist() if self.needs.members[slot]]
 
     def wake_all(self) -> list[list[Member]]:
         """Wake all jobs, and return those that were at rest, by kind."""
@@ -163,58 +158,23 @@ class AtRest:
 
     def wake_kind(self, kind: Hashable) -> list[list[Member]]:
         """Wake the jobs of a kind, and return them if they were at rest."""
-        slot = self._needs.slots[kind]
+        slot = self.needs.slots[kind]
         if self._awake[slot]:
             return []
         self._awake[slot] = True
-        return [self._needs.members[slot]]
+        return [self.needs.members[slot]]
 
-    # -- who may start
+    def rests(self, slot: int) -> bool:
+        return not self._awake[slot]
 
-    def hopeful(self) -> list[tuple[int, list[Member]]]:
-        """The jobs at rest for which there might be room now, with their slots. They are woken one kind after the other (`wake`)."""
-        self._hopeful = ~self._awake & (self._needs.pods >= np.maximum(self._needs.least, 1))
-        self._compare()
-        self._tried, self.passes_over = -1, True
-        return [(slot, self._needs.members[slot]) for slot in np.flatnonzero(self._hopeful).tolist()]
+    @property
+    def sleeping(self) -> Mask:
+        """A mask of the slots whose jobs are at rest."""
+        mask: Mask = ~self._awake & (self.needs.waiting > 0)
+        return mask
 
-    def wake(self, slot: int) -> bool:
-        """Whether there might still be room for such jobs. If so they are woken. After a job that found no room all are compared anew."""
-        changes = self._session.changes
-        if self._seen != changes and (self._tried == changes or self._size() <= QUICK // 10):
-            self._compare()
-        if not self._hopeful[slot]:
-            return False
-        self._tried = changes
+    def wake(self, slot: int) -> None:
         self._awake[slot] = True
-        return True
-
-    def _size(self) -> int:
-        return int(np.count_nonzero(self._hopeful)) * len(self._rows)
-
-    def _compare(self) -> None:
-        """Compare what the hopeful jobs need with the room on nodes."""
-        session, needs, slots = self._session, self._needs, np.flatnonzero(self._hopeful)
-        self._seen = session.changes
-        nodes = session.nodes
-        self._rows = np.flatnonzero(nodes.alive & needs.room_for_any(slots, nodes.future_idle))
-        if self._size() <= QUICK:
-            self._hopeful[slots] = needs.most(slots, nodes.future_idle[:, self._rows]) >= needs.least[slots]
-        if session.plugins.are_trusted and session.plugins.flat["queue_room"]:
-            self._compare_with_queues(np.flatnonzero(self._hopeful))
-
-    def _compare_with_queues(self, slots: Rows) -> None:
-        """Compare what these jobs need with what their queues may still be given."""
-        by_queue: dict[Queue, list[int]] = {}
-        for slot in slots.tolist():
-            queue = self._needs.members[slot][0].job.queue
-            assert queue is not None
-            by_queue.setdefault(queue, []).append(slot)
-        for queue, its in by_queue.items():
-            room = self._session.queue_room(queue)
-            assert room is not None
-            some = np.array(its)
-            self._hopeful[some] = self._needs.most(some, room[:, None]) >= self._needs.least[some]
 
 
 def _has_no_queue(job: Job) -> bool:

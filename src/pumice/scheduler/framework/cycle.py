@@ -15,6 +15,7 @@ from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.decisions import Decisions, Standing
 from pumice.scheduler.framework.job_status import next_stranded
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
+from pumice.scheduler.framework.past_evictions import LEDGER_MEMORY
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
@@ -188,6 +189,8 @@ def _look_at_each(session: Session, revision: int) -> list[Standing]:
     cluster, is_same, changed = session.cluster, session.cluster.revision == revision, dict(session.cluster.changed)
     with Rehearsal(cluster, replace(session.policy, shortcuts=False), session.world) as rehearsal:
         again = _taken_back(session) if is_same else []
+        if is_same:
+            cluster.memory[LEDGER_MEMORY] = session.ledger.entries
         decisions, take_back = rehearsal.cycle(session.now, observer=RehearsalObserver())
         take_back()
         for redo in again:

@@ -215,8 +215,8 @@ class EvictionLedger:
     def __init__(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
         self._now = now
-        self._entries: dict[EvictedFor, LastEviction] = cluster.memory.get(LEDGER_MEMORY, {})
-        self._loops = {pair: entry for pair, entry in self._entries.items() if entry.until > now}
+        self.entries: dict[EvictedFor, LastEviction] = cluster.memory.get(LEDGER_MEMORY, {})  #: as they are before the session
+        self._loops = {pair: entry for pair, entry in self.entries.items() if entry.until > now}
 
     @property
     def sees_loops(self) -> bool:
@@ -247,10 +247,10 @@ class EvictionLedger:
     def close(self, session: Session) -> None:
         """Take in the binds and evictions that the session has decided."""
         decisions = session.decisions
-        if not self._entries and not decisions.evictions:
+        if not self.entries and not decisions.evictions:
             return
         back = {bind.task.job.uid for bind in decisions.binds if bind.task.job is not None}
-        kept = {pair: replace(entry, came_back=entry.came_back or pair.victim in back) for pair, entry in self._entries.items()}
+        kept = {pair: replace(entry, came_back=entry.came_back or pair.victim in back) for pair, entry in self.entries.items()}
         kept = {pair: entry for pair, entry in kept.items() if max(entry.at, entry.until) + FORGOTTEN_AFTER_S > self._now}
         for pair in dict.fromkeys(self._pairs(session)):
             before, gained = kept.get(pair), self._cluster.jobs[pair.beneficiary].ready_count

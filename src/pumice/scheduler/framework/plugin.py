@@ -65,10 +65,10 @@ class Plugin:
         """When the plugin's answers next change by time alone, in seconds since 1970; inf for never. Asked only if `reads_only_state`."""
         return inf
 
-    def spares(self, job: Job) -> bool:
-        """Whether the plugin lets no task of the job be evicted for another job, as long as the job has no more ready pods than now. True
-        only saves questions: the hooks that decide must refuse all the same."""
-        return False
+    def exposes(self) -> list[Job] | None:
+        """The jobs whose tasks the plugin might let go, by `preemptable` or `reclaimable`, in an action that evicts and begins now: no pods
+        become ready in it. None for all jobs. To leave out a job only saves questions: the hooks must refuse its tasks all the same."""
+        return None
 
     def tells_apart(self, job: Job) -> Hashable:
         """What the plugin's answers about a waiting job depend on, besides the job's queue, minimum and priority, and its tasks except

@@ -217,12 +217,15 @@ class Questions:
             ]
         return *(kind(evictor) for kind in self._kinds[hook]), self.ledger.spared(evictor)
 
-    def spares(self, hook: str, job: Job) -> bool:
-        """Whether no task of a job may be evicted, whoever asks: in each tier with plugins for the hook one of them spares the job."""
-        if not self.plugins.are_trusted or not self.policy.shortcuts:
-            return False
-        tiers = [[method.__self__ for method in tier] for tier in self.plugins.tiers[hook] if tier]  # type: ignore[attr-defined]
-        return all(any(plugin.spares(job) for plugin in tier) for tier in tiers)
+    def exposed(self, hook: str) -> set[Job]:
+        """The jobs that may lose tasks in the action that begins now, by the hook that says which: in some tier all plugins expose them."""
+        everyone, exposed = self.cluster.jobs.values(), set[Job]()
+        knows = self.plugins.are_trusted and self.policy.shortcuts
+        for tier in filter(None, self.plugins.tiers[hook]):
+            answers = [method.__self__.exposes() for method in tier] if knows else []  # type: ignore[attr-defined]
+            named = [set(jobs) for jobs in answers if jobs is not None]
+            exposed |= set.intersection(*named) if named else set(everyone)
+        return exposed
 
     # -- where
 

@@ -16,6 +16,7 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
+from pumice.scheduler.framework.at_rest import AtRest, Needs
 from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Unsaid, Waiting
 from pumice.scheduler.framework.gathering import Gathering
@@ -190,23 +191,14 @@ class Session(Questions):
             self.alike += self.kinds.wake_all()
         return self.awake()
 
-    def hopeful(self) -> list[Alike]:
-        """The groups of jobs at rest for which there might be room on nodes now. Each is woken at its turn (`wakes`)."""
-        return self.kinds.hopeful() if self.kinds is not None else []
+    @cached_property
+    def resting(self) -> AtRest:
+        """The jobs that are not looked at, unless they are woken."""
+        return self.kinds.at_rest if self.kinds is not None else AtRest(self, Needs(self.cluster.dimensions.width), ())
 
     def at_rest(self) -> Unsaid:
         """The jobs that were not looked at."""
-        resting = self.kinds.at_rest if self.kinds is not None else None
-        return Unsaid([], 0) if resting is None else Unsaid(resting.groups(), resting.waiting)
-
-    def wakes(self, alike: Alike) -> bool:
-        """Whether a group of jobs at rest is to be looked at. If so it belongs to `alike` from now on."""
-        assert self.kinds is not None
-        if not self.kinds.at_rest.wake(alike.slot):
-            return False
-        alike.slot = -1
-        self.alike.append(alike)
-        return True
+        return Unsaid(self.resting.groups(), self.resting.waiting)
 
     def awake(self) -> list[Alike]:
         """The groups of `alike` whose first job still has Pending tasks, by age of that job, the oldest first."""

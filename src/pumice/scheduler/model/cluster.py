@@ -55,6 +55,7 @@ class Cluster:
         self.expecting: dict[str, Job] = {}  #: jobs for whose pods places are held
         self.changed: dict[str, Job] = {}  #: jobs that have changed, so that the next cycle reports their status
         self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
+        self._elastic: dict[str, Job] = {}  #: jobs that had more ready pods than their minimum then
         self.log = RowLog()
         self.revision = 0  #: grows with each change that a cycle could see, even if a cycle has undone it
         self._indexes: dict[type[Index], Index] = {}  #: updated with each move that filters see
@@ -319,6 +320,7 @@ class Cluster:
         self.not_enqueued.pop(job.uid, None)
         self.changed[job.uid] = job
         self._stale.pop(job.uid, None)
+        self._elastic.pop(job.uid, None)
         if queue is not None:
             withdraw_promises(job)
             queue.take(job)
@@ -510,7 +512,15 @@ class Cluster:
         for job in self._stale.values():
             if job.queue is not None:
                 refresh_promises(job, self._promises)
+            if job.queue is not None and job.ready_count > job.min_member:
+                self._elastic[job.uid] = job
+            else:
+                self._elastic.pop(job.uid, None)
         self._stale.clear()
+
+    def elastic_jobs(self) -> list[Job]:
+        """The jobs of queues that have more ready pods than their minimum."""
+        return [job for job in {**self._elastic, **self._stale}.values() if job.queue is not None and job.ready_count > job.min_member]
 
     def forget_changes(self) -> None:
         """Begin a new log and a new set of changed jobs. Called when a session has closed. The next session refreshes the sums."""
@@ -542,6 +552,8 @@ class Cluster:
             assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
             assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
+        elastic = {job.uid for job in self.jobs.values() if job.queue is not None and job.ready_count > job.min_member}
+        assert {job.uid for job in self.elastic_jobs()} == elastic, "jobs beyond their minimum"
         grouped = {uid: key for key, members in self.members.items() for uid in members}
         assert grouped == {task.uid: task.group for task in self.tasks.values() if task.group}, "members of native PodGroups"
         for task in self.stopped.values():

@@ -41,12 +41,13 @@ def user_of(job: Job) -> str:
 class Holder:
     """What one queue or user has held since an instant, and its mean at that instant."""
 
-    __slots__ = ("held", "mean", "since")
+    __slots__ = ("before", "held", "mean", "since")
 
     def __init__(self, held: Vector, mean: Vector, since: float) -> None:
         self.held = held
         self.mean = mean
         self.since = since
+        self.before: Holder | None = None  #: as it was before the changes at this instant
 
     def mean_at(self, now: float, half_life_s: float) -> Vector:
         return self.held + (self.mean - self.held) * _left(now - self.since, half_life_s)
@@ -80,9 +81,13 @@ class PastUsage:
     def _change(self, name: str, amounts: Vector, now: float) -> None:
         nothing = self._dimensions.zeros()
         holder = self._holders.setdefault(name, Holder(nothing, nothing, now))
+        fitted = self._dimensions.fitted
         if now > holder.since:
+            holder.before = Holder(holder.held, holder.mean, holder.since)
             holder.mean, holder.since = holder.mean_at(now, self._half_life_s), now
-        holder.held, holder.mean = self._dimensions.fitted(holder.held) + amounts, self._dimensions.fitted(holder.mean)
+        holder.held, holder.mean = fitted(holder.held) + amounts, fitted(holder.mean)
+        if holder.before is not None and (holder.held == fitted(holder.before.held)).all():  # what was only tried leaves no rounding error
+            self._holders[name] = holder.before
 
     def mean(self, name: str, now: float) -> Vector:
         holder = self._holders.get(name)

@@ -160,15 +160,22 @@ class LazyHeap(Generic[T]):
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike], may: Callable[[Job], bool] = lambda job: True) -> None:
-        """`may`: as for `Turns`."""
+    def __init__(self, session: Session, groups: Iterable[Alike], others: Iterable[Queue] = ()) -> None:
+        """`others`: queues that may get their jobs at their turn (`join`)."""
         self._session = session
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
-        self._turns = {name: Turns(session, its, session.job_key, may) for name, its in by_queue(groups).items()}
+        self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
+        self._joined = {queue.name for queue in others}
+        self._turns |= {name: Turns(session, (), session.job_key) for name in self._joined - self._turns.keys()}
         for name in self._turns:
             self.push_queue(session.cluster.queues[name])
+
+    def join(self, queue: Queue, groups: list[Alike]) -> None:
+        """Let more jobs of a queue have their turns."""
+        self._turns[queue.name].join(groups)
+        self._joined.discard(queue.name)
 
     def push_queue(self, queue: Queue) -> None:
         """Put back a queue, which is served again if it may have more jobs. In a hierarchy the places of other queues depend on its own."""
@@ -176,7 +183,7 @@ class JobsByQueue:
         turns.part()
         if self._are_compared:
             self._compared.push(queue)
-        elif turns:
+        elif turns or queue.name in self._joined:
             key = self._session.queue_key(queue) if len(self._turns) > 1 else ()  # a single queue has no order
             heappush(self._queues, (key, queue))
 

@@ -76,8 +76,8 @@ class Gang(Plugin):
 
     reclaimable = preemptable
 
-    def spares(self, job: Job) -> bool:
-        return job.ready_count <= job.min_member
+    def exposes(self) -> list[Job]:
+        return self.session.cluster.elastic_jobs()
 
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""

@@ -91,6 +91,13 @@ class QueueBounds(Struct, frozen=True):
         return deserved
 
 
+def _with_all_pods(queue: Queue) -> Vector:
+    """What the queue holds, with the number of pods that it would have if no pod waited."""
+    held = queue.held.copy()
+    held[PODS] += queue.pending[PODS]
+    return held
+
+
 class Proportion(Plugin):
     name = "proportion"
     reads_only_state = True
@@ -146,6 +153,13 @@ class Proportion(Plugin):
                 left[queue.name] = held - task.template.request
                 victims.append(task)
         return victims
+
+    def exposes(self) -> list[Job] | None:
+        """Those of queues that hold more than they deserve. `allocatable` takes no queue beyond that, but in the number of pods."""
+        if all(method.__self__ is not self for method in self.session.plugins.flat["allocatable"]):  # type: ignore[attr-defined]
+            return None
+        owners = [own.queue for own in self._shares.values() if not fits(_with_all_pods(own.queue), own.deserved)]
+        return [job for queue in owners for job in queue.jobs.values()]
 
     def eviction_cache_key(self, evictor: Task) -> None:
         """All evictors get the same answers."""

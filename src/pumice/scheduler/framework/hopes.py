@@ -1,0 +1,128 @@
+"""Which jobs at rest an action could help now: an upper bound by the room on nodes and by what queues may still be given.
+
+All jobs at rest are compared at once. An action asks for those of a queue when it is the queue's turn (`of`). At a job's own turn it is
+asked once more: meanwhile others may have taken the room. While an action only places pods, room does not grow; what it evicts makes no
+more room than `evictable` has. So a job that is left out would be refused at its turn as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from pumice.scheduler.framework.alike import Alike
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import PODS, Mask, Rows
+
+QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
+
+
+class Hopes:
+    """The jobs at rest that an action, or a part of one, might help.
+
+    `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `frees_queues`: whether
+    evictions may make room in the queue for which they are made. `one_by_one`: whether a pod gets its place even if its gang has none.
+    `nominates`: whether places that a pod had only until its gang was refused are noted, even if nothing was evicted for it.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        may: Callable[[Job], bool],
+        *,
+        evictable: Table | None = None,
+        frees_queues: bool = False,
+        one_by_one: bool = False,
+        nominates: bool = False,
+    ) -> None:
+        self._session = session
+        self._resting = session.resting
+        self._needs = needs = session.resting.needs
+        self._may = may
+        self._evictable = evictable
+        self._one_by_one = one_by_one
+        knows_limits = session.plugins.are_trusted and bool(session.plugins.flat["queue_room"])
+        self._limits_queues = knows_limits and not (frees_queues and evictable is not None)
+        one = np.ones_like(needs.least)
+        self._least = one if one_by_one else np.maximum(needs.least, 1)
+        self._least_of_queue = one if nominates or evictable is not None else self._least
+        self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least)
+        self._were_passed_over = self._resting.passes_over
+        self._resting.passes_over = True
+        for slot in np.flatnonzero(self._hopeful & needs.holds).tolist():  # evictions could change the answer about these
+            self._hopeful[slot] = may(needs.members[slot][0].job)
+        self._turn: Rows = np.flatnonzero(self._hopeful)  #: the slots whose turn it is
+        self._seen = self._tried = -1  #: the session's changes when slots were compared, and when a job was last woken
+
+    def queues(self) -> set[Queue]:
+        """The queues of these jobs."""
+        self._compare(self._limits_queues and self._evictable is None)
+        members = self._needs.members
+        return {queue for slot in np.flatnonzero(self._hopeful).tolist() if (queue := members[slot][0].job.queue) is not None}
+
+    def of(self, queue: Queue | None = None) -> list[Alike]:
+        """The jobs of a queue whose turn it is, or of all queues, in their groups."""
+        members, slots = self._needs.members, np.flatnonzero(self._hopeful & self._resting.sleeping)
+        if queue is not None:
+            slots = np.array([slot for slot in slots.tolist() if members[slot][0].job.queue is queue], int)
+        self._turn, self._tried = slots, -1
+        self._compare(self._limits_queues)
+        return [
+            Alike(members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot))
+            for slot in slots[self._hopeful[slots]].tolist()
+        ]
+
+    def _wakes(self, slot: int, alike: Alike) -> bool:
+        """Whether there might still be room for such jobs. If so they are woken. After a job that found no room all are compared anew."""
+        changes = self._session.changes
+        if self._seen != changes and (self._tried == changes or self._size() <= QUICK // 10):
+            self._compare(self._limits_queues)
+        if not self._hopeful[slot] or not self._resting.rests(slot) or not (self._needs.holds[slot] or self._may(alike.first)):
+            return False
+        self._tried = changes
+        self._resting.wake(slot)
+        alike.wakes = None
+        self._session.alike.append(alike)
+        return True
+
+    # -- comparing
+
+    def _size(self) -> int:
+        return int(np.count_nonzero(self._hopeful[self._turn])) * len(self._rows)
+
+    def _compare(self, with_queues: bool) -> None:
+        """Compare what the hopeful jobs whose turn it is need with the room on nodes, and with that in their queues."""
+        needs, nodes = self._needs, self._session.nodes
+        slots = self._turn[self._hopeful[self._turn]]
+        if self._one_by_one:  # what a job holds itself may be evicted for the rest of it
+            slots = slots[~needs.holds[slots]]
+        self._seen = self._session.changes
+        room = nodes.future_idle if self._evictable is None else nodes.future_idle + self._evictable
+        self._rows = np.flatnonzero(nodes.alive & needs.room_for_any(slots, room))
+        if self._size() <= QUICK:
+            self._hopeful[slots] = self._find_room(slots, room[:, self._rows])
+        if with_queues:
+            self._compare_with_queues(slots[self._hopeful[slots]])
+
+    def _find_room(self, slots: Rows, room: Table) -> Mask:
+        found: Mask = self._needs.most(slots, room) >= self._least[slots]
+        if self._evictable is not None:  # room that is made for one pod is noted, even if the gang does not get its places
+            found |= self._needs.most(slots, room[:, self._evictable[PODS, self._rows] > 0]) >= 1
+        return found
+
+    def _compare_with_queues(self, slots: Rows) -> None:
+        by_queue: dict[Queue, list[int]] = {}
+        for slot in slots.tolist():
+            queue = self._needs.members[slot][0].job.queue
+            assert queue is not None
+            by_queue.setdefault(queue, []).append(slot)
+        for queue, its in by_queue.items():
+            room = self._session.queue_room(queue)
+            assert room is not None
+            some = np.array(its)
+            self._hopeful[some] = self._needs.most(some, room[:, None]) >= self._least_of_queue[some]
