@@ -256,3 +256,17 @@ def test_what_queues_deserve_follows_every_change_between_two_sessions(change: B
     for each in change if isinstance(change, list) else [change]:
         kept.put(*each.build())
     assert deserved(kept) == deserved(cluster(before, change))
+
+
+def test_only_jobs_of_queues_that_hold_more_than_they_deserve_may_lose_tasks() -> None:
+    rich, poor = podgroup("rich").queue("a").admitted(), podgroup("poor").queue("b").admitted()
+    running = [pod(f"rich-{number}").gang("rich").cpu(1).on("n") for number in range(4)]
+    made = cluster(node("n").cpu(4), queue("a"), queue("b"), rich, poor, running, poor.pods(4, cpu=1)[1:])
+    with opened(made, *TIERS) as session:
+        assert [job.name for job in session.plugin("proportion").exposes()] == ["rich"]
+    made.remove("Pod", "default/rich-3")
+    made.remove("Pod", "default/rich-2")
+    with opened(made, *TIERS) as session:
+        assert session.plugin("proportion").exposes() == []
+    with opened(made, "gang", "{name: proportion, enabledAllocatable: false}, predicates") as session:  # then it may come to hold more
+        assert session.plugin("proportion").exposes() is None
