@@ -26,6 +26,7 @@ from pumice.api.json_objects import (
     difference,
     field,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     owners_of,
@@ -34,12 +35,15 @@ from pumice.api.json_objects import (
 )
 from pumice.api.kinds import kind_of
 
+LABELS = "metadata.labels."  #: begins the path of a label in `INDEXED`: its name has dots itself
+GANG_FIELD, GANG_LABEL = "spec.schedulingGroup.podGroupName", f"{LABELS}scheduling.x-k8s.io/pod-group"
 INDEXED = {
-    kinds.POD: ("spec.nodeName",),
+    kinds.POD: ("spec.nodeName", GANG_FIELD, GANG_LABEL),
     kinds.POD_GROUP: ("spec.queue",),
     kinds.JOB: ("spec.queue",),
     kinds.QUEUE: ("spec.parent",),
 }  #: the fields that `by_field` can look up, by kind
+RARE = frozenset({GANG_FIELD, GANG_LABEL})  #: fields that few objects have: those without are not looked up
 ADOPTABLE = (kinds.POD, kinds.REPLICA_SET, kinds.CONTROLLER_REVISION)
 
 
@@ -53,7 +57,8 @@ class Lister(Protocol):
         ...
 
     def by_field(self, kind: str, field: str, value: str) -> Iterable[Object]:
-        """The objects of all namespaces with this value in a field of `INDEXED`; "" finds the objects without the field."""
+        """The objects of all namespaces with this value in a field of `INDEXED`; "" finds the objects without the field,
+        unless it is in `RARE`."""
         ...
 
     def dependents(self, uid: str, kind: str | None = None) -> Iterable[Object]:
@@ -107,8 +112,7 @@ class KeyIndex:
             strays.pop(key, None)
 
     def _index_field(self, index: dict[str, dict[Key, None]], path: str, key: Key, old: Object | None, new: Object | None) -> None:
-        before = None if old is None else str(field(old, path) or "")
-        after = None if new is None else str(field(new, path) or "")
+        before, after = _indexed(old, path), _indexed(new, path)
         if before == after:
             return
         if before is not None:
@@ -130,6 +134,14 @@ class KeyIndex:
                 self._owned.pop(owner["uid"], None)
         for owner in after:
             self._owned.setdefault(owner["uid"], {})[place] = None
+
+
+def _indexed(subject: Object | None, path: str) -> str | None:
+    """The value by which an object is found; None if it cannot be found by this field."""
+    if subject is None:
+        return None
+    found = labels_of(subject).get(path.removeprefix(LABELS)) if path.startswith(LABELS) else field(subject, path)
+    return str(found) if found else None if path in RARE else ""
 
 
 # The writes that a reconciler wants, as values. Its caller sends them to an API server or applies them to a store.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import annotations as key
 from pumice.api import kinds
-from pumice.api.dialects import NAMED, READ
+from pumice.api.dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
 from pumice.api.groups import SCHEDULED
 from pumice.api.json_objects import (
     Key,
@@ -44,6 +44,8 @@ from pumice.api.quantity import integer
 from pumice.api.quota import pod_usage, times, written
 from pumice.api.times import rfc3339
 from pumice.controllers.controller import (
+    GANG_FIELD,
+    GANG_LABEL,
     NOTHING,
     Create,
     Lister,
@@ -104,7 +106,8 @@ class PodGroups:
         elif kind in SCALABLE and lister.get(kind, where, owner["name"]) is not None:
             yield GroupSubject(kind, where, owner["name"])
         elif kind in GANGS:
-            yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in self._members(change.object, lister))
+            if lister.get(kind, where, owner["name"]) is not None:  # otherwise its pods go, too
+                yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in self._members(change.object, lister))
         else:
             itself = lister.get(kinds.POD, where, owner["name"]) if kind == kinds.POD else None
             left = [itself] if itself is not None else lister.dependents(owner["uid"], kinds.POD)
@@ -116,8 +119,9 @@ class PodGroups:
         if new is None:
             return
         if old is None:
-            waiting = (pod for pod in lister.by_field(kinds.POD, "spec.nodeName", "") if namespace_of(pod) == namespace_of(new))
-            yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in waiting if self._lacks_group(pod) and self._gang(pod, lister))
+            for pod in _naming(new, lister):
+                if namespace_of(pod) == namespace_of(new) and self._lacks_group(pod):
+                    yield GroupSubject(kinds.POD, *key_of(pod))
         elif _says(old) != _says(new) or labels_of(old) != labels_of(new):
             yield GroupSubject(kind_of(new), *key_of(new))
 
@@ -306,6 +310,16 @@ def _network_topology(notes: Any) -> dict[str, Any]:
     return topology
 
 
+def _naming(gang: Object, lister: Lister) -> Iterable[Object]:
+    """The pods in all namespaces that name a PodGroup of this name, or one below this composite group."""
+    kind = kind_of(gang)
+    if kind == COSCHEDULING_POD_GROUPS.name:
+        yield from lister.by_field(kinds.POD, GANG_LABEL, name_of(gang))
+    else:
+        for leaf in leaves_below(gang, lister) if kind == COMPOSITE else [gang] if kind == kinds.NATIVE_POD_GROUP else ():
+            yield from lister.by_field(kinds.POD, GANG_FIELD, name_of(leaf))
+
+
 def _natives(kind: str, namespace: str, name: str, lister: Lister) -> list[str]:
     """The names of the native PodGroups that an object of this kind is, or has below it."""
     if kind == kinds.NATIVE_POD_GROUP:
@@ -326,7 +340,8 @@ def _told(native: Object, group: Object, now: float) -> list[Write]:
     if before is not None and all(before.get(name, "") == value for name, value in said.items()):
         return []
     others = [each for each in status_of(native).get("conditions") or [] if each.get("type") != SCHEDULED]
-    new = {"type": SCHEDULED, **said, "lastTransitionTime": rfc3339(now)}
+    seen = {"observedGeneration": native["metadata"]["generation"]} if "generation" in native["metadata"] else {}
+    new = {"type": SCHEDULED, **said, **seen, "lastTransitionTime": rfc3339(now)}
     return status_change(native, {**status_of(native), "conditions": [*others, new]})
 
 
