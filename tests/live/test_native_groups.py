@@ -12,6 +12,7 @@ import pytest
 
 from pumice.api.kinds import NATIVE_POD_GROUP, NATIVE_POD_GROUPS, RESOURCE_CLAIMS, Kind, ObjectRef
 from pumice.cli.scheduler import Configuration, own_gates
+from pumice.client.pods import eviction_conditions
 from pumice.client.transport import ApiError, KubeError, PatchType
 from pumice.cluster.offline import conditioned
 from pumice.live.lifecycle import WallClock
@@ -25,8 +26,8 @@ from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import NOW
-from tests.kube_scheduler.native import CLAIMS, group, member, policy
-from tests.kube_scheduler.stage import cluster, machine
+from tests.kube_scheduler.native import CLAIMS, group, member, policy, tree
+from tests.kube_scheduler.stage import cluster, machine, waiting
 from tests.kube_scheduler.test_native_gangs import claim, gpus
 
 POLICY = policy()
@@ -161,3 +162,29 @@ def test_a_replica_asks_the_server_for_its_version(answer: bytes, version: str, 
     replica = Replica(None, settings)  # type: ignore[arg-type]
     found = asyncio.run(replica._by_the_rules_of(Asked(), made.load()))  # type: ignore[arg-type]
     assert found.profiles is not None and found.profiles.release.text == version
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("group", ("podgroup default-g on node cluster", "podgroup")),
+        ("tree", ("compositepodgroup default-c on node cluster", "compositepodgroup")),
+        ("pod", ("pod default-p on node n1", "pod")),
+    ],
+)
+def test_a_victim_is_told_for_whom_it_goes(names: str, told: tuple[str, str]) -> None:
+    chosen = policy({"TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True})
+    low = waiting("low", 2).on("n1")
+    objects = {
+        "group": [group("g", 1, priority=10), member("p", "g", 2, priority=10)],
+        "tree": [tree("c", 1, priority=10), group("g", 1, priority=10, parent="c"), member("p", "g", 2, priority=10)],
+        "pod": [waiting("p", 2, priority=10)],
+    }[names]
+    made = cluster(chosen, machine("n1", cpu=2), low, *objects)
+    asked = effects(made, cycle(made, chosen, NOW), SentStatus(), NOW, "c")
+    (event,) = [each for each in asked.events if each.regarding.name == "low"]
+    assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {told[0]}")
+    (evicted,) = asked.evictions
+    (condition,) = eviction_conditions(evicted.why, evicted.scheduler, "", evicted.whom)
+    assert (condition["type"], condition["status"], condition["reason"]) == ("DisruptionTarget", "True", "PreemptionByScheduler")
+    assert condition["message"] == f"default-scheduler: preempting to accommodate a higher priority {told[1]}"

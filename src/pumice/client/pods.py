@@ -67,14 +67,13 @@ async def evict(transport: Transport, pod: ObjectRef, conditions: list[dict[str,
             raise
 
 
-def eviction_conditions(why: str, scheduler: str, at: str) -> list[dict[str, Any]]:
-    """The conditions for the status of a victim, in Volcano's words. `at` is an RFC 3339 time."""
+def eviction_conditions(why: str, scheduler: str, at: str, whom: str = "pod") -> list[dict[str, Any]]:
+    """The conditions for the status of a victim, in Volcano's words; without `why`, in kube-scheduler's. `at` is an RFC 3339 time."""
     moment = {"lastProbeTime": None, "lastTransitionTime": at}
-    text = f"{scheduler}: preempting to accommodate a higher priority pod"
-    return [
-        {"type": "Ready", "status": "False", **moment, "reason": "Evict", "message": why},
-        {"type": "DisruptionTarget", "status": "True", **moment, "reason": "PreemptionByScheduler", "message": text},
-    ]
+    text = f"{scheduler}: preempting to accommodate a higher priority {whom}"
+    ready = {"type": "Ready", "status": "False", **moment, "reason": "Evict", "message": why}
+    target = {"type": "DisruptionTarget", "status": "True", **moment, "reason": "PreemptionByScheduler", "message": text}
+    return [ready, target] if why else [target]
 
 
 async def amend_status(transport: Transport, pod: ObjectRef, change: Callable[[dict[str, Any]], bool]) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
 from pumice.api.groups import SCHEDULED
-from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
+from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP, POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.live.scheduler.options import UNSHARDED, Sharding
@@ -57,6 +57,7 @@ from pumice.scheduler.framework.decisions import (
     Waiting,
 )
 from pumice.scheduler.framework.past_evictions import past_eviction
+from pumice.scheduler.framework.policy import SCHEDULE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
@@ -234,12 +235,28 @@ def _blamed_eviction(eviction: Evict) -> EvictPod:
 
 def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: float) -> EvictPod:
     task = eviction.task
+    if eviction.action == SCHEDULE:
+        return _preempted(eviction, cluster, events)
     because = past_eviction(eviction, cluster, now).words
     why = f"Pod is evicted, because of {because}"
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
     if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
         events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{task.name}: {because}"))
     return EvictPod(pod_ref(task), why, task.template.scheduler_name)
+
+
+def _preempted(eviction: Evict, cluster: Cluster, events: list[EventRecord]) -> EvictPod:
+    """An eviction by kube-scheduler's half, in its words."""
+    task, whom = eviction.task, cluster.tasks.get(eviction.beneficiary)
+    if whom is not None and not whom.group:  # members of groups preempt as a group, which may have the name of any pod
+        kind, uid, node, scheduler = "pod", whom.uid, eviction.node, whom.template.scheduler_name
+    else:
+        group = cluster.of(NATIVE_POD_GROUP).get(eviction.beneficiary)
+        kind = "compositepodgroup" if group is None else "podgroup"
+        group = group or cluster.of(COMPOSITE_POD_GROUP).get(eviction.beneficiary)
+        uid, node, scheduler = group.metadata.identity if group is not None else "", "cluster", task.template.scheduler_name
+    events.append(EventRecord(about_pod(pod_ref(task)), "Normal", "Preempted", f"Preempted by {kind} {uid} on node {node}"))
+    return EvictPod(pod_ref(task), "", scheduler, kind)
 
 
 # ---- pods that wait

@@ -148,8 +148,9 @@ class EvictPod(NamedTuple):
     """Write into the pod's status why it is evicted, then delete it."""
 
     pod: ObjectRef
-    why: str  #: because of which action, and for whom
-    scheduler: str  #: the victim's schedulerName
+    why: str  #: because of which action, and for whom; empty for kube-scheduler's preemption, which does not write it into the pod
+    scheduler: str  #: the schedulerName of the pod for whom it goes, where that is known, else its own
+    whom: str = "pod"  #: the kind for which it goes
 
 
 class MarkPod(NamedTuple):

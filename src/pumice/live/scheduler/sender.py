@@ -322,7 +322,7 @@ class Sender:
 
     async def _evict(self, request: EvictPod) -> None:
         for attempt in range(EVICT_TRIES):
-            conditions = eviction_conditions(request.why, request.scheduler, rfc3339(self._clock.now()))
+            conditions = eviction_conditions(request.why, request.scheduler, rfc3339(self._clock.now()), request.whom)
             try:
                 await evict(self._transport, request.pod, conditions)
                 return self._outcomes.done(request, b"")
