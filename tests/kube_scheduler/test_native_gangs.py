@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from pumice.api.errors import InputError
 from pumice.cli.inputs import release_of
 from pumice.scheduler.config import KUBE_DEFAULT
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import GroupTry
 from pumice.scheduler.framework.features import DEFAULT, GATES, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.world import EVERYBODY, GroupOutcome, Nowhere, Only
 from pumice.scheduler.kube.group_queue import GroupQueue
@@ -79,6 +81,20 @@ def test_the_options_are_read() -> None:
 
 
 # ---- one group
+
+
+def test_what_became_of_each_try_is_told() -> None:
+    """A gang that fits, and one that does not; one whose members do not agree; one for which room is made."""
+
+    def tries(*objects: Any) -> list[GroupTry]:
+        return cycle(cluster(policy(), machine("n1", cpu=2), *objects), policy(), NOW).group_tries
+
+    assert tries(group("g", 2), member("p1", "g"), member("p2", "g")) == [GroupTry("default-scheduler", "scheduled")]
+    assert tries(group("g", 2), member("p1", "g", 2), member("p2", "g", 2)) == [GroupTry("default-scheduler", "unschedulable")]
+    assert tries(group("g"), member("p1", "g", priority=5)) == [GroupTry("default-scheduler", "error")]
+    low = [standing(name, "n1") for name in ("v1", "v2")]
+    (preempting,) = tries(*low, group("g", 1, priority=9), member("p1", "g", 2, priority=9))
+    assert preempting == GroupTry("default-scheduler", "waiting_on_preemption", victims=2)
 
 
 def test_members_of_two_schedulers_are_refused() -> None:

@@ -17,6 +17,7 @@ from pumice.client.transport import ApiError, KubeError, PatchType
 from pumice.cluster.offline import conditioned
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import Replica, SchedulerSettings
 from pumice.live.scheduler.requests import ReleaseClaim, Request, WriteCondition, prerequisites
@@ -181,7 +182,11 @@ def test_a_victim_is_told_for_whom_it_goes(names: str, told: tuple[str, str]) ->
         "pod": [waiting("p", 2, priority=10)],
     }[names]
     made = cluster(chosen, machine("n1", cpu=2), low, *objects)
-    asked = effects(made, cycle(made, chosen, NOW), SentStatus(), NOW, "c")
+    decided, metrics = cycle(made, chosen, NOW), LiveMetrics()
+    metrics.observe_cycle(decided, NOW, 0.0)
+    tries = 'scheduler_podgroup_schedule_attempts_total{result="waiting_on_preemption",profile="default-scheduler"} 1'
+    assert [text in metrics.page() for text in (tries, "scheduler_workload_preemption_victims_count 1")] == [names != "pod"] * 2
+    asked = effects(made, decided, SentStatus(), NOW, "c")
     (event,) = [each for each in asked.events if each.regarding.name == "low"]
     assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {told[0]}")
     (evicted,) = asked.evictions

@@ -100,6 +100,7 @@ F = TypeVar("F", bound=Family)
 SCHEDULER = "scheduler"  #: the label of the program
 MILLIS = exponential(5, 2, 10)
 JOB_MILLIS = exponential(32, 2, 10)
+VICTIMS = exponential(1, 2, 7)
 
 
 class LiveMetrics:
@@ -123,6 +124,8 @@ class LiveMetrics:
         self.stages = self._histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
         self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that filters and scorers took
         self.attempts = self._counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
+        self.group_tries = self._counter("scheduler_podgroup_schedule_attempts_total", "Tries of native PodGroups.", "result", "profile")
+        self.group_victims = self._histogram("scheduler_workload_preemption_victims", "Pods evicted for a native PodGroup.", VICTIMS)
         self.victims = self._gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
         self.preemptions = self._counter("volcano_total_preemption_attempts", "Cycles that evicted.")
         self.transactions = self._counter("volcano_eviction_transactions_total", "Evictions for a pod or group, by their cause.", "action")
@@ -210,6 +213,10 @@ class LiveMetrics:
         for job in decisions.conclusion.at_rest.jobs if decisions.conclusion is not None else ():
             if not job.is_ready:
                 self.retries.add(job.uid)
+        for each in decisions.group_tries:
+            self.group_tries.add(each.result, each.profile)
+            if each.victims:
+                self.group_victims.observe(each.victims)
         if decisions.evictions:
             self.victims.set(len(decisions.evictions))
             self.preemptions.add()

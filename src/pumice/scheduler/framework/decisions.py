@@ -80,6 +80,14 @@ class NativeGroupStatus(Struct, frozen=True):
     message: str
 
 
+class GroupTry(Struct, frozen=True):
+    """What became of one try of Kubernetes' own group: scheduled, unschedulable, waiting_on_preemption or error."""
+
+    profile: str
+    result: str
+    victims: int = 0  #: pods that are evicted for it
+
+
 class Waiting(Struct, frozen=True):
     """Why a pod is still pending."""
 
@@ -256,6 +264,7 @@ class Decisions(Struct):
     held: dict[Task, HeldBack] = field(default_factory=dict)  #: pods of kube-scheduler's profiles that are held back
     released_claims: list[str] = field(default_factory=list)  #: device claims that lose their devices, as these are of no use there
     native_groups: dict[str, NativeGroupStatus] = field(default_factory=dict)  #: by "namespace/name"
+    group_tries: list[GroupTry] = field(default_factory=list)
     waiting: Sequence[Waiting] = field(default_factory=list)
     conclusion: Conclusion | None = None  #: what `groups` and `waiting` are made of
     events: list[GroupEvent] = field(default_factory=list)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pumice.api.groups import NativePodGroup
-from pumice.scheduler.framework.decisions import NativeGroupStatus
+from pumice.scheduler.framework.decisions import GroupTry, NativeGroupStatus
 from pumice.scheduler.framework.policy import Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import GroupOutcome
@@ -27,6 +27,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
 
 FAILED, UNSCHEDULABLE, SCHEDULED = "SchedulerError", "Unschedulable", "Scheduled"
+_RESULTS = {GroupOutcome.PLACED: "scheduled", GroupOutcome.REFUSED: "unschedulable", GroupOutcome.FAILED: "error"}
 ANY = "PreemptLowerPriority"  #: the preemption policy of a pod or group that states none
 
 
@@ -64,7 +65,8 @@ class GroupCycle:
         if fault := self._fault(entity):
             self._refuse_all(entity, fault)
             return None
-        finder = self._finders[entity.tasks[0].template.scheduler_name]
+        profile, told = entity.tasks[0].template.scheduler_name, self._session.decisions
+        finder, evicted = self._finders[profile], len(told.evictions)
         results = GroupAttempt(self._session, finder, self._nominations, self._groups, self._memory, entity).run()
         root = results[entity.root.uid].status
         succeeded, outcome = root.is_success, _outcome(root)
@@ -80,6 +82,8 @@ class GroupCycle:
         for leaf in entity.root.leaves:
             if not self._decide(results[leaf.uid], answer):
                 succeeded, outcome = False, GroupOutcome.FAILED
+        said = "waiting_on_preemption" if answer.makes_room else _RESULTS[outcome]
+        told.group_tries.append(GroupTry(profile, said, len(told.evictions) - evicted))
         left = [task for task in entity.tasks if task.status == status.PENDING]
         self._session.scheduling_queue.group_tried(entity, outcome, left, self._session.now)
         return _rest(entity) if succeeded and left else None
@@ -112,6 +116,8 @@ class GroupCycle:
             self._acts.tell(task, FAILED, fault)
         for leaf in entity.root.leaves:
             self._note(GroupResult(leaf, Status(Code.ERROR, [fault])))
+        first = entity.tasks[0].template.scheduler_name
+        self._session.decisions.group_tries.append(GroupTry(first, _RESULTS[GroupOutcome.FAILED]))
         self._session.scheduling_queue.group_tried(entity, GroupOutcome.FAILED, list(entity.tasks), self._session.now)
 
     # -- decisions
