@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.features import release
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
-from pumice.testing import ObjectBuilder, cluster, manifest, node, pod
+from pumice.scheduler.registry import PLUGINS
+from pumice.testing import NOW, ObjectBuilder, cluster, manifest, node, pod
+from tests.kube_scheduler.stage import cluster as of_profiles
 from tests.nodes_for_pods.asking import admitted, refusals
 from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, storage_class, using, volume
 
@@ -52,6 +57,35 @@ def test_volumes_that_are_still_attached_count_though_no_pod_mounts_them_any_mor
     assert admitted(made, "default/q", rule) == "c"
     made.remove("VolumeAttachment", "v-1-a")
     assert admitted(made, "default/q", rule) == "a c"
+
+
+def test_a_driver_may_ask_that_its_volumes_go_only_where_it_is_installed() -> None:
+    """With the gate VolumeLimitScaling, on from 1.37. A node has no CSINode, one another driver, and one is full."""
+
+    def driver(name: str, prevents: bool | None) -> ObjectBuilder:
+        return manifest("CSIDriver", name, spec={} if prevents is None else {"preventPodSchedulingIfMissing": prevents})
+
+    things = [*attached("1"), *attached("2"), limits("a", 1), limits("b", None, "other"), limits("gone", 1)]
+    made = cluster(*NODES, *things, driver("csi.test", True), using("x", "1").on("a"), using("p", "2"))
+    assert admitted(made, "default/p", NodeVolumeLimits(made, of_release=True)) == "b c"  # the gate is off
+    made.needs_drivers = True
+    absent = "csi.test CSI driver is not installed on the node"
+    found = refusals(made, "default/p", NodeVolumeLimits(made, of_release=True))
+    assert found == {"a": "node(s) exceed max volume count", "b": absent, "c": absent}
+    assert admitted(made, "default/p", NodeVolumeLimits(made)) == "b c", "Volcano's predicates do not ask"
+    for prevents in (False, None):
+        made.put(*driver("csi.test", prevents).build())
+        assert admitted(made, "default/p", NodeVolumeLimits(made, of_release=True)) == "b c"
+
+
+def test_the_release_says_whether_drivers_are_needed() -> None:
+    things = [*attached("1"), manifest("CSIDriver", "csi.test", spec={"preventPodSchedulingIfMissing": True})]
+    for minor, places in ((36, True), (37, False)):
+        chosen, _ = read_configurations([config_text(KUBE_DEFAULT, "test")], PLUGINS, release=release(minor))
+        made = of_profiles(chosen, *NODES, *things, using("p", "1").scheduler("default-scheduler"))
+        decided = cycle(made, chosen, NOW)
+        assert bool(decided.binds) is places
+        assert places or "3 csi.test CSI driver is not installed on the node" in decided.waiting[0].message
 
 
 def test_volumes_without_a_driver_or_a_limit_do_not_matter() -> None:

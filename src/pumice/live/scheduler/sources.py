@@ -16,8 +16,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pumice.api import kinds as r
+from pumice.api.core import CSIDriver
 from pumice.api.kinds import Kind
 from pumice.api.meta import Metadata, Wire
 from pumice.api.structs import STRUCTS, decoder
@@ -146,15 +148,24 @@ def sources(options: Options, policy: Policy) -> Iterator[WatchSource]:
         **dict.fromkeys(NATIVE, not policy.reads_native_groups),
         r.PRIORITY_CLASSES: not options.priority_classes,
         r.NODE_SHARDS: not policy.reads_volcano or options.sharding.mode == "none",
-        r.CSI_DRIVERS: not options.storage_capacity,
+        r.CSI_DRIVERS: not options.storage_capacity and not policy.has_gate("VolumeLimitScaling"),
         r.CSI_CAPACITIES: not options.storage_capacity,
     }
     for resource in EVERY:
         if unused.get(resource):
             continue
         struct = STRUCTS[resource]
-        decode = whole(struct) if resource in WITH_BYTES else decoder(struct).decode
+        decode: Callable[[msgspec.Raw], Any] = whole(struct) if resource in WITH_BYTES else decoder(struct).decode
+        if resource == r.CSI_DRIVERS and not options.storage_capacity:
+            decode = _without_capacity
         yield WatchSource(resource, decode, resource in REQUIRED)
+
+
+def _without_capacity(raw: msgspec.Raw) -> CSIDriver:
+    """A driver whose published capacity is not asked for, so that it must not count as none."""
+    driver: CSIDriver = decoder(CSIDriver).decode(raw)
+    made: CSIDriver = replace(driver, spec=replace(driver.spec, storage_capacity=None))
+    return made
 
 
 Take = Callable[[str, Change[Any]], None]

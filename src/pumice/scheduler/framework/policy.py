@@ -185,6 +185,10 @@ class Policy(Struct, frozen=True, dict=True):
         profiles = self.profiles
         return self.places_gangs or (profiles is not None and any(profile.own for profile in profiles.by_name.values()))
 
+    def has_gate(self, gate: str) -> bool:
+        """Whether a feature gate of kube-scheduler is on."""
+        return self.profiles is not None and self.profiles.release.has(gate)
+
     @property
     def reads_native_groups(self) -> bool:
         """Whether it places the pods of Kubernetes' own PodGroups together."""

@@ -86,7 +86,7 @@ class Session(Questions):
         self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
-        cluster.shares_claims = policy.profiles is not None and policy.profiles.release.has("DRAWorkloadResourceClaims")
+        cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
         for action in policy.actions:
             action.enter(self)
         cluster.refresh_sums(anew=not policy.shortcuts)

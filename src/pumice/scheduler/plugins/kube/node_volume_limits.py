@@ -1,4 +1,7 @@
-"""NodeVolumeLimits: no more volumes of a CSI driver on a node than its CSINode allows."""
+"""NodeVolumeLimits: no more volumes of a CSI driver on a node than its CSINode allows.
+
+With the gate VolumeLimitScaling, on from 1.37, a node without a driver takes none of its volumes, if the CSIDriver asks for that.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +30,39 @@ class NodeVolumeLimits(Filter):
     reach = Reach.NODE
     reads_amounts = False
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, of_release: bool = False) -> None:
+        """`of_release`: it follows the gates of kube-scheduler's release; Volcano's `predicates` does not."""
         self.cluster = cluster
+        self._of_release = of_release
 
     key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
-        """For each driver with limits: its name, its limits by row, and the volumes that the pod needs attached."""
+        """Two lists of drivers: those with limits, each with its limits by row and the volumes that the pod needs attached; and those that
+        must be installed, each with where it is. None if both are empty."""
         by_driver: dict[str, list[Attached]] = {}
         for attached in sorted(attached_by(self.cluster, task)):
             by_driver.setdefault(attached.driver, []).append(attached)
         limits = {driver: _limits(self.cluster, driver) for driver in by_driver}
-        return [(driver, limits[driver], wanted) for driver, wanted in by_driver.items() if np.isfinite(limits[driver]).any()] or None
+        limited = [(driver, limits[driver], wanted) for driver, wanted in by_driver.items() if np.isfinite(limits[driver]).any()]
+        needed = [(driver, _installed(self.cluster, driver)) for driver in by_driver if self._must_be_installed(driver)]
+        return (limited, needed) if limited or needed else None
+
+    def _must_be_installed(self, driver: str) -> bool:
+        told = self.cluster.of("CSIDriver").get(driver) if self._of_release and self.cluster.needs_drivers else None
+        return told is not None and bool(told.spec.prevent_pod_scheduling_if_missing)
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        limited, needed = state
         known, table = self.cluster.index(Attachments), nodes.table
-        full = np.zeros(len(table), bool)
-        for driver, limit, wanted in state:
+        full, absent, found = np.zeros(len(table), bool), np.zeros(len(table), bool), list[Refused]()
+        for driver, installed in needed:
+            reason = Reason(f"{driver} CSI driver is not installed on the node")
+            found.append(Refused(nodes.of(~installed & ~absent), reason))  # type: ignore[arg-type]
+            absent |= ~installed
+        for driver, limit, wanted in limited:
             full |= _would_have(known, driver, wanted, table) > limit
-        return [Refused(nodes.of(full), REFUSAL)]  # type: ignore[arg-type]
+        return [*found, Refused(nodes.of(full & ~absent), REFUSAL)]  # type: ignore[arg-type]
 
 
 def _would_have(known: Attachments, driver: str, wanted: Sequence[Attached], table: Nodes) -> Scores:
@@ -55,6 +72,14 @@ def _would_have(known: Attachments, driver: str, wanted: Sequence[Attached], tab
         added += ~known.mounts(attached).present(len(table))
     present = known.per_driver.get(driver, PodCounts()).array(len(table))
     return np.where(added > 0, present + added, 0.0)
+
+
+def _installed(cluster: Cluster, driver: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    found = np.zeros(len(cluster.nodes), bool)
+    for name, node in cluster.of("CSINode").items():
+        if name in cluster.nodes.rows and any(published.name == driver for published in node.spec.drivers or ()):
+            found[cluster.nodes.rows[name]] = True
+    return found
 
 
 def _limits(cluster: Cluster, driver: str) -> Scores:
@@ -154,6 +179,6 @@ class Attachments(Index):
 PLUGIN = KubePlugin(
     "NodeVolumeLimits",
     "preFilter filter",
-    filters=lambda args, cluster: [NodeVolumeLimits(cluster)],
+    filters=lambda args, cluster: [NodeVolumeLimits(cluster, of_release=True)],
     hints={EventKind.POD_GONE: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
 )
