@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
-from pumice.simulate.compare import assertion_of, interval
+from pumice.simulate.compare import interval
+from pumice.simulate.conditions import condition_of
 from pumice.simulate.verdict import of_policies
 from tests.simulate.playing import swf
 from tests.simulate.test_queueing import BY_HAND
@@ -99,12 +100,12 @@ def test_intervals() -> None:
 )
 def test_a_wrong_assertion_names_the_column(text: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
-        assertion_of(text)
+        condition_of(text)
     assert message in str(raised.value)
 
 
 def test_what_is_not_there_does_not_hold() -> None:
     summary = {"measures": {"wait": {"p95": None}, "utilisation": {"gpu": 0.8}}, "queues": {}}
-    assert not assertion_of("utilisation.gpu > 70%").fails(summary)
-    assert assertion_of("p95(wait) < 1m").fails(summary)
-    assert assertion_of("p95(wait, queue=a) < 1m").fails(summary)
+    assert not condition_of("utilisation.gpu > 70%").fails(summary)
+    assert condition_of("p95(wait) < 1m").fails(summary)
+    assert condition_of("p95(wait, queue=a) < 1m").fails(summary)

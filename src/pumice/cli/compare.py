@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from pumice.cli.tables import complain, print_table, say
-from pumice.simulate.compare import ComparedRun, assertion_of, table
+from pumice.simulate.compare import ComparedRun, table
 from pumice.simulate.compare import compare as play
 from pumice.simulate.compare_report import compare_report, with_interval
+from pumice.simulate.conditions import condition_of
 from pumice.simulate.outputs import as_json
 from pumice.simulate.units import MEANINGS
 from pumice.simulate.verdict import change, of_policies
@@ -58,7 +59,7 @@ def compare(
     output: str,
 ) -> int:
     """Play a workload under several policies: means with 95 % intervals, differences seed by seed, and which policy is better in what."""
-    assertions = [assertion_of(text) for text in asserted]
+    conditions = [condition_of(text) for text in asserted]
     run = kind_of_run(whole)
     works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
     summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask)
@@ -71,11 +72,11 @@ def compare(
         print_table(columns(("MEASURE", "POLICY", "MEAN", "AGAINST THE FIRST"), [_cells(row) for row in rows]))
         click.echo("\n" + "\n\n".join([*of_policies(rows), *([f"Side by side, with charts: {Path(out, 'report.html')}"] if out else [])]))
     failed = 0
-    for each in assertions:
+    for each in conditions:
         for summary in summaries:
             if each.fails(summary):
                 failed = 1
-                complain(f"{each.text}: {summary['policy']}, seed {summary['seed']}: {each.of(summary)}")
+                complain(f"{each.text}: {summary['policy']}, seed {summary['seed']}: {each.measured.of(summary)}")
     return failed
 
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "export": ("pumice.cli.clusters", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
     "simulate": ("pumice.cli.simulate", "Play a workload on a simulated cluster: how long everybody would wait."),
     "compare": ("pumice.cli.compare", "Play a workload under several policies, and say which is better."),
+    "tune": ("pumice.cli.tune", "Look for a configuration that would have served a workload better, and check it on other days."),
     "record": ("pumice.cli.record", "Record what a scheduler of a live cluster would see; take over recordings without their names."),
     "replay": ("pumice.cli.replay", "Decide the cycles of a recording anew: where that differs from then, and why."),
     "usage": ("pumice.cli.usage", "Who had what, by queue and user, from recordings: deserved, got, lent, borrowed, evicted, waited."),

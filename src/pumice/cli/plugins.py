@@ -14,6 +14,7 @@ from pumice.extensions import actions
 from pumice.extensions import plugins as known
 from pumice.scheduler.config.arguments import REST
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.ranges import OneOf, Range, range_of, type_of
 from pumice.text_table import columns
 
 
@@ -43,21 +44,31 @@ def describe(plugin: type[Plugin]) -> dict[str, Any]:
     text = (plugin.__doc__ or __import__(plugin.__module__, fromlist=["_"]).__doc__ or "").strip()
     summary = text.split("\n\n")[0].replace("\n", " ").removeprefix(f"{plugin.name}: ")
     arguments = [
-        {"name": field.encode_name, "type": _type(field.type), "default": _default(field)}
+        {
+            "name": field.encode_name,
+            "type": _type(type_of(field)),
+            "default": _default(field),
+            "range": _range(range_of(field)),
+        }
         for field in structs.fields(plugin.Args)
         if field.encode_name != REST
     ]
-    arguments += [{"name": f"{prefix}<name>", "type": "", "default": None} for prefix in plugin.wildcard_args]
+    arguments += [{"name": f"{prefix}<name>", "type": "", "default": None, "range": None} for prefix in plugin.wildcard_args]
     return {
         "summary": summary,
         "description": text,
         "hooks": [hook for hook in plugin.hooks() if hook not in ("open", "close")],
         "arguments": arguments,
+        "tunable": plugin.tunable,
     }
 
 
 def _type(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+def _range(declared: Range | OneOf | None) -> str | None:
+    return None if declared is None else str(declared)
 
 
 def _default(field: structs.FieldInfo) -> Any:
@@ -67,5 +78,5 @@ def _default(field: structs.FieldInfo) -> Any:
 def _one(name: str, about: dict[str, Any]) -> None:
     say(f"{about['description']}\n\nHooks: {', '.join(about['hooks'])}")
     if about["arguments"]:
-        rows = [(a["name"], a["type"], "" if a["default"] is None else repr(a["default"])) for a in about["arguments"]]
-        say("\n" + columns(("ARGUMENT", "TYPE", "DEFAULT"), rows))
+        rows = [(a["name"], a["type"], "" if a["default"] is None else repr(a["default"]), a["range"] or "") for a in about["arguments"]]
+        say("\n" + columns(("ARGUMENT", "TYPE", "DEFAULT", "SEARCHED BY TUNE"), rows))

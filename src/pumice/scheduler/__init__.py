@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster as Cluster
     from pumice.scheduler.model.job import Job as Job
     from pumice.scheduler.model.queue import Queue as Queue
+    from pumice.scheduler.model.ranges import OneOf as OneOf
+    from pumice.scheduler.model.ranges import Range as Range
     from pumice.scheduler.model.task import Task as Task
     from pumice.scheduler.registry import PLUGINS as PLUGINS
 
@@ -52,6 +54,7 @@ _WHERE = {
     "model.cluster": ("Cluster",),
     "model.job": ("Job",),
     "model.queue": ("Queue",),
+    "model.ranges": ("OneOf", "Range"),
     "model.task": ("Task",),
     "registry": ("PLUGINS",),
 }

@@ -2,99 +2,29 @@
 
 Every pair of policy and seed is a simulation of its own, in a process of its own. Its summary is kept in OUT, so that an interrupted
 comparison continues where it was. Results do not depend on the number of processes.
-
-An `Assertion` is a condition for the results: `p95(wait, queue=team-a) < 30m`, `utilisation.gpu > 70%`, `evictions <= 10`. On the left is
-a measure by its path, as in summary.json, or a statistic of a distribution: mean, p50, p90, p95, p99, max. `queue=NAME` selects one queue.
-On the right is a number, a percentage, or a duration.
 """
 
 from __future__ import annotations
 
 import hashlib
-import operator
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api.errors import InputError
 from pumice.extensions import Given
-from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
-from pumice.simulate.draws import seconds
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.run import Player, Scenario, Summary, play_fast, simulate
 from pumice.simulate.simulated_cluster import Habits
-
-STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
-OPERATORS: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-
-_FORM = re.compile(r"\s*(?:(\w+)\(\s*(\w+)\s*(?:,\s*queue\s*=\s*([^\s()]+)\s*)?\)|([\w.]+))\s*(<=|>=|<|>)\s*(\S+)\s*\Z")
-
-
-class Assertion(NamedTuple):
-    text: str
-    path: tuple[str, ...]  #: of the value in the measures
-    queue: str
-    holds: Callable[[float, float], bool]
-    bound: float
-
-    def of(self, summary: Mapping[str, Any]) -> float | None:
-        """The value that the assertion is about; None if the summary has none."""
-        value: Any = summary["queues"].get(self.queue) if self.queue else summary["measures"]
-        for step in self.path:
-            value = value.get(step) if isinstance(value, Mapping) else None
-        return value if isinstance(value, int | float) else None
-
-    def fails(self, summary: Mapping[str, Any]) -> bool:
-        value = self.of(summary)
-        return value is None or not self.holds(value, self.bound)
-
-
-def assertion_of(text: str) -> Assertion:
-    """The assertion that `text` describes. Raises InputError, which names the column."""
-    match = _FORM.match(text)
-    if match is None:
-        raise _wrong(text, _first_fault(text), "write such as 'p95(wait, queue=team-a) < 30m' or 'utilisation.gpu > 70%'")
-    statistic, measure, queue, plain, compare, right = match.groups()
-    if plain is None:
-        if statistic not in STATISTICS:
-            raise _wrong(text, match.start(1), f'there is no statistic "{statistic}"; known: {", ".join(STATISTICS)}')
-        if measure not in (*DISTRIBUTIONS, *OVER_TIME):
-            raise _wrong(text, match.start(2), f'"{measure}" is no distribution{did_you_mean(measure, DISTRIBUTIONS)}')
-        path: tuple[str, ...] = (measure, statistic)
-    else:
-        path = tuple(plain.split("."))
-        known = (*DISTRIBUTIONS, *OVER_TIME, *BY_RESOURCE, *NUMBERS)
-        if path[0] not in known:
-            raise _wrong(text, match.start(4), f'there is no measure "{path[0]}"{did_you_mean(path[0], known)}')
-    return Assertion(text, path, queue or "", OPERATORS[compare], _bound(text, right, match.start(6)))
-
-
-def _first_fault(text: str) -> int:
-    """The index at which the comparison is missing, or its right side; 0 if it is another fault."""
-    found = re.search(r"<=|>=|<|>", text)
-    return len(text) if found is None else found.end() if not text[found.end() :].strip() else 0
-
-
-def _bound(text: str, right: str, column: int) -> float:
-    try:
-        if right.endswith("%"):
-            return float(right[:-1]) / 100
-        return float(right) if right.replace(".", "", 1).isdigit() else seconds(right)
-    except ValueError:
-        raise _wrong(text, column, f'"{right}" is no number, per cent or duration') from None
-
-
-def _wrong(text: str, column: int, message: str) -> InputError:
-    return InputError(f"{text!r}, column {column + 1}: {message}", where="--assert")
-
 
 #: quantiles of Student's t-distribution: 95 %, two-sided, by degrees of freedom from 1 on; 1.96 beyond
 STUDENT = (
@@ -162,25 +92,12 @@ def compare(
     listed = list(works)
     found = {work: kept for work in listed if (kept := _kept(out, work)) is not None}
     left = [work for work in listed if work not in found]
-    for work, summary in played_on_dask(left, dask) if dask else _played(left, processes):
-        found[work] = summary
-        _keep(out, work, summary)
-        done(work)
+    with Crew(processes, dask) as crew:
+        for work, summary in crew.play(left):
+            found[work] = summary
+            _keep(out, work, summary)
+            done(work)
     return [found[work] for work in listed]
-
-
-def _played(works: list[ComparedRun], processes: int | None) -> Iterator[tuple[ComparedRun, Summary]]:
-    """Run the simulations, and yield each with its summary as soon as it has finished."""
-    if processes == 1 or len(works) < 2:
-        yield from ((work, work.play()) for work in works)
-        return
-    import multiprocessing  # not needed for a single simulation
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(work.play): work for work in works}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
 
 
 def _kept(out: str | None, work: ComparedRun) -> Summary | None:
@@ -237,7 +154,7 @@ def _at(summary: Summary, path: tuple[str, ...]) -> float | None:
     return value if value is None else float(value)
 
 
-# Simulations on a Dask cluster, where the package distributed is installed.
+# Who plays: this process, other processes on this machine, or a Dask cluster, where the package distributed is installed.
 
 PATIENCE_S = 10  #: for Dask's scheduler to answer
 
@@ -251,18 +168,48 @@ class Playable(Protocol):
 P = TypeVar("P", bound=Playable)
 
 
-def played_on_dask(works: Sequence[P], address: str) -> Iterator[tuple[P, dict[str, Any]]]:
-    """Run the simulations on a Dask cluster, and yield each with its summary as soon as it has finished. Raises InputError."""
-    try:
-        distributed = import_module("distributed")
-    except ImportError:
-        told = "needs the package distributed; install it, or leave this out for the cores of this machine"
-        raise InputError(told, where="--dask") from None
-    try:
-        client = distributed.Client(address, timeout=PATIENCE_S)
-    except (OSError, ValueError) as error:
-        raise InputError(f"nobody answers at {address}: {error}", where="--dask") from None
-    with client:
-        futures = {client.submit(work.play, pure=False): work for work in works}
-        for future in distributed.as_completed(futures):
+class Crew:
+    """Those who play simulations, for as long as a `with` block lasts. They are called when there is more than one to play."""
+
+    def __init__(self, processes: int | None = None, dask: str | None = None) -> None:
+        """`dask`: the address of a Dask cluster. Else `processes`, by default one for each core."""
+        self._processes, self._dask = processes, dask
+        self._stack = ExitStack()
+        self._submit: Callable[..., Any] | None = None
+        self._completed: Callable[..., Any] = iter
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def play(self, works: Sequence[P]) -> Iterator[tuple[P, dict[str, Any]]]:
+        """Run the simulations, and yield each with its summary as soon as it has finished. Raises InputError."""
+        if not self._dask and self._submit is None and (self._processes == 1 or len(works) < 2):
+            yield from ((work, work.play()) for work in works)
+            return
+        if self._submit is None:
+            self._submit, self._completed = self._on_dask(self._dask) if self._dask else self._here()
+        futures = {self._submit(work.play): work for work in works}
+        for future in self._completed(futures):
             yield futures[future], future.result()
+
+    def _here(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        import multiprocessing  # not needed for a single simulation
+        from concurrent.futures import ProcessPoolExecutor, as_completed
+
+        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"))
+        return self._stack.enter_context(pool).submit, as_completed
+
+    def _on_dask(self, address: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        try:
+            distributed = import_module("distributed")
+        except ImportError:
+            told = "needs the package distributed; install it, or leave this out for the cores of this machine"
+            raise InputError(told, where="--dask") from None
+        try:
+            client = distributed.Client(address, timeout=PATIENCE_S)
+        except (OSError, ValueError) as error:
+            raise InputError(f"nobody answers at {address}: {error}", where="--dask") from None
+        return partial(self._stack.enter_context(client).submit, pure=False), distributed.as_completed

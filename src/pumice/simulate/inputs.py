@@ -107,6 +107,16 @@ NAMED = {
 
 def read_policy(name: str, plugins_dir: str | None = None, given: Given = ()) -> tuple[Policy, list[str]]:
     """The policy of this name, in upper or lower case, else the one in this file; and warnings. Raises InputError."""
+    return policy_of(policy_text(name), name, plugins_dir, given)
+
+
+def policy_of(text: str, where: str, plugins_dir: str | None = None, given: Given = ()) -> tuple[Policy, list[str]]:
+    """The policy that a configuration describes, and warnings. Raises InputError."""
+    return read_configurations([config_text(text, where)], plugins(plugins_dir, given), actions=actions(plugins_dir, given))
+
+
+def policy_text(name: str) -> str:
+    """The configuration of this name, else the content of this file. Raises InputError."""
     known = {each.lower(): text for each, text in NAMED.items()}
     text = known.get(name.lower())
     if text is None:
@@ -117,4 +127,4 @@ def read_policy(name: str, plugins_dir: str | None = None, given: Given = ()) ->
             raise InputError(f"is neither a policy nor a file that can be read ({error.strerror}){near}", where=name) from None
         except UnicodeDecodeError:
             raise InputError("not UTF-8; save the file as UTF-8", where=name) from None
-    return read_configurations([config_text(text, name)], plugins(plugins_dir, given), actions=actions(plugins_dir, given))
+    return text

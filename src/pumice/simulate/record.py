@@ -135,7 +135,7 @@ class Record:
 
     def submitted(self, life: Life) -> None:
         work = life.work
-        if self.submitted_first is None:
+        if self.submitted_first is None and work.measured:
             self.submitted_first = self.now
         if work.queue not in self.goodput:
             self.goodput[work.queue], self.lost[work.queue] = [0.0] * 3, [0.0] * 3
@@ -150,7 +150,7 @@ class Record:
 
     def started(self, life: Life, tasks: Collection[Placed], *, first: bool) -> None:
         work = life.work
-        if first:
+        if first and work.measured:
             wait = self.now - work.submit
             self.waits[work.queue].append(wait)
             self.longest.add(life, wait)
@@ -161,6 +161,8 @@ class Record:
     def stopped(self, life: Life, tasks: Collection[Placed], done: float, *, kept: float) -> None:
         """Record that pods which ran for `done` seconds hold nothing more; the work of `kept` seconds is not lost."""
         amounts = self._hold(life, tasks, -1)
+        if not life.work.measured:
+            return
         good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
         for index, amount in enumerate(amounts):
             good[index] += amount * kept
@@ -177,7 +179,7 @@ class Record:
         return held
 
     def evicted(self, life: Life, tasks: Sequence[Placed], action: str, beneficiary: str = "") -> None:
-        self.evictions[life.work.queue] += len(tasks)
+        self.evictions[life.work.queue] += len(tasks) if life.work.measured else 0
         detail = f"{action} for {beneficiary}" if beneficiary else action
         self._on_nodes("evict", life, tasks, detail)
 
@@ -195,10 +197,11 @@ class Record:
     def ended(self, life: Life, state: str) -> None:
         work = life.work
         self._count(life, state)
-        self.ended_last = self.now
-        turnaround = self.now - work.submit
-        self.turnarounds[work.queue].append(turnaround)
-        self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
+        if work.measured:
+            self.ended_last = self.now
+            turnaround = self.now - work.submit
+            self.turnarounds[work.queue].append(turnaround)
+            self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
         for name, amount in zip(RESOURCES, life.total, strict=True):
             self._add("asked", name, work.queue, -amount)
         self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", life.pods, ""))
@@ -208,12 +211,12 @@ class Record:
         """End the record: nothing more will happen. The jobs `left` have not ended."""
         self.gauges.read(self.now)
         for life in left:
-            if life.start is None:
+            if life.start is None and life.work.measured:
                 self.longest.add(life, self.now - life.work.submit)
             self._finish(life)
 
     def _finish(self, life: Life) -> None:
-        self.states[life.work.queue, life.state] += 1
+        self.states[life.work.queue, life.state] += life.work.measured
         self._rows.add(life.number, row(life, self.now))
 
 

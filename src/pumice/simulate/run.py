@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
@@ -16,7 +16,6 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate import columns, measures
 from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed
-from pumice.simulate.inputs import Source
 from pumice.simulate.outputs import Folder
 from pumice.simulate.record import Record
 from pumice.simulate.simulated_cluster import Habits, Rank, SimulatedCluster
@@ -25,11 +24,17 @@ from pumice.simulate.work import Workload, queue
 Summary = dict[str, Any]
 
 
+class Readable(Protocol):
+    """Where a workload comes from, such as a file."""
+
+    def read(self, cluster: list[Node] | None, seed: int = 0) -> Workload: ...
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Everything that a simulation's outcome depends on."""
 
-    workload: Source
+    workload: Readable
     cluster: list[Node] | None
     policy: Policy
     policy_name: str

@@ -52,6 +52,7 @@ class Habits:
     grace_s: float = 1.0  #: seconds from an eviction until the pod is gone
     kill_at_estimate: bool = False  #: whether a job that runs longer than its estimate is killed
     until: float = inf  #: when the simulation ends, even if jobs still run
+    most_evictions: float = inf  #: of pods, after which the simulation ends: those that evict each other may never come to rest
 
 
 class SimulatedCluster:
@@ -75,6 +76,7 @@ class SimulatedCluster:
         self._running: dict[str, Run[Task]] = {}  #: by pod uid
         self._reasons = Reasons(self._lives)
         self.skew_s = 0.0  #: how many seconds the scheduler's clock is ahead
+        self._evicted = 0  #: pods
         self._away = False  #: whether the scheduler is away
         self._news = False  #: whether something has changed since the last cycle
         self._settles = all(action.settles for action in policy.actions)
@@ -103,7 +105,12 @@ class SimulatedCluster:
     def step(self) -> bool:
         """Carry out all events of the next instant. Return whether there was one."""
         heap = self._heap
-        if not heap or heap[0][0] > self.habits.until or (heap[0][1] is Rank.NODE and self._all_over):
+        if (
+            not heap
+            or heap[0][0] > self.habits.until
+            or self._evicted > self.habits.most_evictions
+            or (heap[0][1] is Rank.NODE and self._all_over)
+        ):
             return False
         self.now = now = heap[0][0]
         self.record.advance(now)
@@ -267,6 +274,7 @@ class SimulatedCluster:
         victims = [task for each in life.runs for task in each.tasks.values()] if life.work.restarts_whole else [eviction.task]
         for task in victims:
             self._interrupt(task)
+        self._evicted += len(victims)
         self.record.evicted(life, victims, eviction.action, eviction.beneficiary)
         leaves_s = 0.0 if all(task.uid in gone for task in victims) else self.habits.grace_s
         self.at(self.now + leaves_s, Rank.GONE, self._gone, (life, victims))

@@ -56,6 +56,7 @@ class Work:
     group: PodGroup | None = None  #: the job's PodGroup, where it is known; else one is made
     scheduler: str = ""  #: the schedulerName of its pods; empty for that of the policy
     slow: Mapping[int, float] | None = None  #: by number of the pod, how many times as long it runs
+    measured: bool = True  #: whether it counts in the measures; series over time count every job
 
     @property
     def pods(self) -> int:

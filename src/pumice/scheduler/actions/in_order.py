@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from math import inf
 from operator import attrgetter
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
 
@@ -29,6 +29,7 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.ranges import OneOf
 from pumice.scheduler.model.resources import EPSILON
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
@@ -50,10 +51,14 @@ from pumice.scheduler.placement.timetable import (
 MOST_NAMED = 8  #: nodes that an event names
 
 
+Backfill = Literal["none", "greedy", "easy", "conservative"]
+Estimates = Literal["told", "history"]
+
+
 class InOrderArgs(Struct):
-    backfill: Literal["none", "greedy", "easy", "conservative"] = "none"
-    default_estimate: str = field(name="defaultEstimate", default="")
-    estimates: Literal["told", "history"] = "told"
+    backfill: Annotated[Backfill, OneOf(*get_args(Backfill))] = "none"
+    default_estimate: Annotated[str, OneOf("", "1h", "4h", "12h", "48h")] = field(name="defaultEstimate", default="")
+    estimates: Annotated[Estimates, OneOf(*get_args(Estimates))] = "told"
 
     @property
     def unknown(self) -> float:

@@ -16,6 +16,7 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.api.times import Duration, duration
 from pumice.api.yaml import Document
 from pumice.scheduler.framework.hooks import SWITCHES
+from pumice.scheduler.model.ranges import type_of
 from pumice.scheduler.model.task import TRUE_WORDS
 
 Path = tuple[str | int, ...]
@@ -77,7 +78,7 @@ class _Reader:
                 name = str(key) if len(wildcards) > 1 else str(key)[len(prefix) :]
                 self._take(rest, name, get_args(fields[REST].type)[1], value, here)
             elif key in fields and key != REST:
-                self._take(values, fields[key].name, fields[key].type, value, here)
+                self._take(values, fields[key].name, type_of(fields[key]), value, here)
             else:
                 near = did_you_mean(str(key), fields) or ("" if path else _switch_meant(str(key)))
                 self._warn(here, f'{self._owner} has no argument "{_dotted(here)}" (ignored){near}')

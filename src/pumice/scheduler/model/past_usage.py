@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct, field
 
@@ -19,6 +19,7 @@ from pumice.api.annotations import USER
 from pumice.api.times import Duration
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.ranges import OneOf, Range
 from pumice.scheduler.model.resources import Dimensions, Vector
 from pumice.scheduler.model.task import Task
 
@@ -125,8 +126,8 @@ TURNS = 100  #: per half-life: the order is at least computed so often
 
 
 class PastUsageArgs(Struct):
-    half_life: Duration = field(name="usage.halfLife", default=Duration(0))
-    past_weight: float = field(name="usage.weight", default=1.0)
+    half_life: Annotated[Duration, OneOf("1h", "6h", "24h", "168h")] = field(name="usage.halfLife", default=Duration(0))
+    past_weight: Annotated[float, Range(0.1, 10, log=True)] = field(name="usage.weight", default=1.0)
 
 
 class PastShares:

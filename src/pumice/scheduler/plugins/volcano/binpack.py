@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct, field
 
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer, parts_of, weighted_mean
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.ranges import OneOf, Range
 from pumice.scheduler.model.task import Task
 
 
 class BinpackArgs(Struct):
-    weight: int = field(name="binpack.weight", default=1)
-    cpu: int = field(name="binpack.cpu", default=1)
-    memory: int = field(name="binpack.memory", default=1)
-    resources: str = field(name="binpack.resources", default="")
+    weight: Annotated[int, Range(0, 20)] = field(name="binpack.weight", default=1)
+    cpu: Annotated[int, Range(0, 10)] = field(name="binpack.cpu", default=1)
+    memory: Annotated[int, Range(0, 10)] = field(name="binpack.memory", default=1)
+    resources: Annotated[str, OneOf("", "nvidia.com/gpu")] = field(name="binpack.resources", default="")
     named: dict[str, int] = field(default_factory=dict)  #: binpack.resources.<name>
 
 
 class Binpack(Plugin):
     name = "binpack"
+    tunable = True
     reads_only_state = True
     Args = BinpackArgs
     wildcard_args = ("binpack.resources.",)

@@ -182,6 +182,7 @@ EQUAL = 1e-6  #: shares nearer than this are equal
 
 class Drf(Plugin):
     name = "drf"
+    tunable = True
     reads_only_state = True
     Args = PastUsageArgs
     hierarchy_only = frozenset({"compare_queues", "reclaimable", "on_allocate", "on_deallocate"})

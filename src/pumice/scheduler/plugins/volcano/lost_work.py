@@ -7,7 +7,7 @@ without that annotation none. Nobody is evicted before `minimumRunTime`, nor a j
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct, field
 
@@ -15,18 +15,20 @@ from pumice.scheduler.framework.past_evictions import at_risk_s, gpus, ran_s, se
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
+from pumice.scheduler.model.ranges import OneOf, Range
 from pumice.scheduler.model.task import Task
 
 HOUR_S = 3600.0
 
 
 class LostWorkArgs(Struct):
-    minimum_run_time: str = field(name="minimumRunTime", default="")
-    evictions_per_hour: int = field(name="evictionsPerHour", default=0)
+    minimum_run_time: Annotated[str, OneOf("", "5m", "10m", "30m", "1h")] = field(name="minimumRunTime", default="")
+    evictions_per_hour: Annotated[int, Range(0, 10)] = field(name="evictionsPerHour", default=0)
 
 
 class LostWork(Plugin):
     name = "lost-work"
+    tunable = True
     Args = LostWorkArgs
 
     def open(self, session: Session) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct, field
 
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.ranges import Range
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.plugins.kube.image_locality import ImageLocality
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
@@ -18,11 +21,11 @@ from pumice.scheduler.plugins.kube.taint_toleration import TaintScorer
 
 
 class NodeOrderArgs(Struct):
-    least_requested: int = field(name="leastrequested.weight", default=1)
-    most_requested: int = field(name="mostrequested.weight", default=0)
+    least_requested: Annotated[int, Range(0, 10)] = field(name="leastrequested.weight", default=1)
+    most_requested: Annotated[int, Range(0, 10)] = field(name="mostrequested.weight", default=0)
     node_affinity: int = field(name="nodeaffinity.weight", default=2)
     pod_affinity: int = field(name="podaffinity.weight", default=2)
-    balanced_resource: int = field(name="balancedresource.weight", default=1)
+    balanced_resource: Annotated[int, Range(0, 10)] = field(name="balancedresource.weight", default=1)
     taint_toleration: int = field(name="tainttoleration.weight", default=3)
     image_locality: int = field(name="imagelocality.weight", default=1)
     topology_spread: int = field(name="podtopologyspread.weight", default=2)

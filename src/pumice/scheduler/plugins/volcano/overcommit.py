@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Annotated
 
 from msgspec import Struct, field
 
@@ -11,17 +12,19 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.ranges import Range
 from pumice.scheduler.model.resources import Vector, as_vector
 
 DEFAULT_FACTOR = 1.2
 
 
 class OvercommitArgs(Struct):
-    factor: float = field(name="overcommit-factor", default=DEFAULT_FACTOR)
+    factor: Annotated[float, Range(1, 4)] = field(name="overcommit-factor", default=DEFAULT_FACTOR)
 
 
 class Overcommit(Plugin):
     name = "overcommit"
+    tunable = True
     reads_only_state = True
     Args = OvercommitArgs
 

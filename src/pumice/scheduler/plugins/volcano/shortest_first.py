@@ -13,6 +13,7 @@ from pumice.scheduler.model.job import Job
 
 class ShortestFirst(Plugin):
     name = "shortest-first"
+    tunable = True
     reads_only_state = True
 
     def tells_apart(self, job: Job) -> float | None:

@@ -8,6 +8,7 @@ so sla belongs in a tier before overcommit, proportion or capacity, and before g
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 from msgspec import Struct, field
 
@@ -16,14 +17,16 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.ranges import OneOf
 
 
 class SlaArgs(Struct):
-    waiting_time: str = field(name="sla-waiting-time", default="")
+    waiting_time: Annotated[str, OneOf("", "30m", "1h", "2h", "4h", "8h", "24h")] = field(name="sla-waiting-time", default="")
 
 
 class Sla(Plugin):
     name = "sla"
+    tunable = True
     reads_only_state = True
     Args = SlaArgs
 

@@ -1,0 +1,97 @@
+"""`pumice tune`: look for a configuration that would have served a workload better."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from pumice.cli.tables import print_table, say
+from pumice.extensions import actions, plugins
+from pumice.simulate.compare import Crew
+from pumice.simulate.draws import seconds
+from pumice.simulate.inputs import policy_text
+
+
+@click.command()
+@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs, as for pumice simulate; at least some days of them.")
+@click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
+@click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu.")
+@click.option("--objective", required=True, metavar="MEASURE", help="What is to become better, such as 'p95(wait, queue=team-a)'.")
+@click.option(
+    "--keep",
+    "keeps",
+    multiple=True,
+    metavar="TEXT",
+    help="What must hold: 'mean(wait) <= 1.02x' (of what it is now), 'p95(wait) < 2h'.",
+)
+@click.option("--conf", metavar="NAME|FILE", help="The configuration in force. Default: of a recording its own, else the built-in one.")
+@click.option("--trials", type=click.IntRange(1), default=60, show_default=True, help="How many configurations are tried.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the search and of the split of days.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many workloads are drawn, where one is drawn.")
+@click.option("--period", metavar="DURATION", help="What is compared with each other. Default: days, or shorter if there are too few.")
+@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
+@click.option("--processes", type=click.IntRange(1), help="Default: one for each core. The result is the same.")
+@click.option("--dask", metavar="ADDRESS", help="Play on a Dask cluster whose workers have Pumice and the files.")
+@click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
+@click.option("--out", type=click.Path(path_type=Path), help="A folder for tuned.conf, report.html, trials.csv and what was played.")
+@click.option("--resume", is_flag=True, help="Go on with what was played in --out.")
+def tune(
+    workload: str,
+    cluster: str | None,
+    nodes: str | None,
+    objective: str,
+    keeps: tuple[str, ...],
+    conf: str | None,
+    trials: int,
+    seed: int,
+    seeds: int,
+    period: str | None,
+    plugins_dir: str | None,
+    processes: int | None,
+    dask: str | None,
+    kill_at_estimate: bool,
+    out: Path | None,
+    resume: bool,
+) -> None:
+    """Look for a configuration that would have served a workload better, and check it on days that were held back."""
+    from pumice.simulate.tune import told
+    from pumice.simulate.tune.advice import Adviser
+    from pumice.simulate.tune.days import Setting
+    from pumice.simulate.tune.goal import goal_of
+    from pumice.simulate.tune.ledger import Ledger
+    from pumice.simulate.tune.space import Space
+
+    goal = goal_of(objective, keeps)
+    name = conf or "volcano"
+    space = Space(policy_text(name), name, plugins(plugins_dir), actions(plugins_dir))
+    setting = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir)
+    with Crew(processes, dask) as crew:
+        ledger = Ledger(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
+        advice = Adviser(setting, space, goal, ledger, seeds, seed).advise(trials, seconds(period) if period else None)
+    if out is not None:
+        told.write_trials(advice, space, out / told.TRIALS)
+    say("\n".join(told.sentences(advice)))
+    if advice.values is None:
+        return
+    print_table(f"\n{told.queue_table(advice)}\n")
+    found = told.configuration(advice, space, _command(click.get_current_context()))
+    if out is None or not advice.recommended:
+        say(found, nl=False)
+        return
+    file = out / told.CONFIGURATION
+    file.write_text(found, encoding="utf-8")
+    say(f"Written: {file}. To try it beside the scheduler in charge, which it leaves alone:\n\n    {told.shadow_command(file)}")
+
+
+def _command(context: click.Context) -> str:
+    """The command line, without what stands at its default or changes no result."""
+    words = ["pumice", "tune"]
+    for option in context.command.params:
+        value = context.params[str(option.name)]
+        if option.name in ("processes", "dask", "out", "resume") or value is None or value == option.get_default(context):
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [option.opts[0]] if each is True else [option.opts[0], str(each)]
+    return shlex.join(words)

@@ -1,0 +1,163 @@
+"""From a workload and a configuration to advice: what was found, what each of its lines is worth, and whether it is recommended.
+
+Luck is kept apart from worth. The days of the workload are drawn into two halves: those that are searched and those that are held back.
+Of all configurations that were tried, the best one on the days of the search is reduced to the lines that are worth something there, and
+is then played, once and alone, on the days held back. It is recommended only if it is better on these with 95 % confidence, day by day, if
+it keeps all conditions there, and if the whole workload in one piece is neither worse nor breaks a condition.
+
+Days on which the objective is 0 under the configuration in force take no part: there is nothing to gain. If too few are left, periods
+are shorter than a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from random import Random
+
+from pumice.api.errors import InputError
+from pumice.simulate.run import Summary
+from pumice.simulate.tune.days import Day, Setting, Whole, days_of, works_of
+from pumice.simulate.tune.goal import Days, Difference, Goal
+from pumice.simulate.tune.ledger import Ledger
+from pumice.simulate.tune.search import Evaluation, Trial, search
+from pumice.simulate.tune.space import Space, Values
+
+PERIODS_S = (86_400.0, 21_600.0, 3_600.0)  #: the first that gives enough periods
+ENOUGH, LEAST = 6, 4  #: periods with something to gain
+WORTH = 0.005  #: a line that is worth less, as a share of the objective, is left as it was
+
+IN_FORCE, FOUND = "in force", "found"  #: the names of both configurations
+
+
+@dataclass
+class Advice:
+    """What a search came to."""
+
+    goal: Goal
+    period_s: float
+    searched: list[Day]
+    held: list[Day]
+    idle: int  #: periods in which there was nothing to gain
+    trials: list[Trial]
+    values: Values | None = None  #: of what was found; None if nothing was better on the days of the search
+    worth: dict[str, Difference] = field(default_factory=dict)  #: by line: the objective with it, and without it
+    on_searched: Difference | None = None
+    on_held: Difference | None = None
+    before: Days = field(default_factory=dict)  #: the days held back, under the configuration in force
+    after: Days = field(default_factory=dict)  #: and under the one that was found
+    whole_before: list[Summary] = field(default_factory=list)  #: the whole workload, by seed
+    whole_after: list[Summary] = field(default_factory=list)
+    against: list[str] = field(default_factory=list)  #: what speaks against it
+
+    @property
+    def recommended(self) -> bool:
+        return self.values is not None and not self.against
+
+
+class Adviser:
+    """All that a search needs, and each of its steps."""
+
+    def __init__(self, setting: Setting, space: Space, goal: Goal, ledger: Ledger, seeds: int, seed: int) -> None:
+        self._setting, self._space, self._goal, self._ledger = setting, space, goal, ledger
+        self._seeds, self._seed = range(seeds), seed
+
+    def advise(self, trials: int, period_s: float | None = None) -> Advice:
+        """Raises InputError."""
+        space = self._space
+        wholes = self._wholes(space.start, IN_FORCE)
+        period_s, days, idle = self._periods(wholes, period_s)
+        searched, held = self._split(days)
+        evaluation = Evaluation(self._setting, space, self._goal, self._ledger, searched)
+        advice = Advice(self._goal, period_s, searched, held, idle, search(space, evaluation, trials, self._seed), whole_before=wholes)
+        complete = [trial for trial in advice.trials if not trial.stopped and not trial.broken and trial.loss < 0]
+        if complete:
+            self._judge(advice, evaluation, min(complete, key=lambda trial: (trial.loss, trial.number)))
+        return advice
+
+    def _wholes(self, values: Values, name: str) -> list[Summary]:
+        text = self._space.text(values)
+        return self._ledger.play([Whole(self._setting, text, name, seed) for seed in self._seeds])
+
+    # -- days
+
+    def _periods(self, wholes: Sequence[Summary], wanted_s: float | None) -> tuple[float, list[Day], int]:
+        """The length of the periods, those in which there is something to gain, the one with most to gain first, and how many others."""
+        for period_s in (wanted_s,) if wanted_s else PERIODS_S:
+            every = [day for seed, whole in zip(self._seeds, wholes, strict=True) for day in self._days(seed, whole, period_s)]
+            evaluation = Evaluation(self._setting, self._space, self._goal, self._ledger, every)
+            found = [day for day in evaluation.days if self._goal.objective.of(evaluation.before[day.name])]
+            if len(found) >= ENOUGH:
+                break
+        if len(found) < LEAST:
+            told = f"{self._goal.objective} is not 0 in {len(found)} periods only; {LEAST} are needed, to search and to check"
+            raise InputError(f"{told}. Give a longer workload, fewer nodes, or more --seeds", where="--objective")
+        return period_s, found, len(every) - len(found)
+
+    def _days(self, seed: int, whole: Summary, period_s: float) -> list[Day]:
+        return days_of(works_of(self._setting, seed), seed, period_s, whole["times"])
+
+    def _split(self, days: Sequence[Day]) -> tuple[list[Day], list[Day]]:
+        """Days to search and days to hold back: of two days with about as much to gain, one each, by lot."""
+        random, searched, held = Random(f"{self._seed}/days"), list[Day](), list[Day]()
+        for first in range(0, len(days), 2):
+            pair = list(days[first : first + 2])
+            random.shuffle(pair)
+            searched += pair[:1]
+            held += pair[1:]
+        return searched, held
+
+    # -- what was found
+
+    def _judge(self, advice: Advice, evaluation: Evaluation, best: Trial) -> None:
+        values = self._simplified(evaluation, best.values)
+        lines = self._space.differing(values)
+        final = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)])
+        advice.values = values
+        advice.on_searched = self._goal.difference(evaluation.before, final[0].days)
+        for line, without in zip(lines, final[1:], strict=True):
+            worth = self._goal.difference(final[0].days, without.days)
+            assert worth is not None
+            advice.worth[line] = worth
+        texts = [self._space.text(self._space.start), self._space.text(values)]
+        advice.before, advice.after = evaluation.play(texts, advice.held)
+        advice.on_held = self._goal.difference(advice.before, advice.after)
+        advice.whole_after = self._wholes(values, FOUND)
+        advice.against = [*self._against(advice)]
+
+    def _tried(self, evaluation: Evaluation, listed: Sequence[Values]) -> list[Trial]:
+        trials = [Trial(0, values, self._space.text(values)) for values in listed]
+        evaluation.judge(trials, evaluation.days)
+        return trials
+
+    def _simplified(self, evaluation: Evaluation, values: Values) -> Values:
+        """The values without the lines that are worth nothing on the days of the search."""
+        space = self._space
+        lines = space.differing(values)
+        best, *without = self._tried(evaluation, [values, *(space.reverted(values, line) for line in lines)])
+        idle = [line for line, trial in zip(lines, without, strict=True) if trial.loss <= best.loss + WORTH]
+        together = values
+        for line in idle:
+            together = space.reverted(together, line)
+        if self._tried(evaluation, [together])[0].loss <= best.loss + WORTH:
+            return together
+        for line in idle:  # each is worth nothing while the others are there
+            fewer = space.reverted(values, line)
+            if self._tried(evaluation, [fewer])[0].loss <= best.loss + WORTH:
+                values = fewer
+        return values
+
+    def _against(self, advice: Advice) -> list[str]:
+        """What speaks against recommending what was found, in words."""
+        goal, found = self._goal, advice.on_held
+        against = []
+        if found is None or isnan(found.half):
+            against.append("too few days were held back to be sure of anything")
+        elif (-found.change if goal.objective.better_if_more else found.change) + found.half >= 0:
+            against.append(f"on the periods held back {goal.objective} is not better with 95 % confidence")
+        against += [f"on the periods held back it breaks {text}" for text in goal.broken(advice.before, advice.after)]
+        before, after = ({str(summary["seed"]): summary for summary in each} for each in (advice.whole_before, advice.whole_after))
+        if goal.worse(before, after) > 0:
+            against.append(f"{goal.objective} of the whole workload is worse")
+        return against + [f"the whole workload breaks {text}" for text in goal.broken(before, after)]

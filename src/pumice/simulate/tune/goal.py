@@ -1,0 +1,85 @@
+"""What a search is for: an objective, and the conditions that a configuration must keep, both about the jobs of some days.
+
+A value of several days is the mean of the days' values, as `compare` takes the mean over seeds; a day without a value (no job of the queue
+came) does not count. Two configurations are compared on the same days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from pumice.api.errors import InputError
+from pumice.simulate.columns import DISTRIBUTIONS
+from pumice.simulate.compare import interval
+from pumice.simulate.conditions import Condition, Measured, condition_of, measured_of
+
+Days = Mapping[str, Mapping[str, Any]]  #: summaries by name of the day
+
+OF_JOBS = (*DISTRIBUTIONS, "evictions", "lost_work", "goodput", "done", "killed")  #: measures of jobs, which belong to a day
+NO_MORE_EVICTIONS = "evictions <= 1x"  #: kept unless a condition speaks of evictions or lost work
+EXACT = 1e-9  #: what sums of floats differ by, as a share
+
+
+class Difference(NamedTuple):
+    """How the mean of some days changed, with half of its 95 % interval, day by day."""
+
+    before: float
+    after: float
+    half: float  #: nan for a single day
+    days: int
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+
+class Goal(NamedTuple):
+    objective: Measured
+    keeps: tuple[Condition, ...]
+
+    def difference(self, before: Days, after: Days, measured: Measured | None = None) -> Difference | None:
+        """The change of the objective, or of another measure, over the days of `after`. None if no day has a value."""
+        pairs = [(old, new) for old, new in _pairs(measured or self.objective, before, after) if old is not None and new is not None]
+        if not pairs:
+            return None
+        _, half = interval([new - old for old, new in pairs])
+        return Difference(fmean(old for old, _ in pairs), fmean(new for _, new in pairs), half, len(pairs))
+
+    def worse(self, before: Days, after: Days) -> float:
+        """By how much the objective is worse, in its own unit; below 0 if it is better. 0 if no day has a value."""
+        found = self.difference(before, after)
+        return 0.0 if found is None else -found.change if self.objective.better_if_more else found.change
+
+    def broken(self, before: Days, after: Days) -> dict[str, float]:
+        """The conditions that are not kept, each with how far its value is from the bound, as a share of the bound."""
+        found = {keep.text: miss for keep in self.keeps if (miss := self._miss(keep, before, after))}
+        left = sum(after[day]["measures"][state] - before[day]["measures"][state] for day in after for state in ("waiting", "running"))
+        return found | ({"every job ends that ends now": float(left)} if left > 0 else {})
+
+    def _miss(self, keep: Condition, before: Days, after: Days) -> float:
+        found = self.difference(before, after, keep.measured)
+        if found is None:
+            return 0.0
+        bound = keep.bound * found.before if keep.is_multiple else keep.bound
+        if keep.holds(found.after, bound) or abs(found.after - bound) <= EXACT * abs(bound):
+            return 0.0
+        return max(EXACT, abs(found.after - bound) / max(abs(bound), 1.0))
+
+
+def goal_of(objective: str, keeps: Iterable[str]) -> Goal:
+    """Raises InputError."""
+    conditions = [condition_of(text, "--keep", multiples=True) for text in keeps]
+    if not any(each.measured.path[0] in ("evictions", "lost_work") for each in conditions):
+        conditions.append(condition_of(NO_MORE_EVICTIONS, "--keep", multiples=True))
+    goal = Goal(measured_of(objective, "--objective"), tuple(conditions))
+    for option, measured in (("--objective", goal.objective), *(("--keep", each.measured) for each in conditions)):
+        if measured.path[0] not in OF_JOBS:
+            told = f"{measured.name} is measured over time, and belongs to no day; jobs have {', '.join(OF_JOBS)}"
+            raise InputError(told, where=option)
+    return goal
+
+
+def _pairs(measured: Measured, before: Days, after: Days) -> Iterable[tuple[float | None, float | None]]:
+    return ((measured.of(before[day]), measured.of(summary)) for day, summary in after.items())

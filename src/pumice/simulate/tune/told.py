@@ -1,0 +1,120 @@
+"""What a search came to, in sentences, as the lines of a configuration, and as a table of all that was tried."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+
+from pumice.simulate.conditions import Measured
+from pumice.simulate.tune.advice import Advice
+from pumice.simulate.tune.goal import Days, Difference
+from pumice.simulate.tune.space import Space
+from pumice.simulate.units import duration, measured
+from pumice.text_table import columns
+
+CONFIGURATION, TRIALS, REPORT = "tuned.conf", "trials.csv", "report.html"
+LEAST_CHANGE = 1.0  #: seconds by which a queue's mean wait must have changed to be named
+
+
+def sentences(advice: Advice) -> Iterator[str]:
+    """The result, the honest part first: how many were tried, on what, and what that is worth elsewhere."""
+    stopped = sum(trial.stopped for trial in advice.trials)
+    of = f"{len(advice.searched)} periods of {duration(advice.period_s)}"
+    idle = f"; {advice.idle} others had nothing to gain" if advice.idle else ""
+    yield (
+        f"{len(advice.trials)} configurations were tried on {of} ({stopped} were stopped early); "
+        f"{len(advice.held)} more were held back{idle}."
+    )
+    objective = advice.goal.objective
+    if advice.values is None or advice.on_searched is None:
+        yield f"Nothing is recommended: none of them has a better {objective} and keeps all conditions."
+        return
+    yield f"The best of them on the periods that were searched: {objective} {_change(objective, advice.on_searched)}."
+    if advice.on_held is not None:
+        yield f"On those held back, where it was played once: {objective} {_change(objective, advice.on_held)}."
+    if advice.against:
+        yield f"Nothing is recommended: {'; '.join(advice.against)}."
+    else:
+        yield "It is recommended: on the periods held back it is better with 95 % confidence, and keeps every condition."
+    losers = [f"{queue} ({_change(wait, found)})" for queue, wait, found in by_queue(advice) if _is_worse(found)]
+    if losers:
+        yield f"Longer waits, on the periods held back, in the queues {', '.join(losers)}."
+
+
+def by_queue(advice: Advice) -> Iterator[tuple[str, Measured, Difference]]:
+    """The mean wait of each queue on the days held back, and how it changed."""
+    for queue in sorted({name for summary in advice.before.values() for name in summary["queues"]}):
+        wait = Measured(("wait", "mean"), queue)
+        found = advice.goal.difference(advice.before, advice.after, wait)
+        if found is not None:
+            yield queue, wait, found
+
+
+def _is_worse(found: Difference) -> bool:
+    return found.change >= LEAST_CHANGE and (isnan(found.half) or found.change > found.half)
+
+
+def notes(advice: Advice, space: Space) -> dict[str, str]:
+    """A comment for each line that differs: what it was, and what it alone is worth on the periods that were searched."""
+    assert advice.values is not None
+    objective = advice.goal.objective
+    return {
+        line: f"{space.was(line, advice.values)}; without this change {objective} would be {measured(objective.name, worth.after)}"
+        f" instead of {measured(objective.name, worth.before)}"
+        for line, worth in advice.worth.items()
+    }
+
+
+def configuration(advice: Advice, space: Space, command: str) -> str:
+    """The configuration that was found, as a file: what it is, then its lines with comments at those that differ."""
+    assert advice.values is not None
+    head = [f"# Found by: {command}", *(f"# {sentence}" for sentence in sentences(advice))]
+    return "\n".join(head) + "\n" + space.text(advice.values, notes(advice, space))
+
+
+def shadow_command(file: Path) -> str:
+    """The command that tries a configuration beside the scheduler in charge; it writes nothing to the cluster."""
+    return f"pumice scheduler --shadow --scheduler-conf {file} --enable-metrics"
+
+
+def write_trials(advice: Advice, space: Space, file: Path) -> None:
+    """All that was tried, a row each."""
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.writer(opened, lineterminator="\n")
+        shown = dict.fromkeys((advice.goal.objective, *(keep.measured for keep in advice.goal.keeps)))
+        writer.writerow(("trial", "state", "periods", *map(str, shown), "broken", "changes"))
+        for trial in advice.trials:
+            changes = [space.lines(trial.values).get(line, f"without {line}").strip() for line in space.differing(trial.values)]
+            state = "stopped" if trial.stopped else "complete"
+            means = [_mean(advice, trial.days, each) for each in shown]
+            writer.writerow((trial.number, state, len(trial.days), *means, "; ".join(trial.broken), "; ".join(changes)))
+
+
+def _mean(advice: Advice, days: Days, each: Measured) -> float | None:
+    found = advice.goal.difference(days, days, each)
+    return None if found is None else found.after
+
+
+def _change(what: Measured, found: Difference) -> str:
+    """Both values, and the difference in per cent with its interval."""
+    told = f"{measured(what.name, found.after)} instead of {measured(what.name, found.before)}"
+    if not found.before:
+        return told
+    percent, half = 100 * found.change / abs(found.before), 100 * found.half / abs(found.before)
+    return f"{told} ({percent:+.0f} %{'' if isnan(half) else f' ± {half:.0f} %'})"
+
+
+def queue_table(advice: Advice) -> str:
+    """The mean waits of the queues on the days held back."""
+    rows = [
+        (
+            queue,
+            measured(wait.name, found.before),
+            measured(wait.name, found.after),
+            "-" if isnan(found.half) else "± " + measured(wait.name, found.half),
+        )
+        for queue, wait, found in by_queue(advice)
+    ]
+    return columns(("QUEUE", "MEAN WAIT IN FORCE", "FOUND", "95 % OF THE DIFFERENCE"), rows)
