@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -64,8 +65,8 @@ def tune(
     from pumice.simulate.tune.space import Space
 
     goal = goal_of(objective, keeps)
-    name = conf or "volcano"
-    space = Space(policy_text(name), name, plugins(plugins_dir), actions(plugins_dir))
+    text, where = in_force(workload, conf)
+    space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
     setting = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir)
     with Crew(processes, dask) as crew:
         ledger = Ledger(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
@@ -83,6 +84,19 @@ def tune(
     file = out / told.CONFIGURATION
     file.write_text(found, encoding="utf-8")
     say(f"Written: {file}. To try it beside the scheduler in charge, which it leaves alone:\n\n    {told.shadow_command(file)}")
+
+
+def in_force(workload: str, conf: str | None) -> tuple[str, str]:
+    """The configuration that the search begins with, and where it stands. Raises InputError."""
+    name, _, path = workload.partition(":")
+    if conf is not None or name != "recording":
+        return policy_text(conf or "volcano"), conf or "built-in configuration"
+    from pumice.cluster.recording.entries import Begin
+    from pumice.cluster.recording.files import entries, files_of
+
+    begun = [entry for file in files_of(Path(path)) for entry in islice(entries(file, lambda message: None), 1) if isinstance(entry, Begin)]
+    texts = begun[-1].configurations if begun else []
+    return next(iter(texts), policy_text("volcano")), f"configuration of {path}"
 
 
 def _command(context: click.Context) -> str:

@@ -111,19 +111,16 @@ class Adviser:
     # -- what was found
 
     def _judge(self, advice: Advice, evaluation: Evaluation, best: Trial) -> None:
-        values = self._simplified(evaluation, best.values)
-        lines = self._space.differing(values)
-        final = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)])
-        advice.values = values
-        advice.on_searched = self._goal.difference(evaluation.before, final[0].days)
-        for line, without in zip(lines, final[1:], strict=True):
-            worth = self._goal.difference(final[0].days, without.days)
+        final, without = self._simplified(evaluation, best.values)
+        advice.values = final.values
+        advice.on_searched = self._goal.difference(evaluation.before, final.days)
+        for line, trial in without.items():
+            worth = self._goal.difference(final.days, trial.days)
             assert worth is not None
             advice.worth[line] = worth
-        texts = [self._space.text(self._space.start), self._space.text(values)]
-        advice.before, advice.after = evaluation.play(texts, advice.held)
+        advice.before, advice.after = evaluation.play([self._space.text(self._space.start), final.text], advice.held)
         advice.on_held = self._goal.difference(advice.before, advice.after)
-        advice.whole_after = self._wholes(values, FOUND)
+        advice.whole_after = self._wholes(final.values, FOUND)
         advice.against = [*self._against(advice)]
 
     def _tried(self, evaluation: Evaluation, listed: Sequence[Values]) -> list[Trial]:
@@ -131,22 +128,27 @@ class Adviser:
         evaluation.judge(trials, evaluation.days)
         return trials
 
-    def _simplified(self, evaluation: Evaluation, values: Values) -> Values:
-        """The values without the lines that are worth nothing on the days of the search."""
-        space = self._space
-        lines = space.differing(values)
-        best, *without = self._tried(evaluation, [values, *(space.reverted(values, line) for line in lines)])
-        idle = [line for line, trial in zip(lines, without, strict=True) if trial.loss <= best.loss + WORTH]
+    def _simplified(self, evaluation: Evaluation, values: Values) -> tuple[Trial, dict[str, Trial]]:
+        """The configuration without the lines that are worth nothing on the days of the search; and without each line that is left."""
+        best, without = self._taken_back(evaluation, values)
         together = values
-        for line in idle:
-            together = space.reverted(together, line)
+        for line, trial in without.items():
+            if trial.loss <= best.loss + WORTH:
+                together = self._space.reverted(together, line)
         if self._tried(evaluation, [together])[0].loss <= best.loss + WORTH:
-            return together
-        for line in idle:  # each is worth nothing while the others are there
-            fewer = space.reverted(values, line)
-            if self._tried(evaluation, [fewer])[0].loss <= best.loss + WORTH:
-                values = fewer
-        return values
+            best, without = self._taken_back(evaluation, together)
+        while without:  # lines that are worth nothing alone may be worth something together, so one goes at a time
+            least = min(without.values(), key=lambda trial: trial.loss)
+            if least.loss > best.loss + WORTH:
+                break
+            best, without = self._taken_back(evaluation, least.values)
+        return best, without
+
+    def _taken_back(self, evaluation: Evaluation, values: Values) -> tuple[Trial, dict[str, Trial]]:
+        """A configuration, and what it is without each of its lines."""
+        lines = self._space.differing(values)
+        best, *others = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)])
+        return best, dict(zip(lines, others, strict=True))
 
     def _against(self, advice: Advice) -> list[str]:
         """What speaks against recommending what was found, in words."""

@@ -55,7 +55,7 @@ class Goal(NamedTuple):
     def broken(self, before: Days, after: Days) -> dict[str, float]:
         """The conditions that are not kept, each with how far its value is from the bound, as a share of the bound."""
         found = {keep.text: miss for keep in self.keeps if (miss := self._miss(keep, before, after))}
-        left = sum(after[day]["measures"][state] - before[day]["measures"][state] for day in after for state in ("waiting", "running"))
+        left = sum(before[day]["measures"][state] - after[day]["measures"][state] for day in after for state in ("done", "killed"))
         return found | ({"every job ends that ends now": float(left)} if left > 0 else {})
 
     def _miss(self, keep: Condition, before: Days, after: Days) -> float:

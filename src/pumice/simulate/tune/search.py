@@ -55,7 +55,7 @@ class Evaluation:
         self.before: Days = started
         found = goal.difference(started, started)
         if found is None:
-            raise InputError(f"no job of the days that are searched has a value for {goal.objective}", where="--objective")
+            raise InputError(f"no day has a value for {goal.objective}", where="--objective")
         self._scale = abs(found.before) or 1.0
 
     def play(self, texts: Sequence[str], days: Sequence[Day]) -> list[dict[str, Summary]]:

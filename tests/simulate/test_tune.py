@@ -1,0 +1,235 @@
+"""pumice tune: what it asks for, how it searches, and when it recommends what it found."""
+
+from __future__ import annotations
+
+import csv
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pumice.api.errors import InputError
+from pumice.cli.main import cli
+from pumice.cli.tune import tune
+from pumice.extensions import actions, plugins
+from pumice.simulate.conditions import Measured
+from pumice.simulate.inputs import NAMED, policy_of
+from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
+from pumice.simulate.tune.goal import NO_MORE_EVICTIONS, goal_of
+from pumice.simulate.tune.search import drawn_from
+from pumice.simulate.tune.space import OFF, Space
+
+#: each hour is like the others: a large job waits for small ones to end, and small ones that come behind it wait with it
+PAGE = """\
+duration: 8h
+nodes: 1x4gpu
+jobs:
+- {name: small, arrivals: {every: 10m}, run: 14m, request: {nvidia.com/gpu: 1}, queue: small}
+- {name: large, arrivals: {every: 60m}, run: 15m, request: {nvidia.com/gpu: 4}, queue: large}
+"""
+FIFO = NAMED["FIFO"]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> str:
+    (tmp_path / "page.yaml").write_text(PAGE)
+    return f"yaml:{tmp_path / 'page.yaml'}"
+
+
+def tuned(page: str, *more: str) -> Result:
+    words = ["--workload", page, "--objective", "mean(wait, queue=small)", "--period", "1h", "--processes", "1", *more]
+    return CliRunner().invoke(tune, words, catch_exceptions=False)
+
+
+# -- what is asked for
+
+
+@pytest.mark.parametrize(
+    "objective, keep, message",
+    [
+        ("p95(waits)", "evictions <= 1", '--objective: \'p95(waits)\', column 5: "waits" is no distribution; did you mean "wait"?'),
+        ("p95(wait) < 1h", "evictions <= 1", "--objective: 'p95(wait) < 1h', column 11: an objective has no bound; conditions are given"),
+        ("p95(wait) and more", "evictions <= 1", "--objective: 'p95(wait) and more', column 1: write such as 'p95(wait, queue=team-a)'"),
+        ("mean(fairness)", "evictions <= 1", "--objective: fairness.mean is measured over time, and belongs to no day; jobs have wait, "),
+        (
+            "p95(wait)",
+            "mean(wait) <= 1.02y",
+            "--keep: 'mean(wait) <= 1.02y', column 15: \"1.02y\" is no number, per cent, duration or multiple",
+        ),
+        ("p95(wait)", "utilisation.gpu >= 1x", "--keep: utilisation.gpu is measured over time"),
+    ],
+)
+def test_a_wrong_objective_or_condition_names_option_and_column(objective: str, keep: str, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        goal_of(objective, [keep])
+    assert message in str(raised.value)
+
+
+def test_an_assertion_knows_no_multiples() -> None:
+    from pumice.simulate.conditions import condition_of
+
+    with pytest.raises(InputError, match='"2x" is no number, per cent or duration'):
+        condition_of("mean(wait) < 2x")
+
+
+def day(wait: float, evictions: int = 0, done: int = 9) -> dict[str, object]:
+    return {"measures": {"wait": {"mean": wait}, "evictions": evictions, "done": done, "killed": 0}, "queues": {}}
+
+
+def test_a_goal_compares_day_by_day_and_keeps_what_it_was_told_and_that_nobody_starves() -> None:
+    goal = goal_of("mean(wait)", ["mean(wait) <= 1.5x", "evictions <= 3"])
+    before = {"1": day(100), "2": day(200), "3": day(300)}
+    found = goal.difference(before, {"1": day(90), "2": day(180), "3": day(290)})
+    assert found is not None and (found.before, found.days) == (200, 3) and found.change == pytest.approx(-40 / 3)
+    assert found.half == pytest.approx(14.34, abs=0.01)
+    assert goal.worse(before, {"1": day(90)}) == -10
+    assert goal.broken(before, {"1": day(150, evictions=3)}) == {}
+    assert [*goal.broken(before, {"1": day(151, evictions=4, done=8)})] == [
+        "mean(wait) <= 1.5x",
+        "evictions <= 3",
+        "every job ends that ends now",
+    ]
+    assert goal_of("mean(wait)", []).keeps[0].text == NO_MORE_EVICTIONS
+    assert goal_of("goodput.gpu", []).worse({"1": day(1)}, {"1": day(2)}) == 0
+
+
+# -- days
+
+
+def test_the_days_of_a_workload_have_the_waits_of_the_whole_workload_in_one_piece(page: str, tmp_path: Path) -> None:
+    (tmp_path / "page.yaml").write_text(PAGE.replace("gpu: 4", "gpu: 1").replace("every: 10m", "every: 3m"))
+    setting = Setting(page, None, None)
+    whole = Whole(setting, FIFO, "", 0).play()
+    works = works_of(setting, 0)
+    days = days_of(works, 0, 3600.0, whole["times"])
+    assert len(days) == 8 and any(runs for day in days for _, _, runs in day.carried) and any(not runs for *_, runs in days[-1].carried)
+    for day in days:
+        waits = [
+            start - job.submit for job, (start, _) in zip(works.jobs, whole["times"], strict=True) if day.begin <= job.submit < day.end
+        ]
+        played = DayPlayed(setting, FIFO, "", day).play()["measures"]
+        assert played["jobs"] == played["done"] == len(waits)
+        assert played["wait"]["mean"] == pytest.approx(sum(waits) / len(waits), rel=0.02, abs=2)
+
+
+def test_pods_that_evict_each_other_on_and_on_end_a_day(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = Setting(page, None, None)
+    times = Whole(setting, FIFO, "", 0).play()["times"]
+    last = days_of(works_of(setting, 0), 0, 3600.0, times)[-1]
+    monkeypatch.setattr("pumice.simulate.tune.days.FEW", -1)
+    monkeypatch.setattr("pumice.simulate.tune.days.MOST_EVICTIONS", 0)
+    assert DayPlayed(setting, FIFO, "", last).play()["measures"]["done"] == 0
+
+
+# -- configurations
+
+
+@pytest.mark.parametrize("name", ["volcano", "EASY"])
+def test_every_configuration_of_the_space_is_valid_and_each_line_can_be_taken_back(name: str) -> None:
+    space, draws = Space(NAMED[name], name, plugins(), actions()), random.Random(1)
+    assert policy_of(space.text(space.start), name)[0].choices == policy_of(NAMED[name], name)[0].choices
+    for _ in range(60):
+        values = space.chosen(lambda knob: drawn_from(knob, draws))
+        policy, warnings = policy_of(space.text(values), "drawn")
+        assert not warnings and policy.has_plugin("gang")
+        for line in space.differing(values):
+            assert space.was(line, values)
+            values = space.reverted(values, line)
+        assert space.text(values) == space.text(space.start)
+
+
+def test_what_the_configuration_says_of_itself_stays() -> None:
+    text = """\
+actions: "enqueue, reclaim, allocate, backfill, preempt, shuffle"
+configurations:
+- {name: enqueue, arguments: {some: 1}}
+tiers:
+- plugins:
+  - {name: priority}
+  - {name: gang, enablePreemptable: false}
+  - {name: drf, enableHierarchy: true}
+- plugins:
+  - {name: binpack, arguments: {binpack.weight: 99}}
+metrics: {type: none}
+"""
+    space = Space(text, "conf", plugins(), actions())
+    assert space.text(space.start).splitlines()[0] == 'actions: "enqueue, reclaim, allocate, backfill, preempt, shuffle"'
+    assert "    enablePreemptable: false" in space.text(space.start) and 'metrics: {"type":"none"}' in space.text(space.start)
+    knobs = {knob.key: knob for knob in space.knobs}
+    assert "plugin drf" not in knobs and "plugin gang" not in knobs and knobs["plugin binpack"].choices == (OFF, "tier 2")
+    assert knobs["binpack binpack.weight"].range == (0, 99, False)
+    changed = space.reverted(space.start | {"evicted by": "preempt", "evicted": "before they are placed"}, "none")
+    assert space.lines(changed)["actions"] == 'actions: "enqueue, preempt, allocate, backfill, shuffle"'
+    without = space.chosen(lambda knob: OFF if knob.key == "plugin binpack" else knob.start)
+    assert space.differing(without) == ["plugin binpack"]
+    assert space.text(without, {"plugin binpack": "was in tier 2"}).startswith("# without plugin binpack: was in tier 2\n")
+
+
+def test_profiles_of_kube_scheduler_are_not_searched(page: str) -> None:
+    with pytest.raises(InputError, match="tune changes configurations with `actions` and `tiers`"):
+        tuned(page, "--conf", "kube-scheduler")
+
+
+# -- the search
+
+
+def test_what_is_better_on_other_days_too_is_recommended_with_the_worth_of_each_line(page: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("--conf", "FIFO", "--trials", "8", "--out", str(out))
+    found = tuned(page, *words)
+    assert "8 configurations were tried on " in found.stdout and "It is recommended" in found.stdout
+    text = (out / "tuned.conf").read_text()
+    policy, warnings = policy_of(text, "tuned.conf")
+    assert not warnings and policy.has_plugin("gang")
+    changed = [line for line in text.splitlines() if not line.startswith("#") and "  # " in line]
+    assert changed and all("; without this change mean(wait, queue=small) would be" in line for line in changed)
+    assert f"pumice scheduler --shadow --scheduler-conf {out / 'tuned.conf'}" in found.stdout
+    rows = [*csv.DictReader((out / "trials.csv").read_text().splitlines())]
+    assert [row["trial"] for row in rows] == [str(number) for number in range(1, 9)]
+    assert {row["state"] for row in rows} == {"stopped", "complete"}
+    # the same seed finds the same: also in several processes, and after it was interrupted in the middle of a line
+    kept = out / "played.jsonl"
+    lines = kept.read_bytes().splitlines(keepends=True)
+    kept.write_bytes(b"".join(lines[: len(lines) - 3]) + lines[-3][:10])
+    again = tuned(page, *words, "--resume")
+    assert again.stdout == found.stdout and again.stderr.count(": done") == 3
+    assert (out / "tuned.conf").read_text() == text
+    both = tuned(page, *words[:-1], str(tmp_path / "both"), "--processes", "2")
+    assert both.stdout.replace("both", "out") == found.stdout
+
+
+def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str) -> None:
+    found = tuned(page, "--conf", "FIFO", "--trials", "2", "--keep", "max(wait) <= 0.0001x")
+    assert "Nothing is recommended" in found.stdout and found.exit_code == 0 and "\nactions" not in found.stdout
+
+
+def test_too_little_to_compare_is_said(page: str) -> None:
+    with pytest.raises(InputError, match=r"is not 0 in 1 periods only; 4 are needed, to search and to check. Give a longer workload"):
+        tuned(page, "--conf", "FIFO", "--period", "1d")
+    with pytest.raises(InputError, match=r"no day has a value for p95\(wait, queue=nobody\)"):
+        CliRunner().invoke(tune, ["--workload", page, "--objective", "p95(wait, queue=nobody)"], catch_exceptions=False)
+
+
+def test_without_optuna_the_extra_is_named(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError) as raised:
+        tuned(page, "--conf", "FIFO")
+    assert str(raised.value) == "tune: searches with Optuna, which is not installed: pip install 'pumice[tune]'"
+
+
+def test_a_folder_is_needed_to_resume(page: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--resume: say with --out where the search was"):
+        tuned(page, "--resume")
+    with pytest.raises(InputError, match="leave out --resume to begin"):
+        tuned(page, "--resume", "--out", str(tmp_path / "none"))
+
+
+def test_plugins_tells_which_arguments_are_searched() -> None:
+    told = CliRunner().invoke(cli, ["plugins", "binpack"], catch_exceptions=False).stdout
+    assert "SEARCHED BY TUNE" in told and "0 to 20" in told and "'', 'nvidia.com/gpu'" in told
+
+
+def test_measures_of_a_day() -> None:
+    assert str(Measured(("wait", "p95"), "a")) == "p95(wait, queue=a)" and str(Measured(("evictions",))) == "evictions"
