@@ -18,7 +18,7 @@ CONFIGURATION = """\
 actions: "enqueue, allocate, consolidate, backfill"
 configurations:
 - name: consolidate
-  arguments: {movesPerCycle: 0, minimumRunTime: 0s}
+  arguments: {movesPerCycle: 0, minimumRunTime: 0s, maximumLostWork: 0s}
 tiers:
 - plugins:
   - name: priority

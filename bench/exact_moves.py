@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import highspy
 
+from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
@@ -66,7 +67,9 @@ def small_state(seed: int) -> State:
         ]
     count, gpus, cpu = random.randint(1, 3), random.choice((3, 4, 6, 8)), random.randint(1, 16)
     objects += podgroup("big", count).admitted().pods(count, cpu=cpu, gpu=gpus)
-    return State(objects, policy("enqueue, allocate, consolidate", ["gang", "predicates", "nodeorder"]))
+    made = policy("enqueue, allocate, consolidate", ["gang", "predicates", "nodeorder"])
+    any_work = Consolidate(ConsolidateArgs(maximum_lost_work=""))
+    return State(objects, Policy(tuple(any_work if each.name == "consolidate" else each for each in made.actions), made.tiers))
 
 
 def fewest_moves(made: Cluster) -> int | None:

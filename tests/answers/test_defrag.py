@@ -25,7 +25,7 @@ def member(name: str, on: str, gpus: int) -> PodBuilder:
 def planned(*objects: Any, **rules: Any) -> Defrag:
     made = cluster(*[each for entry in objects for each in ([entry] if isinstance(entry, Builder) else entry)])
     before = {task.key: (task.node_name, task.status) for task in made.tasks.values()}
-    plan = defrag(made, policy("allocate", PLUGINS), NOW, MoveRules(**{"moves_per_cycle": 0, **rules}))
+    plan = defrag(made, policy("allocate", PLUGINS), NOW, MoveRules(**{"moves_per_cycle": 0, "maximum_lost_work": "", **rules}))
     made.check()
     assert {task.key: (task.node_name, task.status) for task in made.tasks.values()} == before
     return plan

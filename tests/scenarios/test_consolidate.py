@@ -31,7 +31,8 @@ class Story:
         self.builders = {builder.document["metadata"]["name"]: builder for builder in _flat(objects) if isinstance(builder, PodBuilder)}
         self.cluster: Cluster = cluster(_flat(objects))
         made = policy(actions, plugins)
-        chosen = tuple(Consolidate(ConsolidateArgs(**args)) if each.name == "consolidate" else each for each in made.actions)
+        rules = ConsolidateArgs(**{"maximum_lost_work": "", **args})
+        chosen = tuple(Consolidate(rules) if each.name == "consolidate" else each for each in made.actions)
         self.policy = Policy(chosen, made.tiers)
         self.now = NOW
         self.left: list[str] = []  #: pods that have been evicted and are still there
@@ -375,6 +376,16 @@ def test_a_job_is_moved_so_often_in_an_hour_and_a_pod_not_soon_again() -> None:
 def test_those_go_that_lose_the_least() -> None:
     story = Story(nodes(3), single("old", "n0", ran=9000), single("young", "n1", ran=400), single("s2", "n2", ran=5000), big())
     assert story.evicted() == ["young-0"]
+
+
+def test_who_would_lose_too_much_work_stays_but_services_lose_none() -> None:
+    assert ConsolidateArgs().maximum_lost_work == "1h"
+    assert Story(in_pieces(), big(), maximum_lost_work="30m").evicted() == []
+    assert Story(in_pieces(), big(), maximum_lost_work="1h1m").evicted() == ["s0-0"]
+    saves = [each.annotation("pumice.io/checkpoint-every", "50m") if each.kind == "PodGroup" else each for each in _flat(in_pieces())]
+    assert Story(saves, big(), maximum_lost_work="30m").evicted() == ["s0-0"]
+    serves = [each.owned("ReplicaSet", "web") if isinstance(each, PodBuilder) else each for each in _flat(in_pieces())]
+    assert Story(serves, big(), maximum_lost_work="30m").evicted() == ["s0-0"]
 
 
 def test_a_queue_that_may_have_no_more_gets_no_room() -> None:

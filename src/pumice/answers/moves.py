@@ -41,7 +41,7 @@ class _Plan(Action):
     name = "plan"
 
     def __init__(self, job: Job) -> None:
-        super().__init__(ConsolidateArgs(minimum_run_time="", quiet_period=""))
+        super().__init__(ConsolidateArgs(minimum_run_time="", maximum_lost_work="", quiet_period=""))
         self.moves: tuple[Move, ...] = ()
         self._job = job
 

@@ -31,6 +31,7 @@ EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
 @input_options
 @click.option("--most", default=0, type=click.IntRange(0), help="Move at most so many pods. Default: any number.")
 @click.option("--minimum-run-time", default="5m", show_default=True, help="Pods that have run for less are not moved.")
+@click.option("--maximum-lost-work", default="", help="Pods that would have to repeat more work are not moved, such as 30m.")
 @click.option("--protect-queue", "queues", multiple=True, metavar="QUEUE", help="Pods of this queue are not moved. May be repeated.")
 @click.option("--protect-namespace", "namespaces", multiple=True, metavar="NAME", help="Nor those of this namespace. May be repeated.")
 @click.option("--now", help="The instant of the plan, such as 2026-01-01T12:00:00Z. Default: now.")
@@ -41,6 +42,7 @@ def defrag(
     inputs: Inputs,
     most: int,
     minimum_run_time: str,
+    maximum_lost_work: str,
     queues: tuple[str, ...],
     namespaces: tuple[str, ...],
     now: str | None,
@@ -60,7 +62,11 @@ def defrag(
         raise click.UsageError("--apply is for a live cluster, not for files or recordings")
     cluster, policy = load(given, moment)
     rules = MoveRules(
-        moves_per_cycle=most, minimum_run_time=minimum_run_time, protected_queues=[*queues], protected_namespaces=[*namespaces]
+        moves_per_cycle=most,
+        minimum_run_time=minimum_run_time,
+        maximum_lost_work=maximum_lost_work,
+        protected_queues=[*queues],
+        protected_namespaces=[*namespaces],
     )
     plan = plan_of(cluster, policy, moment, rules, HttpWorld())
     say(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode() if output == "json" else defragmentation(plan))

@@ -14,8 +14,12 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+from msgspec.structs import replace
+
 from pumice.api.core import Node
 from pumice.api.errors import InputError
+from pumice.api.meta import OwnerReference
+from pumice.api.volcano import PodGroup
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict
@@ -157,7 +161,7 @@ class SimulatedCluster:
         if work.priority and class_name(work.priority) not in cluster.of("PriorityClass"):
             cluster.put("PriorityClass", priority_class(work.priority))
         if self._is_grouped(work):
-            cluster.put("PodGroup", group_of(work, created))
+            cluster.put("PodGroup", _owned(group_of(work, created)))
         self._make_pods(life, created)
         self.record.submitted(life)
         return life
@@ -335,6 +339,14 @@ class SimulatedCluster:
                 self._evict(Evict(task, name, "", "node-fail"), gone)
         self.cluster.remove("Node", name)
         self.record.node("node-fail", name, self.cluster)
+
+
+def _owned(group: PodGroup) -> PodGroup:
+    """The PodGroup with an owner, as the simulation makes new pods in place of evicted ones."""
+    meta = group.metadata
+    if meta.owner_references:
+        return group
+    return replace(group, metadata=replace(meta, owner_references=[OwnerReference(meta.name, kind="Job", controller=True)]))
 
 
 def not_in_order(work: Work) -> InputError:

@@ -7,6 +7,7 @@ their roles, by PodDisruptionBudgets and by the action's arguments: each unit is
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from math import inf
 
 from msgspec import Struct, field
 
@@ -29,6 +30,7 @@ class MoveRules(Struct, kw_only=True):
     moves_per_hour: int = field(name="movesPerHour", default=0)
     moves_per_owner: int = field(name="movesPerOwner", default=0)  #: pods of one job in an hour
     minimum_run_time: str = field(name="minimumRunTime", default="5m")
+    maximum_lost_work: str = field(name="maximumLostWork", default="1h")  #: a pod that would lose more is not moved
     quiet_period: str = field(name="quietPeriod", default="30m")  #: for so long a pod is not moved again
     protected_queues: list[str] = field(name="protectedQueues", default_factory=list)
     protected_namespaces: list[str] = field(name="protectedNamespaces", default_factory=list)
@@ -71,6 +73,7 @@ class Movable:
         self._past = past
         self._last = past.last()
         self._least_s, self._quiet_s = seconds(rules.minimum_run_time), seconds(rules.quiet_period)
+        self._most_lost_s = seconds(rules.maximum_lost_work) or inf
         self._beneficiary = beneficiary
         self._spared = session.ledger.spared(next(iter(beneficiary.pending.values()))) if beneficiary is not None else frozenset[str]()
         self._units: dict[Task, Unit | None] = {}
@@ -130,7 +133,11 @@ class Movable:
             return False
         if not _is_made_anew(task, job) or max(0.0, self._session.now - _since(task)) < self._least_s:
             return False
-        return not self._is_quiet(task, job)
+        return self._lost_s(task) <= self._most_lost_s and not self._is_quiet(task, job)
+
+    def _lost_s(self, task: Task) -> float:
+        """Seconds of work that a pod would have to repeat. Pods of services have none: they only start again."""
+        return 0.0 if task.controller else at_risk_s(task, self._session.now)
 
     def _is_quiet(self, task: Task, job: Job) -> bool:
         last = self._last.get(job.uid)
@@ -150,7 +157,7 @@ class Movable:
         return self._alone[job]
 
     def _made(self, tasks: tuple[Task, ...], job: Job) -> Unit:
-        now, dimensions = self._session.now, self._session.cluster.dimensions
+        dimensions = self._session.cluster.dimensions
         charges: dict[Hashable, int] = {}
 
         def charge(limit: Hashable) -> None:
@@ -166,7 +173,7 @@ class Movable:
                     charge(("role", job.uid, task.role))
             if self._rules.moves_per_owner:
                 charge(("owner", job.uid))
-        lost = [at_risk_s(task, now) for task in tasks]
+        lost = [self._lost_s(task) for task in tasks]
         of_gpus = sum(risk * gpus(task, dimensions) for risk, task in zip(lost, tasks, strict=True))
         return Unit(tasks, charges, (of_gpus, sum(lost)), sum(task.pod_priority for task in tasks))
 
