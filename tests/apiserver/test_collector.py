@@ -284,3 +284,21 @@ def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:
     made.collector.run()
     assert made.find("namespaces", "", "n") is None
     assert left(made) == ["elsewhere"]
+
+
+def test_namespace_lets_its_pods_go_first_and_says_what_remains() -> None:
+    made = store()
+    made.create("namespaces", {"metadata": {"name": "n"}})
+    made.create("pods", pod("p") | {"metadata": {"name": "p", "finalizers": ["example.com/held"]}}, "n")
+    made.create("configmaps", {"metadata": {"name": "c"}}, "n")
+    made.delete("namespaces", "n")
+    made.collector.run()
+    assert made.find("configmaps", "n", "c") is not None
+    told = {each["type"]: (each["status"], each["reason"], each["message"]) for each in made.get("namespaces", "n")["status"]["conditions"]}
+    assert told["NamespaceDeletionContentFailure"][:2] == ("True", "ContentDeletionFailed")
+    assert "pods has 1 resource instances" in told["NamespaceContentRemaining"][2]
+    assert told["NamespaceFinalizersRemaining"][2].endswith("has finalizers remaining: example.com/held in 1 resource instances")
+    made.patch("pods", "p", PatchRequest("merge", {"metadata": {"finalizers": None}}), "n")
+    made.delete("pods", "p", "n", DeleteOptions(grace_s=0)) if made.find("pods", "n", "p") else None
+    made.collector.run()
+    assert made.find("namespaces", "", "n") is None

@@ -184,9 +184,9 @@ def test_unknown_content_types_paths_and_methods(wire: Wire) -> None:
 def test_fields_that_stand_twice_are_refused_when_strict(wire: Wire) -> None:
     body = b'{"metadata":{"name":"double"},"data":{"a":"1","a":"2"}}'
     status, answer = wire.ask("POST", f"{MAPS}?fieldValidation=Strict", body)
-    assert (status, 'duplicate field "a"' in answer["message"]) == (400, True)
+    assert (status, 'duplicate field "data.a"' in answer["message"]) == (400, True)
     wire.send(wire.request("POST", f"{MAPS}?fieldValidation=Warn", body))
-    assert wire.answer()[1]["warning"] == '299 - "duplicate field \\"a\\""'
+    assert wire.answer()[1]["warning"] == '299 - "duplicate field \\"data.a\\""'
 
 
 def test_bindings_by_both_paths(wire: Wire) -> None:

@@ -190,10 +190,18 @@ def _measure(root: yaml.Node, where: str, number: int, aliases: bool) -> None:
         raise InputError("its aliases expand to more than a million nodes; write them out or split the file", where=where, document=number)
 
 
+class DoubledKey(InputError):
+    """A key stands twice in one mapping."""
+
+    def __init__(self, key: str, where: str, line: int, document: int) -> None:
+        super().__init__(f'key "{key}" stands twice; keep one', where=where, line=line, document=document)
+        self.key = key
+
+
 def _refuse_double_keys(node: yaml.MappingNode, where: str, number: int) -> None:
     seen = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value != "<<":
             if key.value in seen:
-                raise InputError(f'key "{key.value}" stands twice; keep one', where=where, line=key.start_mark.line + 1, document=number)
+                raise DoubledKey(key.value, where, key.start_mark.line + 1, number)
             seen.add(key.value)

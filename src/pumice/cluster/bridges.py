@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api.json_objects import Key, Object, name_of, namespace_of, uid_of
+from pumice.api.json_objects import Key, Object, key_of, name_of, namespace_of, status_of, uid_of
 from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.api.meta import required_queues
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
@@ -42,7 +42,8 @@ from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.cluster.apiserver.webhooks import Verdict
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, configuration
-from pumice.controllers.controller import Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write
+from pumice.controllers.controller import Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write, status_change
+from pumice.controllers.waiting_pods import refused
 
 BATCH = 1000  #: the most events that a watch hands out at a time
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
@@ -299,7 +300,15 @@ class StoreWrites:
                 return
             if write.about is not None:
                 self.tell(write.about, "Warning", write.refused[0], f"{write.refused[1]}: {error.message}")
+                self._note_refusal(write.about, error.message)
             raise
+
+    def _note_refusal(self, about: Object, message: str) -> None:
+        """Say by a condition of a ReplicaSet or ReplicationController that its pods cannot be created."""
+        owner = self._lister.get(kind_of(about), *key_of(about)) if about["kind"] in ("ReplicaSet", "ReplicationController") else None
+        if owner is not None:
+            for write in status_change(owner, refused(status_of(owner), message, self._store.now())):
+                self.apply(write)
 
     def _patch(self, write: Patch) -> None:
         found = self._lister.get(write.kind, write.namespace, write.name)

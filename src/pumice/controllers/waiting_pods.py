@@ -14,7 +14,7 @@ from pumice.api.quantity import integer
 from pumice.api.times import rfc3339
 
 MOST_WAITING = 2000
-TYPE, REASON = "ReplicaFailure", "TooManyPodsWait"
+TYPE, REASON, REFUSED = "ReplicaFailure", "TooManyPodsWait", "FailedCreate"
 
 
 BURST = 500  #: so many pods are made in a turn; more only beside as many older ones
@@ -43,3 +43,17 @@ def note(status: Object, held_back: bool, most: int, now: float) -> None:
     since = before["lastTransitionTime"] if said else rfc3339(now)
     mine = {"type": TYPE, "status": "True", "reason": REASON, "message": text, "lastTransitionTime": since}
     status["conditions"] = [*others, *([mine] if held_back else [])]
+
+
+def refused(status: Object, message: str, now: float) -> Object:
+    """The status of an owner, one of whose pods could not be created."""
+    before = condition({"status": status}, TYPE) or {}
+    since = before["lastTransitionTime"] if before.get("status") == "True" else rfc3339(now)
+    mine = {"type": TYPE, "status": "True", "reason": REFUSED, "message": message, "lastTransitionTime": since}
+    return {**status, "conditions": [*(each for each in status.get("conditions") or () if each.get("type") != TYPE), mine]}
+
+
+def complete(status: Object) -> None:
+    """Note in the draft of the owner's status that no pod is missing any more."""
+    if any(each.get("reason") == REFUSED for each in status.get("conditions") or ()):
+        status["conditions"] = [each for each in status["conditions"] if each.get("reason") != REFUSED]

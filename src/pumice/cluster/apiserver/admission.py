@@ -45,6 +45,7 @@ class WriteOptions:
     tracked: bool = False  #: a created object gets managedFields at once
     owned: bool = False  #: the caller gives the object away, so that it may be stored without a copy
     warnings: list[str] = field(default_factory=list)  #: warnings for the user, added by the store
+    doubled: list[str] = field(default_factory=list)  #: paths of fields that stand twice in the body of the request
 
 
 class AdmissionLister(Protocol):

@@ -235,18 +235,19 @@ def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object 
         obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
     except WrongType as wrong:
         raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}') from None
-    tell(kind, [f'unknown field "{path}"' for path in unknown], options)
+    if unknown or options.doubled:
+        _tell(kind, [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in options.doubled], options)
+        options.doubled.clear()
     return obj
 
 
-def tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
+def _tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
     """Treat unknown and duplicate fields as the request's fieldValidation says: refuse, warn or ignore. Raises StatusError."""
-    if not problems or options.validation == "Ignore":
-        return
     if options.validation == "Strict":
         problem = f"strict decoding error: {', '.join(problems)}"
         raise StatusError(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
-    options.warnings.extend(problems)
+    if options.validation == "Warn":
+        options.warnings.extend(problems)
 
 
 def _custom(kind: ServedKind, obj: Object) -> tuple[Object, list[str]]:

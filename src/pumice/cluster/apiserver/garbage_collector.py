@@ -7,13 +7,15 @@ calls `step` between requests. Code that uses the store without a server calls `
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
+from pumice.cluster.apiserver.namespace_conditions import deletion_conditions
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.watch import Key, WatchEvent
@@ -265,18 +267,34 @@ class GarbageCollector:
         self._write(place, obj | {"metadata": obj["metadata"] | {"finalizers": left}})
 
     def _empty(self, namespace: str) -> None:
-        """Delete the objects in a namespace, a few at a time. When none is left, let the namespace go."""
+        """Delete the objects in a namespace, a few at a time, pods before all others. When none is left, let the namespace go."""
         found = self._find(("namespaces", ("", namespace)))
         if found is None:
             return
-        staying = (place for place in self._inside(namespace) if not self._object(place)["metadata"].get("deletionTimestamp"))
+        pods = list(self._of_kind("pods", namespace))
+        staying = (place for place in pods or self._inside(namespace) if not self._object(place)["metadata"].get("deletionTimestamp"))
         some = list(islice(staying, DELETED_AT_ONCE))
         gone = sum(self._goes(place) for place in some)
-        if gone and len(some) == DELETED_AT_ONCE:
+        if gone and (pods or len(some) == DELETED_AT_ONCE):
             self.note(self._empty, namespace)
         elif next(self._inside(namespace), None) is None:
             spec = (found.get("spec") or {}) | {"finalizers": []}
             self._write(("namespaces", ("", namespace)), found | {"metadata": dict(found["metadata"]), "spec": spec})
+        else:
+            self._tell_what_remains(found)
+
+    def _tell_what_remains(self, namespace: Object) -> None:
+        """Say in the namespace's conditions why it is still there. Many objects that go one by one are not counted anew each time."""
+        name = namespace["metadata"]["name"]
+        inside = list(self._inside(name))
+        remaining = Counter(storage for storage, _ in inside)
+        finalizers = Counter(each for place in inside for each in self._object(place)["metadata"].get("finalizers") or ())
+        old = (namespace.get("status") or {}).get("conditions") or []
+        new = deletion_conditions(remaining, finalizers, old, rfc3339(self._store.now()))
+        said, says = ([(each["type"], each["status"]) for each in conditions] for conditions in (old, new))
+        if new != old and (said != says or remaining.total() <= DELETED_AT_ONCE):
+            status = (namespace.get("status") or {}) | {"conditions": new}
+            self._write(("namespaces", ("", name)), namespace | {"metadata": dict(namespace["metadata"]), "status": status})
 
     def _goes(self, place: Place) -> bool:
         """Delete the object. Return False if an admission rule refuses."""
@@ -287,9 +305,13 @@ class GarbageCollector:
         return True
 
     def _inside(self, namespace: str) -> Iterator[Place]:
-        for storage, shelf in self._store.ledger.shelves.items():
-            start = bisect_left(shelf.keys, (namespace, ""))
-            yield from ((storage, key) for key in takewhile(lambda key: key[0] == namespace, islice(shelf.keys, start, None)))
+        for storage in self._store.ledger.shelves:
+            yield from self._of_kind(storage, namespace)
+
+    def _of_kind(self, storage: str, namespace: str) -> Iterator[Place]:
+        keys = self._store.ledger.shelf(storage).keys
+        inside = takewhile(lambda key: key[0] == namespace, islice(keys, bisect_left(keys, (namespace, "")), None))
+        return ((storage, key) for key in inside)
 
     # The store
 

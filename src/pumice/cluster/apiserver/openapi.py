@@ -315,7 +315,10 @@ def _schema_name(kind: ServedKind) -> str:
 
 def _custom_schema(kind: ServedKind, schemas: Object) -> Object:
     body = kind.schema or {"type": "object"}
-    head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": _of(shape_of(_METADATA), schemas)}
+    told = descriptions()
+    head = {"apiVersion": dict(_TEXT), "kind": dict(_TEXT), "metadata": _of(shape_of(_METADATA), schemas)}
+    for name, field in head.items():
+        field["description"] = told[f"object.{name}"]
     return {**body, "properties": head | (body.get("properties") or {})}
 
 

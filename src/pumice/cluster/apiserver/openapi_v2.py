@@ -1,6 +1,6 @@
 """OpenAPI v2 of all kinds in one document, made from the schemas of v3: kubectl validates lists and older kinds by it.
 
-kubectl reads it in protobuf; the messages are those of gnostic, and only the fields that are used here are encoded. Parts of custom
+kubectl reads it in protobuf; the messages are those of gnostic, and bounds of amounts and lengths are left out of them. Parts of custom
 schemas that v2 cannot express are left out, as the API server does it.
 """
 
@@ -15,7 +15,9 @@ from pumice.cluster.apiserver.schema import Object
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  #: an @ is not allowed in a content type
 _INFO = {"title": "Pumice", "version": "v1.36.1"}
-_KEPT = ("type", "format", "required")
+_WORDS = "type format required description title enum default pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"
+_LIMITS = "minLength maxLength minItems maxItems uniqueItems minProperties maxProperties example"
+_KEPT = frozenset(f"{_WORDS} {_LIMITS}".split())
 _REFERENCE, _DEFINITION = "#/components/schemas/", "#/definitions/"
 
 
@@ -25,25 +27,39 @@ def document(documents: Iterable[Object]) -> Object:
     paths: Object = {}
     for each in documents:
         for name, schema in each["components"]["schemas"].items():
-            definitions.setdefault(name, _schema(schema))
+            definitions.setdefault(name, _whole(schema))
         paths |= {path: {"patch": _operation(item["patch"])} for path, item in each["paths"].items() if "patch" in item}
     return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions}
 
 
+def _whole(schema: Object) -> Object:
+    """The schema of a kind. Of one that takes any field none is told, since kubectl would refuse the others."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") and schema.get("type") == "object":
+        return {"type": "object", "x-kubernetes-group-version-kind": schema.get("x-kubernetes-group-version-kind", [])}
+    return _schema(schema)
+
+
 def _schema(schema: Object) -> Object:
     reference = schema.get("$ref") or next((part["$ref"] for part in schema.get("allOf") or () if "$ref" in part), None)
-    found = {key: value for key, value in schema.items() if key.startswith("x-kubernetes-")}
+    found = {key: value for key, value in schema.items() if key.startswith("x-kubernetes-") and value is not False}
     if reference is not None:
         return found | {"$ref": _DEFINITION + reference.removeprefix(_REFERENCE)}
     if schema.get("format") == "int-or-string":
         return found | {"type": "string", "format": "int-or-string"}
-    if schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable"):
+    found |= {key: value for key, value in schema.items() if key in _KEPT and value is not False}
+    if any(schema.get(key) for key in ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "nullable")):
+        found.pop("type", None)  # kubectl takes anything where it finds no type, and refuses what is told beside that
         return found
     if "oneOf" in schema and "type" not in schema:  # a quantity
         return found | {"type": "string"}
-    found |= {key: schema[key] for key in _KEPT if schema.get(key)}
+    if schema.get("type") == "array" and "items" not in schema:
+        del found["type"]
     if isinstance(schema.get("properties"), dict):
         found["properties"] = {name: _schema(inner) for name, inner in schema["properties"].items()}
+        required = [name for name in schema.get("required") or () if not (schema["properties"].get(name) or {}).get("nullable")]
+        found |= {"required": required} if required else {}
+        if not required:
+            found.pop("required", None)
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             found[key] = _schema(schema[key])
@@ -74,10 +90,20 @@ def _encoded_operation(operation: Object) -> bytes:
     return b"".join([*parts, *_extensions(13, operation)])
 
 
+_TEXTS = {"format": 2, "title": 3, "description": 4, "pattern": 13}
+
+
+def _any(value: Any) -> bytes:
+    """Any value, as YAML, which includes JSON."""
+    return _text(2, json.dumps(value))
+
+
 def _encoded_schema(schema: Object) -> bytes:
     parts = [_text(1, schema["$ref"])] if "$ref" in schema else []
-    if "format" in schema:
-        parts.append(_text(2, schema["format"]))
+    parts += [_text(number, schema[key]) for key, number in _TEXTS.items() if key in schema]
+    if "default" in schema:
+        parts.append(_bytes(5, _any(schema["default"])))
+    parts += [_bytes(20, _any(value)) for value in schema.get("enum") or ()]
     parts += [_text(19, name) for name in schema.get("required") or ()]
     if "additionalProperties" in schema:
         parts.append(_bytes(21, _bytes(1, _encoded_schema(schema["additionalProperties"]))))
@@ -95,10 +121,10 @@ def _properties(schemas: Object) -> bytes:
 
 
 def _extensions(number: int, value: Object) -> Iterator[bytes]:
-    """The fields that start with x-, as YAML, which includes JSON."""
+    """The fields that start with x-."""
     for key, extension in value.items():
         if key.startswith("x-"):
-            yield _bytes(number, _named(key, _text(2, json.dumps(extension))))
+            yield _bytes(number, _named(key, _any(extension)))
 
 
 def _named(name: str, value: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.api.yaml import documents
+from pumice.api.yaml import DoubledKey, documents
 from pumice.cluster.apiserver import protobuf, status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
@@ -67,6 +67,8 @@ def _read_yaml(body: bytes) -> Any:
         raise bad_request(f"the body of the request is YAML of {len(body)} bytes; more than {LARGEST_YAML} may come as JSON only")
     try:
         found = [document.value for document in documents(body, "body")]
+    except DoubledKey as error:
+        raise bad_request(f'error converting YAML to JSON: yaml: line {error.line}: key "{error.key}" already set in map') from None
     except InputError as error:
         raise bad_request(f"the body of the request is not YAML: {error}") from None
     if len(found) != 1:
@@ -88,22 +90,31 @@ def _too_deep() -> StatusError:
     return bad_request(f"the body of the request nests more than {MAX_DEPTH} levels deep")
 
 
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its fields, which may stand twice."""
+
+
 def doubled_fields(body: bytes) -> list[str]:
-    """The keys that occur more than once in one JSON object, of which decoders silently keep the last value."""
-    doubled: list[str] = []
-
-    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            seen: set[str] = set()
-            doubled.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        return found
-
+    """The paths of fields that occur more than once in one JSON object, of which decoders silently keep the last value."""
     try:
-        json.loads(body, object_pairs_hook=look)
+        read = json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return []
-    return doubled
+    doubled: dict[str, None] = {}
+    left = [("", read)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, _Pairs):
+            seen: set[str] = set()
+            for key, inner in value:
+                place = f"{path}.{key}" if path else key
+                if key in seen:
+                    doubled[place] = None
+                seen.add(key)
+                left.append((place, inner))
+        elif isinstance(value, list):
+            left += [(f"{path}[{index}]", inner) for index, inner in enumerate(value)]
+    return list(doubled)
 
 
 # What a path means: which kind, which object, which subresource.

@@ -13,7 +13,6 @@ from typing import TypeVar
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
-from pumice.cluster.apiserver.decoding import tell
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.journal import export_cluster
 from pumice.cluster.apiserver.kinds import ServedKind
@@ -141,7 +140,7 @@ class RestHandler:
 
     def _create(self, request: Request, target: Target) -> Response:
         kind, options = target.kind, options_of(request)
-        obj = self._body(request, kind, options)
+        obj = self._body(request, options)
         if kind.reviewed_only and kind.kind == "Binding":
             bind(self.store, obj, target.namespace, str((obj.get("metadata") or {}).get("name") or ""), options)
             return Response.json(status.success(201), 201)
@@ -157,7 +156,7 @@ class RestHandler:
 
     def _update(self, request: Request, target: Target) -> Response:
         kind, options = target.kind, options_of(request)
-        obj = self._body(request, kind, options)
+        obj = self._body(request, options)
         name_matches(obj, target)
         if not self._exists(target) and kind.created_by_update:
             self.access.require(request.user, "create", target)
@@ -222,9 +221,9 @@ class RestHandler:
         options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
         return deletion.read_delete_options(body, request.query), options
 
-    def _body(self, request: Request, kind: ServedKind, options: WriteOptions) -> Object:
+    def _body(self, request: Request, options: WriteOptions) -> Object:
         content_type = request.headers.get("content-type", "")
         obj = requests.read_object(request.body, content_type)
-        if "fieldValidation" in request.query and "json" in content_type:
-            tell(kind, [f'duplicate field "{key}"' for key in requests.doubled_fields(request.body)], options)
+        if "fieldValidation" in request.query and ("json" in content_type or not content_type):
+            options.doubled += requests.doubled_fields(request.body)
         return obj

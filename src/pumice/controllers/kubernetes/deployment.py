@@ -61,7 +61,7 @@ from pumice.controllers.kubernetes.pods import (
     revision_of,
     share,
 )
-from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
+from pumice.controllers.waiting_pods import MOST_WAITING, burst, complete, note, room
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #
@@ -349,11 +349,14 @@ class ReplicaSets:
         pods, claims = claim(owner, kinds.POD, lister, active)
         free = room(owner, pods, self._most_waiting)
         status, next_ready = _status(owner, pods, now)
-        writes = [] if terminating(owner) else [*claims, *_scale(owner, pods, free, lister)]
-        held_back = free == 0 and int(spec_of(owner).get("replicas", 1)) > len(pods)
-        note(status, held_back, self._most_waiting, now)
-        later = [(next_ready, key)] if next_ready is not None else []
-        return result([*writes, *status_change(owner, status)], later)
+        missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
+        note(status, free == 0 and missing > 0, self._most_waiting, now)
+        if missing <= 0:
+            complete(status)
+        writes = status_change(owner, status)  # first, as the creation of a pod may be refused
+        if not terminating(owner):
+            writes += [*claims, *_scale(owner, pods, free, lister)]
+        return result(writes, [(next_ready, key)] if next_ready is not None else [])
 
 
 def _scale(owner: Object, pods: list[Object], free: int, lister: Lister) -> list[Write]:
