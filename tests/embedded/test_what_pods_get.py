@@ -126,3 +126,23 @@ def test_nodes_have_addresses_of_their_own_and_room_for_files() -> None:
     found = [node["status"]["addresses"][0]["address"] for node in nodes]
     assert len(found) == len(set(found)) == 3
     assert nodes[0]["status"]["allocatable"]["ephemeral-storage"] == "100Gi"
+
+
+@pytest.mark.parametrize("kind", ["replicasets.apps", "replicationcontrollers"])
+def test_owner_whose_pods_a_quota_refuses_says_so_until_they_fit(kind: str) -> None:
+    here = Still()
+    here.store.create("resourcequotas", {"metadata": {"name": "two"}, "spec": {"hard": {"pods": "2"}}}, "default")
+    here.after(1)
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}}
+    selector = {"matchLabels": labels} if kind == "replicasets.apps" else labels
+    here.store.create(kind, {"metadata": {"name": "web"}, "spec": {"replicas": 3, "selector": selector, "template": template}}, "default")
+    here.after(5)
+    status = here.store.get(kind, "web", "default")["status"]
+    (failure,) = status["conditions"]
+    assert (failure["type"], failure["status"], failure["reason"]) == ("ReplicaFailure", "True", "FailedCreate")
+    assert "exceeded quota: two" in failure["message"] and status["replicas"] == 2
+    here.store.patch("resourcequotas", "two", PatchRequest("merge", {"spec": {"hard": {"pods": "3"}}}), "default")
+    here.after(30)
+    status = here.store.get(kind, "web", "default")["status"]
+    assert status["replicas"] == 3 and not status["conditions"]

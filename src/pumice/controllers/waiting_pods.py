@@ -46,10 +46,11 @@ def note(status: Object, held_back: bool, most: int, now: float) -> None:
 
 
 def refused(status: Object, message: str, now: float) -> Object:
-    """The status of an owner, one of whose pods could not be created."""
+    """The status of an owner, one of whose pods could not be created. The message is that of the first refusal: each names another pod."""
     before = condition({"status": status}, TYPE) or {}
-    since = before["lastTransitionTime"] if before.get("status") == "True" else rfc3339(now)
-    mine = {"type": TYPE, "status": "True", "reason": REFUSED, "message": message, "lastTransitionTime": since}
+    if before.get("reason") == REFUSED:
+        return status
+    mine = {"type": TYPE, "status": "True", "reason": REFUSED, "message": message, "lastTransitionTime": rfc3339(now)}
     return {**status, "conditions": [*(each for each in status.get("conditions") or () if each.get("type") != TYPE), mine]}
 
 

@@ -231,14 +231,30 @@ def _go_type(shape: Shape | None) -> str:
 
 def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object = _NOTHING) -> Object:
     """The object without the fields that its kind does not know; for custom kinds, with the schema's defaults. Raises StatusError."""
-    try:
-        obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
-    except WrongType as wrong:
-        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}') from None
+    obj, unknown = _conformed(kind, obj, stored)
     if unknown or options.doubled:
         _tell(kind, [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in options.doubled], options)
         options.doubled.clear()
     return obj
+
+
+def refuse_undeclared(kind: ServedKind, obj: Object) -> None:
+    """Refuse an apply with fields that its kind does not have, in the words of a server-side apply. Raises StatusError."""
+    unknown = _conformed(kind, obj, _NOTHING)[1]
+    if unknown:
+        metadata = obj["metadata"]
+        subject = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
+        causes = [f".{path}: field not declared in schema" for path in unknown]
+        told = causes[0] if len(causes) == 1 else "errors:\n" + "\n".join(f"  {cause}" for cause in causes)
+        raise bad_request(f"failed to create typed patch object ({subject}): {told}")
+
+
+def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list[str]]:
+    """The object without unknown fields, and their paths. Raises StatusError."""
+    try:
+        return _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
+    except WrongType as wrong:
+        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}') from None
 
 
 def _tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:

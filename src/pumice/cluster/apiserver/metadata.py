@@ -107,6 +107,9 @@ def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
         )
 
 
+_NAMED_BY_LABELS = ("namespaces", "services")  #: whose names are parts of host names
+
+
 def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[str, str]]:
     """The causes for refusing the metadata: its name, labels, annotations and owner references."""
     name = metadata.get("name")
@@ -116,6 +119,11 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[st
     elif kind.group in _PATH_SEGMENT_KINDS or kind.kind == "IPAddress":
         if name in (".", "..") or "/" in name or "%" in name:
             causes.append(("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"'))
+    elif kind.resource in _NAMED_BY_LABELS:
+        if len(name) > 63 or "." in name or not _SUBDOMAIN.match(name):
+            rule = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
+            rule += ", must start and end with an alphanumeric character, and must be no more than 63 characters"
+            causes.append(("metadata.name", f'Invalid value: "{name}": {rule}'))
     elif len(name) > 253 or not _SUBDOMAIN.match(name):
         rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
         rule += ", and must start and end with an alphanumeric character"

@@ -8,6 +8,7 @@ import json
 import re
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pumice.api.meta import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
@@ -206,7 +207,32 @@ def _combinations(spec: Object) -> Causes:
 
 def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
     template = cron_job["spec"].get("jobTemplate", {}).get("spec", {}).get("template", {})
-    return spec_causes(template.get("spec", {}), "spec.jobTemplate.spec.template.spec")
+    return (
+        _cron_job_name(cron_job, old)
+        + _time_zone(cron_job["spec"])
+        + spec_causes(template.get("spec", {}), "spec.jobTemplate.spec.template.spec")
+    )
+
+
+def _cron_job_name(cron_job: Object, old: Object | None) -> Causes:
+    name = cron_job["metadata"].get("name") or ""
+    rule = "must be no more than 52 characters"  # its jobs get eleven more
+    return [("metadata.name", f'Invalid value: "{name}": {rule}')] if old is None and len(name) > 52 else []
+
+
+def _time_zone(spec: Object) -> Causes:
+    zone = spec.get("timeZone")
+    if zone is None:
+        return []
+    if not zone:
+        return [("spec.timeZone", f'Invalid value: "{zone}": timeZone must be nil or non-empty string')]
+    if zone.lower() == "local":
+        return [("spec.timeZone", f'Invalid value: "{zone}": timeZone must be an explicit time zone, as Europe/Berlin')]
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return [("spec.timeZone", f'Invalid value: "{zone}": unknown time zone {zone}')]
+    return []
 
 
 def budget_causes(budget: Object, old: Object | None) -> Causes:

@@ -14,7 +14,7 @@ import msgspec
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
-from pumice.cluster.apiserver.decoding import shaped
+from pumice.cluster.apiserver.decoding import refuse_undeclared, shaped
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import check_head, clone
 from pumice.cluster.apiserver.schema import Object, Shape
@@ -352,6 +352,8 @@ def _applied(kind: ServedKind, live: Object | None, body: Any, key: Key, options
         raise status.bad_request("metadata.managedFields must be nil")
     if metadata.setdefault("name", key[1]) != key[1]:
         raise status.bad_request("the name of the object does not match the name on the URL")
+    if options.validation == "Strict":
+        refuse_undeclared(kind, body)
     if not kind.custom:
         body = shaped(kind, body, options)
     return apply(kind, live, body, options.manager, options.force, now, subresource)

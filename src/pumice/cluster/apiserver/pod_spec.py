@@ -19,6 +19,7 @@ _GATED = {
 }
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
 _CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 Causes = list[tuple[str, str]]
@@ -148,6 +149,11 @@ def spec_causes(spec: Object, path: str) -> Causes:
         for index, container in enumerate(spec.get(field, ())):
             found += _container_causes(container, f"{path}.{field}[{index}]", names)
     found += _toleration_causes(spec, path) + _spread_causes(spec, path) + _volume_causes(spec, path)
+    for index, sysctl in enumerate((spec.get("securityContext") or {}).get("sysctls") or ()):
+        name = sysctl.get("name") or ""
+        if len(name) > 253 or not _SYSCTL.match(name):
+            text = f'Invalid value: "{name}": must have at most 253 characters and match regex {_SYSCTL.pattern[:-2]}'
+            found.append((f"{path}.securityContext.sysctls[{index}].name", text))
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         found.append(
             (

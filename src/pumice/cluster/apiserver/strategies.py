@@ -44,16 +44,22 @@ def default_node(node: Object) -> None:
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
 
+#: what a Service without an address of its own has not, also if it had one before
+_ADDRESSED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy")
+
+
 def default_service(service: Object) -> None:
     spec = service.setdefault("spec", {})
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
-    spec.setdefault("internalTrafficPolicy", "Cluster")
     for port in spec.get("ports", ()):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
     if spec["type"] == "ExternalName":
+        for field in _ADDRESSED:
+            spec.pop(field, None)
         return
+    spec.setdefault("internalTrafficPolicy", "Cluster")
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
     if not spec.get("clusterIP"):
@@ -63,6 +69,10 @@ def default_service(service: Object) -> None:
         spec.setdefault("externalTrafficPolicy", "Cluster")
         for number, port in enumerate(spec.get("ports", ())):
             port["nodePort"] = port.get("nodePort") or _node_port(service["metadata"].get("uid", ""), number)
+    else:
+        spec.pop("externalTrafficPolicy", None)
+        for port in spec.get("ports", ()):
+            port.pop("nodePort", None)
     service.setdefault("status", {"loadBalancer": {}})
 
 

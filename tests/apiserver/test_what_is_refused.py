@@ -1,0 +1,67 @@
+"""Validation of built-in kinds, in the words of Kubernetes, and what a Service keeps when its type changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.cluster.apiserver import PatchRequest, StatusError
+from tests.apiserver.made import pod, store
+
+TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+
+
+def cron_job(name: str = "c", **spec: Any) -> dict[str, Any]:
+    body = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": TEMPLATE}}, **spec}
+    return {"metadata": {"name": name}, "spec": body}
+
+
+def sysctls(*names: str) -> dict[str, Any]:
+    return pod("p", securityContext={"sysctls": [{"name": name, "value": "1"} for name in names]})
+
+
+@pytest.mark.parametrize(
+    ("resource", "body", "field", "rule"),
+    [
+        ("cronjobs.batch", cron_job(timeZone="Mars/Olympus"), "spec.timeZone", "unknown time zone Mars/Olympus"),
+        ("cronjobs.batch", cron_job(timeZone="../../etc/passwd"), "spec.timeZone", "unknown time zone"),
+        ("cronjobs.batch", cron_job(timeZone=""), "spec.timeZone", "must be nil or non-empty string"),
+        ("cronjobs.batch", cron_job(timeZone="LOCAL"), "spec.timeZone", "must be an explicit time zone"),
+        ("cronjobs.batch", cron_job("c" * 53), "metadata.name", "must be no more than 52 characters"),
+        ("namespaces", {"metadata": {"name": "n" * 64}}, "metadata.name", "must be no more than 63 characters"),
+        ("services", {"metadata": {"name": "a.b"}, "spec": {"ports": [{"port": 1}]}}, "metadata.name", "RFC 1123 label"),
+        ("pods", sysctls("kernel.shmmax", "foo-"), "spec.securityContext.sysctls[1].name", 'Invalid value: "foo-": must have at most 253'),
+        ("pods", sysctls("bar.."), "spec.securityContext.sysctls[0].name", 'Invalid value: "bar..": must have'),
+    ],
+)
+def test_object_is_refused_by_the_field_that_is_wrong(resource: str, body: dict[str, Any], field: str, rule: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        store().create(resource, body, "" if resource == "namespaces" else "default")
+    assert f"{field}: " in str(refused.value) and rule in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("resource", "body"),
+    [
+        ("cronjobs.batch", cron_job("c" * 52, timeZone="Europe/Berlin")),
+        ("pods", sysctls("kernel.shmmax", "net/ipv4/ip_local_port_range", "safe-and-unsafe")),
+    ],
+)
+def test_object_that_is_odd_but_right_is_taken(resource: str, body: dict[str, Any]) -> None:
+    assert store().create(resource, body, "default")
+
+
+def test_service_keeps_of_its_addresses_what_its_type_has() -> None:
+    made = store()
+    spec: dict[str, Any] = {"type": "NodePort", "ports": [{"port": 80}]}
+    assert made.create("services", {"metadata": {"name": "s"}, "spec": spec}, "default")["spec"]["ports"][0]["nodePort"]
+
+    def becomes(**change: Any) -> dict[str, Any]:
+        found: dict[str, Any] = made.patch("services", "s", PatchRequest("merge", {"spec": change}), "default")["spec"]
+        return found
+
+    assert "nodePort" not in becomes(type="ClusterIP")["ports"][0]
+    outside = becomes(type="ExternalName", externalName="example.com")
+    assert not {"clusterIP", "clusterIPs", "ipFamilies", "internalTrafficPolicy"} & outside.keys()
+    assert becomes(type="NodePort")["clusterIP"].startswith("10.")
