@@ -146,3 +146,46 @@ def test_owner_whose_pods_a_quota_refuses_says_so_until_they_fit(kind: str) -> N
     here.after(30)
     status = here.store.get(kind, "web", "default")["status"]
     assert status["replicas"] == 3 and not status["conditions"]
+
+
+def resize(here: Still, name: str, cpu: str) -> dict[str, Any]:
+    amounts = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    change = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
+    here.store.patch("pods", name, PatchRequest("strategic", change), "default", "resize")
+    here.after(1)
+    found: dict[str, Any] = here.store.get("pods", name, "default")
+    return found
+
+
+def test_running_pod_is_resized_as_far_as_its_node_has_room() -> None:
+    here = Still("1x4cpu")
+    (node,) = (each["metadata"]["name"] for each in here.store.all("nodes"))
+    here.pod("first", node, "1")
+    here.pod("second", node, "2")
+    here.after(5)
+    pod = resize(here, "first", "2")
+    (container,) = pod["status"]["containerStatuses"]
+    assert container["allocatedResources"]["cpu"] == container["resources"]["requests"]["cpu"] == "2" and container["restartCount"] == 0
+    assert pod["status"]["observedGeneration"] == pod["metadata"]["generation"]
+    pod = resize(here, "first", "3")
+    (pending,) = (each for each in pod["status"]["conditions"] if each["type"] == "PodResizePending")
+    assert (pending["status"], pending["reason"]) == ("True", "Deferred")
+    assert pending["message"] == "Node didn't have enough cpu: requested: 3000, available: 2000"
+    assert pod["status"]["containerStatuses"][0]["allocatedResources"]["cpu"] == "2"
+    here.store.delete("pods", "second", "default")
+    here.after(60)
+    pod = here.store.get("pods", "first", "default")
+    assert pod["status"]["containerStatuses"][0]["allocatedResources"]["cpu"] == "3" and "PodResizePending" not in conditions(pod)
+    pod = resize(here, "first", "5")
+    assert {each["reason"] for each in pod["status"]["conditions"] if each["type"] == "PodResizePending"} == {"Infeasible"}
+
+
+def test_ephemeral_container_runs_beside_the_others() -> None:
+    here = Still()
+    here.pod("p", next(iter(here.store.all("nodes")))["metadata"]["name"])
+    here.after(5)
+    change = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox", "terminationMessagePolicy": "File"}]}}
+    here.store.patch("pods", "p", PatchRequest("strategic", change), "default", "ephemeralcontainers")
+    here.after(1)
+    (status,) = here.store.get("pods", "p", "default")["status"]["ephemeralContainerStatuses"]
+    assert status["name"] == "debugger" and "running" in status["state"]

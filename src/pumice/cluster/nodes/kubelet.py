@@ -28,6 +28,7 @@ from pumice.cluster.nodes.pod_life import (
     RUNNING,
     Milli,
     Place,
+    changed,
     ended,
     next_of,
     phase_of,
@@ -35,6 +36,7 @@ from pumice.cluster.nodes.pod_life import (
     rejection,
     requests_of,
     status_after,
+    unresizable,
     usage,
 )
 from pumice.cluster.nodes.stage import PodStage, Stages
@@ -109,7 +111,7 @@ SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 class _Held:
     """A pod that a kubelet has accepted."""
 
-    __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "since", "uid")
+    __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "since", "uid", "waits_for_room")
 
     def __init__(self, uid: str, node: str, needs: Milli) -> None:
         self.uid = uid
@@ -119,6 +121,7 @@ class _Held:
         self.generation = 0  #: the pod's generation when the kubelet looked at it last
         self.address = ""
         self.since = 0.0  #: the instant from which the delay of the next stage counts
+        self.waits_for_room = False  #: to be resized
         self.alarm: Alarm | None = None
         self.due: PodStage | None = None  #: the stage whose time has come
 
@@ -199,10 +202,32 @@ class Kubelets:
         elif generation != held.generation and held.due is None:  # the pod's deadline may have changed
             self._plan(key, pod, held, held.since)
             if phase == RUNNING:
-                pod = self._write(key, pod, status_of(pod) | {"observedGeneration": generation})
+                pod = self._resize(key, pod, held)
         held.generation = generation
         if held.due is not None:
             self._carry_out(key, pod, held, held.due)
+
+    def _resize(self, key: Key, pod: Object, held: _Held) -> Object:
+        """Give a running pod what its spec now asks for, if the node has it."""
+        node = self._store.ledger.get("nodes", ("", held.node))
+        assert node is not None
+        needs = requests_of(pod)
+        refused = None
+        if needs != held.needs:
+            refused = unresizable(needs, node, (each.needs for each in self._on_node[held.node].values() if each is not held))
+        held.waits_for_room = refused is not None
+        if refused is None:
+            held.needs = needs
+        return self._write(key, pod, changed(pod, self._clock.now(), refused))
+
+    def _left(self, key: Key, held: _Held) -> None:
+        """A pod takes up no room any more; those that wait to be resized are looked at again."""
+        beside = self._on_node.get(held.node, {})
+        beside.pop(key, None)
+        for other, waiting in beside.items():
+            if waiting.waits_for_room:
+                waiting.generation = 0
+                self._look_soon("pods", other)
 
     def _take(self, key: Key, pod: Object) -> _Held | None:
         """Accept the pod and give it its room on the node, or reject it and return None."""
@@ -229,7 +254,7 @@ class Kubelets:
         elif held.phase == RUNNING and phase == ENDED:
             self._metrics.ended(key, held.node)
         if phase == ENDED:
-            self._on_node[held.node].pop(key, None)
+            self._left(key, held)
         known_since = status_of(pod).get("startTime") if phase == RUNNING and not held.phase else None  # it ran before we started
         held.phase = phase
         self._plan(key, pod, held, instant(known_since) if known_since else self._clock.now())
@@ -273,7 +298,7 @@ class Kubelets:
 
     def _forget(self, key: Key, held: _Held) -> None:
         del self._held[key]
-        self._on_node.get(held.node, {}).pop(key, None)
+        self._left(key, held)
         self._addresses.give_back(held.address)
         if held.alarm is not None:
             held.alarm.cancel()

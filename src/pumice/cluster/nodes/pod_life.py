@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
-from pumice.api.json_objects import Object, annotations_of, field, spec_of, status_of, terminating, uid_of
+from pumice.api.json_objects import Object, annotations_of, condition, field, spec_of, status_of, terminating, uid_of
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.quota import pod_usage
 from pumice.api.times import instant, rfc3339
@@ -239,7 +239,52 @@ def _condition(before: Object | None, type_: str, value: str, reason: str, at: s
 
 
 def _running(pod: Object, container: Object, at: str) -> Object:
-    return _head(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": at}}}
+    return _head(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": at}}} | _given(container)
+
+
+def _given(container: Object) -> Object:
+    """What the container has been given of its node, as its status says it."""
+    resources = container.get("resources")
+    if not resources:
+        return {}
+    requests = resources.get("requests")
+    return {"resources": resources} | ({"allocatedResources": requests} if requests else {})
+
+
+RESIZE_PENDING = "PodResizePending"
+
+
+def changed(pod: Object, now: float, refused: Rejection | None) -> Object:
+    """The status of a running pod after a change of its spec: its containers have the new amounts, unless the node has no room for them,
+    and ephemeral containers run."""
+    at = rfc3339(now)
+    before = {each["name"]: each for each in status_of(pod).get("containerStatuses") or ()}
+    others = [each for each in status_of(pod).get("conditions") or () if each["type"] != RESIZE_PENDING]
+    status = {**status_of(pod), "observedGeneration": _generation(pod), "conditions": others}
+    if refused is not None:
+        since = _condition(condition(pod, RESIZE_PENDING), RESIZE_PENDING, "True", refused.reason, at)
+        status["conditions"] = [*others, since | {"message": refused.message}]
+    else:
+        status["containerStatuses"] = [
+            before[each["name"]] | _given(each) for each in spec_of(pod).get("containers") or () if each["name"] in before
+        ]
+    debugging = {each["name"]: each for each in status_of(pod).get("ephemeralContainerStatuses") or ()}
+    added = [debugging.get(each["name"]) or _running(pod, each, at) for each in spec_of(pod).get("ephemeralContainers") or ()]
+    return status | ({"ephemeralContainerStatuses": added} if added else {})
+
+
+def unresizable(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
+    """Why a pod on the node cannot have these amounts, now or ever; None if it can."""
+    allocatable = status_of(node).get("allocatable") or {}
+    taken = list(others)
+    for name, amount in needed.items():
+        capacity = quantity(allocatable.get(name, 0)).milli
+        used = sum(each.get(name, 0) for each in taken)
+        if used + amount > capacity:
+            asked, room = _shown(name, amount), _shown(name, capacity - used if amount <= capacity else capacity)
+            reason, word = ("Deferred", "available") if amount <= capacity else ("Infeasible", "capacity")
+            return Rejection(reason, f"Node didn't have enough {name}: requested: {asked}, {word}: {room}")
+    return None
 
 
 def _prepared(pod: Object, container: Object, at: str) -> Object:
