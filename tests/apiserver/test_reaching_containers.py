@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import time
@@ -28,11 +29,12 @@ CONTAINER = {
     "image": "x",
     "ports": [{"containerPort": 8080}],
     "env": [{"name": "K", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "k"}}}, {"name": "TWICE", "value": "$(K)$(K)"}],
-    "volumeMounts": [{"name": "conf", "mountPath": "/etc/app"}],
+    "volumeMounts": [{"name": "conf", "mountPath": "/etc/app"}, {"name": "id", "mountPath": "/id"}],
 }
+TOKEN = {"name": "id", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]}}
 POD = {
     "metadata": {"name": "web"},
-    "spec": {"nodeName": "n", "containers": [CONTAINER], "volumes": [{"name": "conf", "configMap": {"name": "cm"}}]},
+    "spec": {"nodeName": "n", "containers": [CONTAINER], "volumes": [{"name": "conf", "configMap": {"name": "cm"}}, TOKEN]},
 }
 BEGUN = "2026-01-01T00:00:00Z"
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "ready": True, "state": {"running": {"startedAt": BEGUN}}}]}
@@ -46,6 +48,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[Running]:
     with in_thread(plain=request.param, containers=SimulatedContainers(time.time)) as made:
 
         def fill(store: Any) -> None:
+            store.create("serviceaccounts", {"metadata": {"name": "default"}}, "default")
             store.create("configmaps", {"metadata": {"name": "cm"}, "data": {"k": "v", "app.conf": "color=blue\n"}}, "default")
             store.create("pods", POD, "default")
             store.update("pods", store.get("pods", "web", "default") | {"status": RUNNING}, "status")
@@ -160,6 +163,14 @@ def test_kubectl_runs_commands_and_forwards_ports(kubectl: Kubectl, wire: str) -
     finally:
         forwarding.kill()
         forwarding.communicate()
+
+
+def test_token_in_a_container_is_one_of_its_pod(kubectl: Kubectl) -> None:
+    token = kubectl("exec", "web", "--", "cat", "/id/token")
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    status = json.loads(kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(review)))["status"]
+    assert status["authenticated"] and status["user"]["username"] == "system:serviceaccount:default:default"
+    assert status["user"]["extra"]["authentication.kubernetes.io/pod-name"] == ["web"]
 
 
 def test_kubectl_copies_files_in_and_out(kubectl: Kubectl) -> None:

@@ -139,6 +139,6 @@ def test_environment_and_files_come_from_the_pod_and_what_it_names() -> None:
     env = environment(pod, container, find)
     wanted = {"P_k": "v", "password": "secret", "A": "v $(none) $(A)", "NODE": "n1", "LABEL": "x", "CPU": "2", "S": "secret"}
     assert wanted.items() <= env.items() and env["HOSTNAME"] == "p"
-    files = mounted(pod, container, find)
-    assert files["/all/password"] == b"secret" and files["/all/labels"] == b'app="x"' and files["/all/token"]
+    files = mounted(pod, container, find, lambda source: f"token for {source['path']}")
+    assert files["/all/password"] == b"secret" and files["/all/labels"] == b'app="x"' and files["/all/token"] == b"token for token"
     assert files["/empty/"] == b"" and files["/one.txt"] == b"v"

@@ -40,7 +40,10 @@ class Containers(Protocol):
 
     def log(self, pod: Object, container: str, query: dict[str, str]) -> str: ...
 
-    def run(self, store: Store, pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool) -> Process: ...
+    def run(
+        self, store: Store, issue: Callable[[Object], str], pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool
+    ) -> Process:
+        """A command in a container; without words the main process. `issue` makes a token for the pod, as a volume asks for it."""
 
     def page(self, pod: Object, port: int, asked: bytes) -> bytes:
         """The answer to an HTTP request to a port, whose head is `asked`. Raises ConnectionRefusedError."""
@@ -52,7 +55,9 @@ class NoContainers:
     def log(self, pod: Object, container: str, query: dict[str, str]) -> str:
         return ""
 
-    def run(self, store: Store, pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool) -> Process:
+    def run(
+        self, store: Store, issue: Callable[[Object], str], pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool
+    ) -> Process:
         raise status.bad_request("this server has no kubelets, so no containers to speak to")
 
     def page(self, pod: Object, port: int, asked: bytes) -> bytes:

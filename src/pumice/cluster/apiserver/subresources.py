@@ -114,7 +114,11 @@ class Subresources:
         words = command.words if target.subresource == "exec" else []
         if target.subresource == "exec" and not words:
             raise status.bad_request("you must specify at least 1 command for the container")
-        process = self._containers.run(self._store, pod, container, words, command.tty, "stdin" in command.channels)
+
+        def issue(source: Object) -> str:
+            return tokens.for_pod(self._store, self._access.tokens, pod, source)
+
+        process = self._containers.run(self._store, issue, pod, container, words, command.tty, "stdin" in command.channels)
         if wire == "websocket":
             return remote.SocketCommand(request, protocol, command, process)
         return remote.SpdyCommand(protocol, command, process)

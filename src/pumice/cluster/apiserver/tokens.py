@@ -174,6 +174,16 @@ def answer(store: Store, tokens: Tokens, namespace: str, name: str, body: Object
     }
 
 
+def for_pod(store: Store, tokens: Tokens, pod: Object, source: Object) -> str:
+    """A token of the pod's ServiceAccount, bound to the pod, as the projection `source` of a volume asks for it. Raises StatusError."""
+    metadata = pod["metadata"]
+    spec: Object = {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}}
+    spec |= {"expirationSeconds": source["expirationSeconds"]} if "expirationSeconds" in source else {}
+    spec |= {"audiences": [source["audience"]]} if source.get("audience") else {}
+    account = pod["spec"].get("serviceAccountName") or "default"
+    return str(answer(store, tokens, metadata["namespace"], account, {"spec": spec})["status"]["token"])
+
+
 def _check(seconds: int) -> None:
     if not _SHORTEST_S <= seconds <= _LONGEST_S:
         word = "less than 10 minutes" if seconds < _SHORTEST_S else "larger than 2^32 seconds"

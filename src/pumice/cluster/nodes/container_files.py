@@ -10,6 +10,7 @@ from typing import Any
 from pumice.api.json_objects import Object, annotations_of, labels_of, name_of, namespace_of, spec_of, status_of, uid_of
 
 Find = Callable[[str, str, str], Object | None]  #: an object by resource, namespace and name
+Issue = Callable[[Object], str]  #: a token of the pod's ServiceAccount, as a volume asks for it
 _REFERENCE = re.compile(r"\$(\$|\([A-Za-z_][A-Za-z0-9_.-]*\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]\Z")
 
@@ -85,13 +86,13 @@ def _amount(pod: Object, container: Object, reference: Object) -> str:
     return str(((whole.get("resources") or {}).get(part) or {}).get(resource, "0"))
 
 
-def mounted(pod: Object, container: Object, find: Find) -> dict[str, bytes]:
+def mounted(pod: Object, container: Object, find: Find, issue: Issue) -> dict[str, bytes]:
     """The files of the container's volumes by their paths. Empty volumes are directories, whose names end with a slash."""
     volumes = {each["name"]: each for each in spec_of(pod).get("volumes") or ()}
     files: dict[str, bytes] = {}
     for mount in container.get("volumeMounts") or ():
         place = "/" + mount["mountPath"].strip("/")
-        content = dict(_volume(pod, container, volumes.get(mount["name"]) or {}, find))
+        content = dict(_volume(pod, container, volumes.get(mount["name"]) or {}, find, issue))
         inside = (mount.get("subPath") or "").strip("/")
         if inside in content:
             files[place] = content[inside]
@@ -101,7 +102,7 @@ def mounted(pod: Object, container: Object, find: Find) -> dict[str, bytes]:
     return files
 
 
-def _volume(pod: Object, container: Object, volume: Object, find: Find) -> Iterator[tuple[str, bytes]]:
+def _volume(pod: Object, container: Object, volume: Object, find: Find, issue: Issue) -> Iterator[tuple[str, bytes]]:
     """The files of a volume, by their paths in it."""
     for source in [volume, *((volume.get("projected") or {}).get("sources") or ())]:
         for kind in ("configMap", "secret"):
@@ -113,7 +114,7 @@ def _volume(pod: Object, container: Object, volume: Object, find: Find) -> Itera
             text = _field(pod, item["fieldRef"]["fieldPath"]) if "fieldRef" in item else _amount(pod, container, item["resourceFieldRef"])
             yield item["path"], text.encode()
         if "serviceAccountToken" in source:
-            yield source["serviceAccountToken"].get("path", "token"), b"simulated"
+            yield source["serviceAccountToken"].get("path", "token"), issue(source["serviceAccountToken"]).encode()
 
 
 def _chosen(texts: dict[str, bytes], items: list[Any] | None) -> Iterator[tuple[str, bytes]]:

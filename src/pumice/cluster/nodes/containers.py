@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pumice.api.json_objects import Object, name_of, namespace_of, spec_of, uid_of
 from pumice.cluster.apiserver.remote import Attached, Following, state_of
 from pumice.cluster.apiserver.store import Store
-from pumice.cluster.nodes.container_files import environment, hostname, mounted
+from pumice.cluster.nodes.container_files import Issue, environment, hostname, mounted
 from pumice.cluster.nodes.pod_life import log_of
 from pumice.cluster.nodes.shell import MOST_WRITTEN, Exit, Shell
 from pumice.cluster.nodes.shell_words import WORDS
@@ -102,14 +102,16 @@ class SimulatedContainers:
     def log(self, pod: Object, container: str, query: dict[str, str]) -> str:
         return log_of(pod, container, query)
 
-    def run(self, store: Store, pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool) -> ShellProcess | Attached:
+    def run(
+        self, store: Store, issue: Issue, pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool
+    ) -> ShellProcess | Attached:
         if not command:
             return Attached(
                 Following(store, pod, lambda pod: log_of(pod, container, {}), lambda pod: "terminated" in state_of(pod, container))
             )
         fields = ("containers", "initContainers", "ephemeralContainers")
         spec = next(each for field in fields for each in spec_of(pod).get(field) or () if each["name"] == container)
-        files = _system(pod) | mounted(pod, spec, store.find)
+        files = _system(pod) | mounted(pod, spec, store.find, issue)
         shell = Shell(WORDS, environment(pod, spec, store.find), files, self._kept(pod, container), self._now)
         shell.folder = spec.get("workingDir") or "/"
         return ShellProcess(shell, command, tty, has_stdin)
