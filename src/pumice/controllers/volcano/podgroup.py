@@ -64,6 +64,7 @@ SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)
 FROM_POD = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE)
 GANGS = frozenset(kind.name for kind in READ)  #: the kinds whose objects mean a gang
+WITH_CONDITION = (kinds.NATIVE_POD_GROUP, COMPOSITE)  #: the kinds whose PodGroups say what became of them
 PATIENCE_S, PAUSE_S = 10.0, 1.0  #: how long a new pod waits for an owner that is not known, and how often it is looked for
 
 
@@ -95,14 +96,14 @@ class PodGroups:
             yield GroupSubject(kinds.POD, *key_of(change.new))
 
     def _group_changed(self, change: ObjectChange, lister: Lister) -> Iterable[GroupSubject]:
-        """The keys for a PodGroup that is gone: its workload's, or else those of its pods. For one of a native group: that group's."""
+        """The keys for a PodGroup that is gone: its workload's, or else those of its pods. For one of a native group: its own."""
         owner = controller_of(change.object)
         if owner is None:
             return
         kind, where = kind_of(owner), namespace_of(change.object)
         if change.new is not None:
-            if self.gangs_of_others:
-                yield from (GroupSubject(kinds.NATIVE_POD_GROUP, where, name) for name in _natives(kind, where, owner["name"], lister))
+            if self.gangs_of_others and kind in WITH_CONDITION and status_of(change.old or {}) != status_of(change.new):
+                yield GroupSubject(kinds.POD_GROUP, *key_of(change.new))
         elif kind in SCALABLE and lister.get(kind, where, owner["name"]) is not None:
             yield GroupSubject(kind, where, owner["name"])
         elif kind in GANGS:
@@ -169,7 +170,9 @@ class PodGroups:
             return NOTHING
         if subject.kind == kinds.POD:
             return self._for_pod(subject, found, lister, now)
-        return result(self._for_gang(found, lister, now) if subject.kind in GANGS else self._for_workload(found, lister))
+        if subject.kind == kinds.POD_GROUP:
+            return result(write for native in _natives(found, lister) for write in _told(native, found, now))
+        return result(self._for_gang(found, lister) if subject.kind in GANGS else self._for_workload(found, lister))
 
     def _for_pod(self, subject: GroupSubject, pod: Object, lister: Lister, now: float) -> Result:
         if not self._in_own_group(pod, lister):
@@ -191,19 +194,14 @@ class PodGroups:
         mark = marks(gang, pod) if gang is not None else {"metadata": {"annotations": {key.GROUP_NAME: name}}}
         return result([*made, *([patch(pod, mark)] if self._lacks_group(pod) else [])])
 
-    def _for_gang(self, subject: Object, lister: Lister, now: float) -> list[Write]:
-        """The writes that adapt PodGroups to the object for which they were made, and the condition of a native group to its PodGroup."""
-        native = native_gang(subject, lister) if kind_of(subject) == kinds.NATIVE_POD_GROUP else None
-        owner = subject if native is None else native.owner
-        if owner is None:
-            return []
+    def _for_gang(self, subject: Object, lister: Lister) -> list[Write]:
+        """The writes that adapt PodGroups to the object for which they were made."""
+        owner = native_gang(subject, lister).owner if kind_of(subject) == kinds.NATIVE_POD_GROUP else subject
         writes: list[Write] = []
-        for group in lister.dependents(uid_of(owner), kinds.POD_GROUP):
+        for group in lister.dependents(uid_of(owner), kinds.POD_GROUP) if owner is not None else ():
             pod = next(iter(self._members(group, lister)), None)
             if pod is not None and not terminating(group):
                 writes += _update(group, self.build(pod, lister, self._gang(pod, lister)))
-            if native is not None:
-                writes += _told(subject, group, now)
         return writes
 
     def _is_of_newest_revision(self, pod: Object, lister: Lister) -> bool:
@@ -320,12 +318,13 @@ def _naming(gang: Object, lister: Lister) -> Iterable[Object]:
             yield from lister.by_field(kinds.POD, GANG_FIELD, name_of(leaf))
 
 
-def _natives(kind: str, namespace: str, name: str, lister: Lister) -> list[str]:
-    """The names of the native PodGroups that an object of this kind is, or has below it."""
-    if kind == kinds.NATIVE_POD_GROUP:
-        return [name]
-    root = lister.get(kind, namespace, name) if kind == COMPOSITE else None
-    return [name_of(leaf) for leaf in leaves_below(root, lister)] if root is not None else []
+def _natives(group: Object, lister: Lister) -> list[Object]:
+    """The native PodGroups for which a PodGroup of Volcano was made."""
+    owner = controller_of(group)
+    found = lister.get(kind_of(owner), namespace_of(group), owner["name"]) if owner is not None else None
+    if found is None:
+        return []
+    return [found] if kind_of(found) == kinds.NATIVE_POD_GROUP else leaves_below(found, lister)
 
 
 def _told(native: Object, group: Object, now: float) -> list[Write]:
