@@ -92,6 +92,18 @@ def test_a_topology_key_is_a_label_of_nodes_or_a_tier(tmp_path: Path) -> None:
     assert told.startswith("podgroup/train waits: no HyperNode is of the tier") or "no HyperNode is of the tier" in told.splitlines()[0]
 
 
+@pytest.mark.parametrize(("needed", "cpu", "bound"), [(2, 6, 3), (2, 4, 0), (1, 4, 1), (1, 6, 3), (2, 2, 0)])
+def test_of_a_tree_as_many_groups_start_together_as_it_says(tmp_path: Path, needed: int, cpu: int, bound: int) -> None:
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": needed}}}
+    root = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup", "metadata": {"name": "infer"}, "spec": policy}
+    leaves, pods = [], []
+    for name, size in (("prefill", 2), ("decode", 1)):
+        spec = {"parentCompositePodGroupName": "infer", "schedulingPolicy": {"gang": {"minCount": size}}}
+        leaves.append(NATIVE | {"metadata": {"name": name}, "spec": spec})
+        pods += [pod(f"{name}-{number}", schedulingGroup={"podGroupName": name}) for number in range(size)]
+    assert len(outcome(tmp_path, node("a", cpu), root, *leaves, *pods)["binds"]) == bound
+
+
 def test_kube_schedulers_profiles_keep_their_native_groups(tmp_path: Path) -> None:
     conf = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
