@@ -47,8 +47,6 @@ def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (
         "archive": None,
         "recover": False,
         "record": "",
-        "kubernetes_version": None,
-        "feature_gates": "",
     }
     options |= more
     where = {"host": "127.0.0.1", "port": 0}
