@@ -11,7 +11,9 @@ from pumice.extensions import plugins
 from pumice.http.messages import Request
 from pumice.page.feed import Feed
 from pumice.page.simulations import Simulations
-from pumice.scheduler.config.volcano_conf import LARGEST_TEXT, MOST_TIERS, read_policy
+from pumice.scheduler.config import config_text, read_configurations
+from pumice.scheduler.config.limits import LARGEST_TEXT, MOST_EXTENDERS, MOST_PROFILES, MOST_TIERS, MOST_VALUES
+from pumice.scheduler.config.volcano_conf import read_policy
 
 
 @pytest.mark.parametrize("odd", ["a lot", "", "1e", "-5", "\u0665", "9" * 5000 + "x"])
@@ -49,6 +51,35 @@ def test_a_configuration_of_far_too_many_tiers_is_refused_in_a_line(tiers: int) 
     assert "at most" in str(refused.value) or "may have" in str(refused.value)
     assert "\n" not in str(refused.value)
     read_policy('actions: "allocate"\ntiers:\n' + TIER * MOST_TIERS, plugins(None))
+
+
+KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+MANY = {
+    "profiles": "profiles: [{NUMBERS}]\n".replace(
+        "NUMBERS", "}, {".join(f"schedulerName: s{number}" for number in range(MOST_PROFILES + 1))
+    ),
+    "extenders": "extenders: [" + "{urlPrefix: u}," * (MOST_EXTENDERS + 1) + "]\n",
+    "plugins": "profiles: [{plugins: {filter: {enabled: [" + "{name: x}," * MOST_VALUES + "]}}}]\n",
+    "arguments": "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [" + "a," * MOST_VALUES + "]}}]}]\n",
+    "fields": "".join(f"x{number}: 1\n" for number in range(MOST_VALUES)),
+    "text": "profiles: []\n" + "#" * LARGEST_TEXT,
+}
+
+
+@pytest.mark.parametrize("body", MANY.values(), ids=MANY)
+def test_a_configuration_of_kube_scheduler_with_far_too_much_is_refused_in_a_line(body: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_configurations([config_text(KUBE + body, "conf")], plugins(None))
+    told = str(refused.value)
+    assert ("at most" in told or "may have" in told) and "\n" not in told and len(told) < 200
+
+
+def test_of_very_many_faults_twenty_are_told() -> None:
+    body = "profiles: [{plugins: {filter: {enabled: [" + ", ".join(f"{{name: x{number}}}" for number in range(500)) + "]}}}]\n"
+    with pytest.raises(InputError) as refused:
+        read_configurations([config_text(KUBE + body, "conf")], plugins(None))
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 21 and lines[-1] == "and 480 more"
 
 
 def test_a_page_that_asks_to_go_on_at_any_place_begins_anew() -> None:

@@ -7,7 +7,8 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.extensions import plugins
 from pumice.scheduler.config import config_text
-from pumice.scheduler.config.volcano_conf import LARGEST_TEXT, MOST_TIERS, read_policy
+from pumice.scheduler.config.limits import LARGEST_TEXT, MOST_TIERS
+from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.policy import Policy
 
 ACTIONS = 'actions: "allocate"\n'
@@ -27,6 +28,7 @@ def plugin(entry: str) -> str:
     [
         ("", '1: is empty; write at least `actions: "enqueue, allocate, backfill"`'),
         ("#" * (LARGEST_TEXT + 1), f" has {LARGEST_TEXT + 1} characters; a configuration may have {LARGEST_TEXT}"),
+        ("actions: '" + "allocate," * 100 + "backfill'", "1: actions: there are 101 actions; write at most 100"),
         (ACTIONS + f"tiers: [{'{}, ' * MOST_TIERS}{{}}]", f"2: tiers: there are {MOST_TIERS + 1} tiers; write at most {MOST_TIERS}"),
         ("- allocate", "1: is not a mapping; write `actions:` and `tiers:`"),
         ("tiers: []", '1: actions: "actions" must be one string, such as "enqueue, allocate, backfill"'),

@@ -41,11 +41,15 @@ def _clipped(part: str) -> str:
     return part if len(part) <= _LONGEST_PART else f"{part[:60]}... ({len(part)} characters)"
 
 
+FAULTS_SHOWN = 20
+
+
 def raise_all(errors: Sequence[InputError]) -> None:
-    """Raise the first error, if there is any, with the others as further lines of its message."""
+    """Raise the first error, if there is any, with the others as further lines of its message; of very many, the number is enough."""
     if errors:
         first, *others = errors
-        first.message = "\n".join([first.message, *map(str, others)])
+        more = [f"and {len(errors) - FAULTS_SHOWN} more"] if len(errors) > FAULTS_SHOWN else []
+        first.message = "\n".join([first.message, *map(str, others[: FAULTS_SHOWN - 1]), *more])
         raise first
 
 

@@ -23,7 +23,6 @@ from pumice.api.problems import describe, explain, subject_of
 from pumice.api.structs import KEPT_AS, KINDS, WORKLOADS, convert, decoder
 from pumice.api.times import instant
 
-FAULTS_SHOWN = 20
 CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
 GANGS = frozenset((kind.group, kind.kind) for kind in READ)
 AS_IS = WORKLOADS | GANGS  #: kinds that are also kept as they were written
@@ -93,8 +92,7 @@ class Objects(Struct):
 
     def check(self) -> None:
         """Raise InputError with the faults, if there are any."""
-        shown, more = self.faults[:FAULTS_SHOWN], len(self.faults) - FAULTS_SHOWN
-        raise_all([*shown, InputError(f"and {more} more")] if more > 0 else shown)
+        raise_all(self.faults)
 
 
 def read_stream(data: bytes, where: str, objects: Objects) -> None:

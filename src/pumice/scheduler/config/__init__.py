@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pumice.api import yaml
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText
+from pumice.scheduler.config.limits import check_text
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
 from pumice.scheduler.framework.features import Release
@@ -26,7 +27,8 @@ KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerC
 
 
 def config_text(text: str, where: str) -> ConfigText:
-    """A configuration of either kind. Its `kind` field decides which one it is."""
+    """A configuration of either kind. Its `kind` field decides which one it is. Raises InputError."""
+    check_text(text, where)
     for document in yaml.documents(text, where):
         if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
             return ConfigText("", where, 1, document.value, document)

@@ -27,6 +27,7 @@ from pumice.scheduler.config.kube_document import (
     ignored_by_scheduler,
     read_extenders,
 )
+from pumice.scheduler.config.limits import MOST_EXTENDERS, MOST_PROFILES, check_document, check_list
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.framework.features import DEFAULT, Release
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
@@ -41,6 +42,9 @@ RENEWAL_FACTOR = 1.2  #: the renew deadline must be greater than the retry perio
 
 def read_kube(document: Document, own: Mapping[str, type[Plugin]], release: Release = DEFAULT) -> tuple[Policy, list[str]]:
     """The policy, and notes on what was converted. Raises InputError with every fault."""
+    check_document(document)
+    for listed, most in (("profiles", MOST_PROFILES), ("extenders", MOST_EXTENDERS)):
+        check_list(document, document.value.get(listed), listed, most)
     problems = Problems(document)
     value, notes = converted(document)
     text = decode(ConfigurationText, value, (), problems)

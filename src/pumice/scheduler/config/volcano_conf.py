@@ -15,6 +15,7 @@ from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean, raise_all
 from pumice.scheduler.config.arguments import Path, Warnings, bind
 from pumice.scheduler.config.implied import with_implied
+from pumice.scheduler.config.limits import MOST_ACTIONS, MOST_TIERS, check_document, check_list, check_text
 from pumice.scheduler.framework.hooks import SWITCHES
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Action, PluginOption, Policy
@@ -55,9 +56,6 @@ OFF_BY_DEFAULT = ("enableHierarchy", "enabledClusterOrder")
 OTHER_PLACES = {"arguments", "name"}
 
 
-LARGEST_TEXT, MOST_TIERS = 256 * 1024, 100  #: many times what anybody has written
-
-
 def read_policy(
     text: str,
     known: Mapping[str, type[Plugin]],
@@ -70,8 +68,7 @@ def read_policy(
     """The policy, and warnings. With `strict`, warnings are errors. Raises InputError."""
     warnings = Warnings(shift=first_line - 1, where=where)
     try:
-        if len(text) > LARGEST_TEXT:
-            raise InputError(f"has {len(text)} characters; a configuration may have {LARGEST_TEXT}", where=where)
+        check_text(text, where)
         documents = list(yaml.documents(text, where))
         if not documents:
             raise InputError('is empty; write at least `actions: "enqueue, allocate, backfill"`', where=where, line=1)
@@ -90,6 +87,7 @@ def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], actions:
     value = document.value
     if not isinstance(value, dict):
         raise document.error("is not a mapping; write `actions:` and `tiers:`")
+    check_document(document)
     for key in value:
         if key not in TOP:
             warnings.add(document, (str(key),), f'there is no setting "{key}" (ignored, as Volcano does){did_you_mean(str(key), TOP)}')
@@ -102,8 +100,10 @@ def _actions(document: yaml.Document, value: dict[str, Any], known: Mapping[str,
     if not isinstance(listed, str):
         raise document.error('"actions" must be one string, such as "enqueue, allocate, backfill"', ("actions",))
     given = _action_arguments(document, value, known, warnings)
+    names = [part.strip() for part in listed.split(",")]
+    check_list(document, names, "actions", MOST_ACTIONS)
     actions = []
-    for name in (part.strip() for part in listed.split(",")):
+    for name in names:
         if name not in known:
             raise document.error(f'there is no action "{name}"{did_you_mean(name, known) or "; known: " + ", ".join(known)}', ("actions",))
         arguments, path = given.get(name, (None, ()))
@@ -130,8 +130,7 @@ def _action_arguments(
 def _tiers(
     document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Plugin]], warnings: Warnings
 ) -> tuple[tuple[PluginOption, ...], ...]:
-    if isinstance(value.get("tiers"), list) and len(value["tiers"]) > MOST_TIERS:
-        raise document.error(f"there are {len(value['tiers'])} tiers; write at most {MOST_TIERS}", ("tiers",))
+    check_list(document, value.get("tiers"), "tiers", MOST_TIERS)
     tiers = []
     for number, tier in enumerate(_list(document, value.get("tiers"), ("tiers",))):
         path: Path = ("tiers", number, "plugins")
