@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pumice.api.errors import InputError
@@ -14,6 +16,7 @@ from pumice.page.simulations import Simulations
 from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.config.limits import LARGEST_TEXT, MOST_EXTENDERS, MOST_PROFILES, MOST_TIERS, MOST_VALUES
 from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.simulate.formats.yaml import workload
 
 
 @pytest.mark.parametrize("odd", ["a lot", "", "1e", "-5", "\u0665", "9" * 5000 + "x"])
@@ -80,6 +83,15 @@ def test_of_very_many_faults_twenty_are_told() -> None:
         read_configurations([config_text(KUBE + body, "conf")], plugins(None))
     lines = str(refused.value).splitlines()
     assert len(lines) == 21 and lines[-1] == "and 480 more"
+
+
+@pytest.mark.parametrize("more", ["pods: 1000001", "pods: {choice: {'999999999': 1}}", "minimum: 99999999999999999999", f"count: {2**31}"])
+def test_a_workload_with_a_job_that_no_memory_holds_is_refused_in_a_line(more: str, tmp_path: Path) -> None:
+    path = tmp_path / "work.yaml"
+    path.write_text(f"nodes: 2x8cpu\njobs:\n- {{arrivals: {{at: [0]}}, run: 1, request: {{cpu: 1}}, {more}}}\n")
+    with pytest.raises(InputError) as refused:
+        list(workload(str(path), None).jobs)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
 
 
 def test_a_page_that_asks_to_go_on_at_any_place_begins_anew() -> None:

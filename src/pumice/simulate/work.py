@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, HOSTNAME, USER
 from pumice.api.core import Node, NodeSpec, NodeStatus, PriorityClass
+from pumice.api.errors import InputError
 from pumice.api.meta import DEFAULT_QUEUE, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import Quantity, format_milli, is_gpu, quantity
@@ -84,6 +85,20 @@ class Workload:
     left_out: Counter[str] = field(default_factory=Counter)  #: reasons why jobs cannot run, each with its number of jobs
     faults: Faults = NO_FAULTS  #: what goes wrong in the simulation
     note: str = ""  #: how its jobs were read, where a reader could expect otherwise
+
+    def __post_init__(self) -> None:
+        self.jobs = _bounded(self.name, self.jobs)
+
+
+MOST_PODS = 1_000_000  #: of one job: ten times what the largest supported cluster runs
+
+
+def _bounded(where: str, jobs: Iterable[Work]) -> Iterator[Work]:
+    """Raises InputError for a job that no memory holds."""
+    for work in jobs:
+        if work.pods > MOST_PODS:
+            raise InputError(f'job "{work.name}" has {work.pods} pods; a job has at most {MOST_PODS}', where=where)
+        yield work
 
 
 @lru_cache(maxsize=4096)

@@ -104,7 +104,7 @@ class WorkloadFile:
     def read(self, place: Place, how: Callable[[Any], T]) -> T:
         try:
             return how(self._at(place))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise self._document.error(f"{place[-1]}: {error}", place) from None
 
     def nodes(self) -> list[Node]:
@@ -171,7 +171,9 @@ def _whole(value: Any) -> int:
     """The value as a whole number. It may be text, as keys of mappings are. Raises ValueError."""
     if isinstance(value, bool) or not str(value).isdecimal():
         raise ValueError(f'"{value}" is not a whole number')
-    return int(value)
+    if (number := int(value)) >= 2**31:
+        raise ValueError(f"{number} is out of range; write less than {2**31}")
+    return number
 
 
 def _positive(value: Any) -> int:
