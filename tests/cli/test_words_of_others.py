@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
+from pumice.cli.objects import as_json, as_yaml
 from pumice.cli.tables import complain
+from pumice.cli.up import ShownLog
+from pumice.live.lifecycle import Json, Logfmt
 from pumice.text_table import columns, shown, shown_in_line, wide_columns
 
 ODD = {
@@ -55,26 +60,35 @@ def cluster_of(odd: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_no_command_over_files_lets_a_name_command_the_terminal(odd: str, tmp_path: Path) -> None:
-    path = tmp_path / "input.json"
+def outputs(odd: str, commands: list[list[str]], path: Path) -> list[str]:
+    """What commands over a file say, which holds nothing that a terminal obeys."""
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster_of(odd)}))
-    for command in (
-        ["cycle"],
-        ["cycle", "-o", "json"],
-        ["score", "--pod", f"p{odd}"],
-        ["check"],
-        ["lint"],
-        ["why", f"pod/q{odd}"],
-        ["why", f"pod/no{odd}"],
-    ):
+    said = []
+    for command in commands:
         result = CliRunner().invoke(cli, [*command, "-f", str(path)], standalone_mode=False)
         written = result.stdout + result.stderr + str(result.exception or "")
         assert not HEEDED.search(result.stdout + result.stderr), (command, written)
         assert isinstance(result.exception, InputError | SystemExit | None), (command, result.exception)
-        if command == ["cycle"]:
-            rows = [line for line in result.stdout.splitlines() if told(odd) in line]
-            assert rows and "Bound" in result.stdout
+        said.append(result.stdout)
+    return said
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_no_command_over_files_lets_a_name_command_the_terminal(odd: str, tmp_path: Path) -> None:
+    commands = [["cycle"], ["cycle", "-o", "json"], ["score", "--pod", f"p{odd}"], ["check"], ["lint"]]
+    cycled, *_ = outputs(odd, [*commands, ["why", f"pod/q{odd}"], ["why", f"pod/no{odd}"]], tmp_path / "input.json")
+    assert any(told(odd) in line for line in cycled.splitlines()) and "Bound" in cycled
+
+
+def test_nor_does_any_output_of_them_in_another_form(tmp_path: Path) -> None:
+    odd = "".join(ODD.values()).replace("/", "")
+    of_pods = [["score", f"p{odd}"], ["why", f"pod/q{odd}"], ["whatif", f"pod/q{odd}"], ["eta", f"pod/q{odd}"]]
+    in_json = [[*command, "-o", "json"] for command in (["cycle"], ["lint"], *of_pods)]
+    in_yaml = [["cycle", "-o", "yaml"], ["score", f"p{odd}", "-o", "yaml"]]
+    said = outputs(odd, [*in_json, *in_yaml, *of_pods, ["lint", "-o", "sarif"]], tmp_path / "input.json")
+    for text in said[: len(in_json)]:
+        json.loads(text or "null")
+    assert [yaml.safe_load(text) for text in said[len(in_json) : len(in_json) + 2]] == [json.loads(said[0]), json.loads(said[2])]
 
 
 @given(st.text(max_size=20))
@@ -88,3 +102,28 @@ def test_whatever_is_in_a_cell_stays_in_its_row(text: str) -> None:
 def test_an_error_is_a_line_whatever_it_names(capsys: pytest.CaptureFixture[str]) -> None:
     complain(str(InputError('"a\nb\x1b" is no name', where="x\ny.yaml", subject="Pod a\nb")))
     assert capsys.readouterr().err == 'x\\u000ay.yaml: Pod a\\u000ab: "a\\u000ab\\u001b" is no name\n'
+
+
+TEXTS = st.text(max_size=5) | st.sampled_from(list(ODD.values()))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_yaml_and_json_are_escaped_and_mean_the_same(value: Any) -> None:
+    in_yaml, in_json = as_yaml(value), as_json(value)
+    assert not HEEDED.search(in_yaml) and not HEEDED.search(in_json)
+    assert yaml.safe_load(in_yaml) == value and json.loads(in_json) == value
+
+
+@given(st.text())
+def test_a_line_of_any_log_is_a_line(text: str) -> None:
+    record = logging.LogRecord("a", logging.WARNING, "a.py", 1, "%s is odd", (text,), None)
+    in_json = Json().format(record)
+    for line in (Logfmt().format(record), in_json):
+        assert "\n" not in line and not HEEDED.search(line)
+    assert json.loads(in_json)["msg"] == f"{text} is odd"
+    assert not HEEDED.search(ShownLog().format(record))

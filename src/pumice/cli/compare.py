@@ -67,10 +67,10 @@ def compare(
     if out:
         Path(out, "report.html").write_text(compare_report(rows, summaries), encoding="utf-8")
     if output == "json":
-        click.echo(as_json({"comparison": rows, "simulations": summaries}), nl=False)
+        say(as_json({"comparison": rows, "simulations": summaries}), nl=False)
     else:
         print_table(columns(("MEASURE", "POLICY", "MEAN", "AGAINST THE FIRST"), [_cells(row) for row in rows]))
-        click.echo("\n" + "\n\n".join([*of_policies(rows), *([f"Side by side, with charts: {Path(out, 'report.html')}"] if out else [])]))
+        say("\n" + "\n\n".join([*of_policies(rows), *([f"Side by side, with charts: {Path(out, 'report.html')}"] if out else [])]))
     failed = 0
     for each in conditions:
         for summary in summaries:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pumice.api.errors import InputError, raise_all
 from pumice.cli.inputs import Inputs, input_options, load
+from pumice.cli.objects import as_yaml
 from pumice.cli.tables import print_table, say
 from pumice.cluster.offline import run_cycles, together
 from pumice.live.scheduler.http_world import HttpWorld
@@ -48,7 +49,7 @@ def show(result: dict[str, Any], output: str) -> None:
     if output == "json":
         say(msgspec.json.format(msgspec.json.encode(result), indent=2))
     elif output == "yaml":
-        click.echo(msgspec.yaml.encode(result), nl=False)
+        say(as_yaml(msgspec.to_builtins(result), sort_keys=False), nl=False)
     else:
         print_table(tables(result, wide=output == "wide"))
 

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from pumice.api.times import instant, span
 from pumice.cli.tables import say
-from pumice.text_table import columns
+from pumice.text_table import columns, shown
 
 if TYPE_CHECKING:
     from pumice.client.discovery import ServedResource
@@ -22,13 +20,18 @@ if TYPE_CHECKING:
 
 @cache
 def _dumper() -> Any:
-    """The YAML dumper. It quotes strings that other YAML readers would read as a boolean or a number."""
+    """The YAML dumper. It quotes strings that other YAML readers would read as a boolean or a number, and those in which something must be
+    escaped."""
     import yaml  # its import would take half of the start of every other command
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
+    def text(dumper: Any, text: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if shown(text) == text else '"')
+
+    Dumper.add_representer(str, text)
     Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
     Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\.?[0-9][0-9.]*[eE][-+]?[0-9]+\Z"), list("-+.0123456789"))
     return Dumper
@@ -39,15 +42,17 @@ def without_bookkeeping(subject: dict[str, Any]) -> dict[str, Any]:
     return {**subject, "metadata": metadata}
 
 
-def as_yaml(value: Any) -> str:
+# What a terminal would obey is escaped. In strings in double quotes, the escapes mean the same to readers of YAML and of JSON.
+
+
+def as_yaml(value: Any, *, sort_keys: bool = True) -> str:
     import yaml
 
-    text: str = yaml.dump(value, Dumper=_dumper(), default_flow_style=False, sort_keys=True, allow_unicode=True, width=1_000_000)
-    return text
+    return shown(yaml.dump(value, Dumper=_dumper(), default_flow_style=False, sort_keys=sort_keys, allow_unicode=True, width=1_000_000))
 
 
 def as_json(value: Any) -> str:
-    return json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+    return shown(json.dumps(value, indent=4, sort_keys=True, ensure_ascii=False)) + "\n"
 
 
 # Tables that the server makes (meta.k8s.io Table), printed as kubectl prints them.
@@ -61,7 +66,7 @@ def print_objects(found: Sequence[tuple[ServedResource, dict[str, Any]]], output
         return
     items = [without_bookkeeping(item) for _, item in found]
     whole = items[0] if single else {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
-    click.echo(as_json(whole) if output == "json" else as_yaml(whole), nl=False)
+    say(as_json(whole) if output == "json" else as_yaml(whole), nl=False)
 
 
 class ServerTable:

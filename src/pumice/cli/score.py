@@ -10,6 +10,7 @@ from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
+from pumice.cli.objects import as_yaml
 from pumice.cli.tables import print_table, say
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.text_table import columns
@@ -42,7 +43,7 @@ def score(inputs: Inputs, subject: str | None, pod: str | None, now: str | None,
     if output == "json":
         say(msgspec.json.format(msgspec.json.encode(table.as_json()), indent=2))
     elif output == "yaml":
-        click.echo(msgspec.yaml.encode(table.as_json()), nl=False)
+        say(as_yaml(msgspec.to_builtins(table.as_json()), sort_keys=False), nl=False)
     else:
         print_table(as_text(table))
     refuse(table.failures)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import shlex
 import shutil
@@ -23,6 +24,7 @@ from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, own_name
 from pumice.cli.tables import say
 from pumice.http.watchdog import Watchdog
+from pumice.text_table import shown
 
 if TYPE_CHECKING:
     from pumice.cli.embedded import Embedded
@@ -87,6 +89,8 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
         sys.exit(child.report())
     place.claim()
     try:
+        if logging.lastResort is not None:
+            logging.lastResort.setFormatter(ShownLog())
         with Watchdog():
             code = asyncio.run(_serve(place, data, options, once, child, () if once or no_page else _page_ports(page_port, name)))
     except OSError as error:
@@ -99,6 +103,13 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
     finally:
         place.leave()
     sys.exit(code)
+
+
+class ShownLog(logging.Formatter):
+    """A line of the log as a terminal may get it: there are paths and names of others in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record))
 
 
 async def _serve(
@@ -121,18 +132,18 @@ async def _serve(
             return 0
         interpreter.settle()
         cluster.server.kubeconfig(place.kubeconfig, place.context)
-        say = child.say if child else click.echo
+        tell = child.say if child else say
         if page is not None:
-            say(f"The page: {page.acting_url}")
+            tell(f"The page: {page.acting_url}")
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
-        say(_started(cluster.server.url, nodes, time.perf_counter() - began))
+        tell(_started(cluster.server.url, nodes, time.perf_counter() - began))
         if once:
-            return await submit(cluster.plane, asked.submitted, say, ended) if asked.submitted else 0
-        with merged(place.kubeconfig, place.context, say) as file:
-            say(_welcome(place, file, child is not None))
-            code = await submit(cluster.plane, asked.submitted, say, ended) if asked.submitted else 0
+            return await submit(cluster.plane, asked.submitted, tell, ended) if asked.submitted else 0
+        with merged(place.kubeconfig, place.context, tell) as file:
+            tell(_welcome(place, file, child is not None))
+            code = await submit(cluster.plane, asked.submitted, tell, ended) if asked.submitted else 0
             if asked.submitted and not child and not ended.is_set():
-                say(f"\nThe cluster goes on. {_end(place, False)}")
+                tell(f"\nThe cluster goes on. {_end(place, False)}")
             if child:
                 child.let_go()
             await ended.wait()

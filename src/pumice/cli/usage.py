@@ -16,7 +16,7 @@ from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
 from pumice.cluster.recording.files import entries, files_of
 from pumice.cluster.recording.usage import FIELDS, Ledger, UsageAccount, UsageAmounts
-from pumice.text_table import columns
+from pumice.text_table import columns, shown_in_line
 
 RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), UsageAmounts._fields, strict=True))
 
@@ -42,7 +42,8 @@ def usage(files: tuple[Path, ...], by: str, month: str | None, lent: bool, outpu
     if output == "table":
         print_table(columns(head, rows))
     else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([[each.lower().replace(" ", "_") for each in head], *rows])
+        written = [[each.lower().replace(" ", "_") for each in head], *([shown_in_line(str(cell)) for cell in row] for row in rows)]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(written)
 
 
 def _fields(text: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from pumice.client.leader_election import Election
 from pumice.client.reflector import Reflector
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import Request, Response
+from pumice.text_table import shown_in_line
 
 
 class LostLead(Exception):
@@ -140,12 +141,12 @@ class Logfmt(_Structured):
 
 class Json(_Structured):
     def format(self, record: logging.LogRecord) -> str:
-        return json.dumps(self.fields(record), ensure_ascii=False)
+        return shown_in_line(json.dumps(self.fields(record), ensure_ascii=False))
 
 
 def _quoted(value: str) -> str:
     plain = value and not any(char in ' "=\\' or not char.isprintable() for char in value)
-    return value if plain else json.dumps(value, ensure_ascii=False)
+    return value if plain else shown_in_line(json.dumps(value, ensure_ascii=False))
 
 
 def set_up(form: str, verbosity: int) -> None:

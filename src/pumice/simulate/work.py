@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import length_hint
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -87,18 +88,26 @@ class Workload:
     note: str = ""  #: how its jobs were read, where a reader could expect otherwise
 
     def __post_init__(self) -> None:
-        self.jobs = _bounded(self.name, self.jobs)
+        self.jobs = _Bounded(self.name, self.jobs)
 
 
 MOST_PODS = 1_000_000  #: of one job: ten times what the largest supported cluster runs
 
 
-def _bounded(where: str, jobs: Iterable[Work]) -> Iterator[Work]:
-    """Raises InputError for a job that no memory holds."""
-    for work in jobs:
+class _Bounded(Iterator[Work]):
+    """The jobs of a workload. Raises InputError for a job that no memory holds."""
+
+    def __init__(self, where: str, jobs: Iterator[Work]) -> None:
+        self._where, self._jobs = where, jobs
+
+    def __next__(self) -> Work:
+        work = next(self._jobs)
         if work.pods > MOST_PODS:
-            raise InputError(f'job "{work.name}" has {work.pods} pods; a job has at most {MOST_PODS}', where=where)
-        yield work
+            raise InputError(f'job "{work.name}" has {work.pods} pods; a job has at most {MOST_PODS}', where=self._where)
+        return work
+
+    def __length_hint__(self) -> int:
+        return length_hint(self._jobs)
 
 
 @lru_cache(maxsize=4096)
