@@ -20,6 +20,7 @@ from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import Stages, read_stages
 from pumice.scheduler.framework.features import DEFAULT, Release
+from pumice.scheduler.framework.policy import Policy
 
 SPEED = 200.0
 PATIENCE_S = 30.0
@@ -105,7 +106,7 @@ def until(holds: Callable[[], Any]) -> Any:
 
 
 @contextlib.contextmanager
-def cluster(nodes: str, speed: float = SPEED, release: Release = DEFAULT) -> Iterator[Api]:
+def cluster(nodes: str, speed: float = SPEED, release: Release = DEFAULT, policy: Policy | None = None) -> Iterator[Api]:
     """A cluster of these pools, of this release of Kubernetes, that ends with the block."""
     started: list[Api] = []
     failures: list[BaseException] = []
@@ -114,8 +115,8 @@ def cluster(nodes: str, speed: float = SPEED, release: Release = DEFAULT) -> Ite
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def live() -> None:
-        policy = policy_of(release=release)
-        wanted = UpRequest(policy, read_stages(), list(nodes_of(pools_of(nodes))), release=release, speed=speed, plain=True)
+        chosen = policy or policy_of(release=release)
+        wanted = UpRequest(chosen, read_stages(), list(nodes_of(pools_of(nodes))), release=release, speed=speed, plain=True)
         async with running(wanted) as embedded:
             started.append(Api(embedded.server.host, embedded.server.port, embedded.server.token))
             loops.append(asyncio.get_running_loop())
