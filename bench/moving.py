@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bench import shapes
 from bench.measure import Row
-from bench.sessions import NOW, policy
+from bench.sessions import NOW, VICTIMS, policy
 from bench.waiting import EVICTING, all_different, four_shapes
 from pumice.api.meta import Metadata
 from pumice.api.quantity import quantity
@@ -30,20 +30,7 @@ from pumice.scheduler.model.cluster import Cluster
 NODES = 1000
 CYCLES = 20
 
-TREE = """\
-actions: "enqueue, allocate, backfill"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: conformance
-- plugins:
-  - name: drf
-  - name: predicates
-  - name: capacity
-    enableHierarchy: true
-  - name: nodeorder
-"""
+TREE = VICTIMS.format(action="backfill").replace("proportion", "capacity\n    enableHierarchy: true")
 
 
 class Shape(NamedTuple):

@@ -46,8 +46,8 @@ class Preempt(Action):
         most = EvictionCandidates(session, exposed, _may_go).most
         among = partial(Hopes, session, partial(self._may_preempt, session), evictable=most, frees_queues=True)
         between, within = among(), among(one_by_one=True)
-        queues = {session.cluster.queues[name] for name in starving} | between.queues() | within.queues()
-        for queue in session.in_queue_order(queues):
+        names = dict.fromkeys([*starving, *between.queues(), *within.queues()])
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in names):
             turns = Turns(session, [*starving.get(queue.name, ()), *between.of(queue)], session.job_key)
             self._between_jobs(session, queue, turns, exposed)
             again = Turns(session, [*(alike for alike in turns.groups if alike.wakes is None), *within.of(queue)], age)

@@ -43,7 +43,7 @@ class GangEviction(Action):
         hopes = self._hopes(session)
         session.topology.trials_count = False
         rosters = Rosters(session)
-        for queue in session.in_queue_order({session.cluster.queues[name] for name in starving} | hopes.queues()):
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in dict.fromkeys([*starving, *hopes.queues()])):
             turns = Turns(session, [*starving.get(queue.name, ()), *hopes.of(queue)], session.job_key)
             while job := turns.pop():
                 self._serve(session, queue, job, rosters)

@@ -59,11 +59,12 @@ class Hopes:
         self._turn: Rows = np.flatnonzero(self._hopeful)  #: the slots whose turn it is
         self._seen = self._tried = -1  #: the session's changes when slots were compared, and when a job was last woken
 
-    def queues(self) -> set[Queue]:
-        """The queues of these jobs."""
+    def queues(self) -> dict[str, Queue]:
+        """The queues of these jobs, by name."""
         self._compare(self._limits_queues and self._evictable is None)
         members = self._needs.members
-        return {queue for slot in np.flatnonzero(self._hopeful).tolist() if (queue := members[slot][0].job.queue) is not None}
+        queues = (members[slot][0].job.queue for slot in np.flatnonzero(self._hopeful).tolist())
+        return {queue.name: queue for queue in queues if queue is not None}
 
     def of(self, queue: Queue | None = None) -> list[Alike]:
         """The jobs of a queue whose turn it is, or of all queues, in their groups."""

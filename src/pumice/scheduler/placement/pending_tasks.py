@@ -6,7 +6,7 @@ queue: for them the queue is asked for room, and the gate is removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
@@ -160,15 +160,15 @@ class LazyHeap(Generic[T]):
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike], others: Iterable[Queue] = ()) -> None:
-        """`others`: queues that may get their jobs at their turn (`join`)."""
+    def __init__(self, session: Session, groups: Iterable[Alike], others: Collection[str] = ()) -> None:
+        """`others`: the names of queues that may get their jobs at their turn (`join`)."""
         self._session = session
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
-        self._joined = {queue.name for queue in others}
-        self._turns |= {name: Turns(session, (), session.job_key) for name in self._joined - self._turns.keys()}
+        self._joined = set(others)
+        self._turns |= {name: Turns(session, (), session.job_key) for name in others if name not in self._turns}
         for name in self._turns:
             self.push_queue(session.cluster.queues[name])
 
