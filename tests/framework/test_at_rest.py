@@ -231,6 +231,16 @@ def test_jobs_come_and_go_while_others_are_at_rest() -> None:
     assert tried.jobs == ["three"]
 
 
+def test_in_a_tree_of_queues_jobs_without_hope_have_their_turns_in_vain() -> None:
+    policy = read_policy(WITH_ACTIONS.format("allocate", "capacity\n    enableHierarchy: true"), PLUGINS)[0]
+    queues = [queue("root"), *(queue(name).parent("root") for name in "ab"), queue("inner").parent("root"), queue("leaf").parent("inner")]
+    waits = [each for name in ("a", "b", "leaf") for each in (*gang(f"wide-{name}", 2, 4, of=name), *gang(f"more-{name}", 3, 4, of=name))]
+    tried, (binds, *_) = tried_after(policy, [*queues, *waits], gone="default/a")
+    assert tried == ["three"] and len(binds) == 3
+    tried, (binds, *_) = tried_after(policy, [*queues, *waits], gang("late", 1, 1, of="leaf"), "default/a")
+    assert tried == ["late", "three"] and len(binds) == 4
+
+
 # -- actions that evict
 
 ACTIONS = ["allocate, preempt, reclaim, backfill", "reclaim, preempt, allocate", "allocate, gangpreempt, gangreclaim"]

@@ -53,6 +53,7 @@ tiers:
   - name: predicates
   - name: {order}
 """
+IN_A_TREE = CONFIGURATION.replace("{shares}", "{shares}\n    enableHierarchy: true")
 ACTIONS = (
     "enqueue, allocate, backfill",
     "enqueue, allocate, preempt, reclaim, backfill",
@@ -64,6 +65,7 @@ ACTIONS = (
 PAST = "\n    arguments: {usage.halfLife: 200s}"
 THIRD = "sla", "task-topology", "binpack"
 NODES, QUEUES, CLASSES = [f"n{number}" for number in range(6)], ("qa", "qb"), {"low": 10, "high": 1000}
+TREE = {"left": "root", "right": "root", **{f"{side}-{number}": side for side in ("left", "right") for number in range(3)}}
 
 
 class Counting(Observer):
@@ -81,11 +83,11 @@ class Counting(Observer):
 class Life:
     """One of the two."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, parents: dict[str, str]) -> None:
         self.policy, self.turns = policy, Counting()
         self.cluster = cluster(
             *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in NODES),
-            *(queue(name) for name in QUEUES),
+            *(queue(name).parent(parent) if parent else queue(name) for name, parent in parents.items()),
             *(priority_class(*each) for each in CLASSES.items()),
         )
 
@@ -113,8 +115,10 @@ Operation = Callable[[Cluster], None]
 class Fate:
     """What happens next, drawn at random and made of both clusters."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, parents: dict[str, str]) -> None:
         self._random = random
+        self._parents = parents
+        self._queues = [name for name in parents if name not in parents.values()]
         self._jobs = 0
         self._shapes = [random.random() for _ in range(5)]  #: of which many jobs are drawn alike
         self._are_varied = random.random() < 0.5  #: whether no two jobs are alike
@@ -129,7 +133,9 @@ class Fate:
         random, name = Random(shape), f"j{self._random.randrange(100):02}-{self._jobs:05}"
         self._jobs += 1
         size, gpu = random.randint(1, 4), random.choice([0, 1, 1, 2, 4])
-        group = podgroup(name, random.choice([size, size, 1])).queue(random.choice(QUEUES)).phase(random.choice(["Pending", "Inqueue"]))
+        group = (
+            podgroup(name, random.choice([size, size, 1])).queue(random.choice(self._queues)).phase(random.choice(["Pending", "Inqueue"]))
+        )
         if random.random() < 0.3:
             group = group.priority_class(random.choice([*CLASSES]))
         if random.random() < 0.6:
@@ -168,7 +174,10 @@ class Fate:
         return _putting((fresh.taint("kept") if random.random() < 0.2 else fresh).build())
 
     def _queue(self, living: Cluster) -> Operation:
-        changed = queue(self._random.choice(QUEUES)).weight(self._random.randint(1, 3))
+        name = self._random.choice([*self._parents])
+        changed = queue(name).weight(self._random.randint(1, 3)).parent(self._parents[name])
+        if self._random.random() < 0.3:
+            changed = changed.deserves(**{"nvidia.com/gpu": self._random.randint(1, 6)})
         if self._random.random() < 0.3:
             changed = changed.capability(**{"nvidia.com/gpu": self._random.randint(2, 12)})
         return _putting(changed.build())
@@ -202,11 +211,14 @@ def live(seed: int, operations: int, configuration: str = CONFIGURATION) -> Coun
         "shares": ("proportion", "capacity", f"capacity{PAST}"),
         "third": THIRD,
     }
+    if configuration is IN_A_TREE:
+        chosen |= {"actions": ("enqueue, allocate, backfill", *ACTIONS), "shares": ("capacity",)}
     if configuration is IN_ORDER:
         chosen |= {"backfill": ("none", "greedy", "easy", "conservative"), "order": ("shortest-first", "priority")}
     text = configuration.format(**{name: random.choice(among) for name, among in chosen.items()})
     policy = read_policy(text, PLUGINS)[0]
-    kept, anew, fate = Life(policy), Life(replace(policy, shortcuts=False)), Fate(random)
+    parents = TREE if configuration is IN_A_TREE else dict.fromkeys(QUEUES, "")
+    kept, anew, fate = Life(policy, parents), Life(replace(policy, shortcuts=False), parents), Fate(random, parents)
     now, recalled, last = 1_767_225_600.0, 0, Decisions()
     in_order = PAST not in text  # where only past usage changes the order, it is computed anew at intervals
     for _ in range(operations):
@@ -235,8 +247,13 @@ def test_so_do_those_of_a_line() -> None:
     assert counts["kept"] < counts["anew"]
 
 
+def test_so_do_those_of_a_tree_of_queues() -> None:
+    counts = sum((live(seed, 30, IN_A_TREE) for seed in range(10)), Counter[str]())
+    assert counts["kept"] < counts["anew"]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(1000, 2000))
-@pytest.mark.parametrize("configuration", [CONFIGURATION, IN_ORDER], ids=["in queues", "in order"])
+@pytest.mark.parametrize("configuration", [CONFIGURATION, IN_ORDER, IN_A_TREE], ids=["in queues", "in order", "in a tree"])
 def test_the_same_over_many_operations(seed: int, configuration: str) -> None:
     live(seed, 100, configuration)

@@ -41,7 +41,7 @@ class Allocate(Action):
                 self.serve(session, placing, domains, sheet.job.queue, sheet)
         groups = [alike for alike in groups if sheets[alike.first.uid]]
         hopes = Hopes(session, lambda job: self.may_be_placed(session, job))
-        waiting = JobsByQueue(session, [*groups, *hopes.of()])
+        waiting = JobsByQueue(session, [*groups, *hopes.of()], hopes=hopes)
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue

@@ -165,7 +165,7 @@ def _basis(session: Session) -> tuple[Any, ...]:
 
 def _kind(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable]]) -> Hashable:
     """The kind of a job: equal for jobs that are alike; its uid for a job to which something has happened."""
-    if not _is_plain(job):
+    if not _is_plain(job) or session.queues_need_comparing:  # there each job has its own turn
         return job.uid
     assert job.queue is not None
     tasks = list(job.tasks.values())
@@ -250,13 +250,18 @@ class Turns:
     def pop(self) -> Job | None:
         self.part()
         while self._waiting:
-            self._last, alike = self._waiting.pop()
-            if alike.wakes is not None and not alike.wakes(alike):
-                continue
-            if len(alike.members) > 1:
-                self._tried.append((alike, _noted(self._session, alike.first)))
-            return alike.first
+            if (job := self.take()) is not None:
+                return job
         return None
+
+    def take(self) -> Job | None:
+        """The job of the next turn; None if it is at rest and stays so."""
+        self._last, alike = self._waiting.pop()
+        if alike.wakes is not None and not alike.wakes(alike):
+            return None
+        if len(alike.members) > 1:
+            self._tried.append((alike, _noted(self._session, alike.first)))
+        return alike.first
 
     def part(self) -> None:
         """If something has changed, let the jobs of the groups that come after the last turn have a turn, too."""

@@ -46,7 +46,8 @@ class Hopes:
         self._may = may
         self._evictable = evictable
         self._one_by_one = one_by_one
-        knows_limits = session.plugins.are_trusted and bool(session.plugins.flat["queue_room"])
+        self._has_all_turns = session.queues_need_comparing
+        knows_limits = session.plugins.are_trusted and bool(session.plugins.flat["queue_room"]) and not self._has_all_turns
         self._limits_queues = knows_limits and not (frees_queues and evictable is not None)
         one = np.ones_like(needs.least)
         self._least = one if one_by_one else np.maximum(needs.least, 1)
@@ -67,16 +68,26 @@ class Hopes:
         return {queue.name: queue for queue in queues if queue is not None}
 
     def of(self, queue: Queue | None = None) -> list[Alike]:
-        """The jobs of a queue whose turn it is, or of all queues, in their groups."""
+        """The jobs of a queue whose turn it is, or of all queues, in their groups. Where queues are compared, jobs without hope have their
+        turns too: each turn may change whose is next."""
         members, slots = self._needs.members, np.flatnonzero(self._hopeful & self._resting.sleeping)
         if queue is not None:
             slots = np.array([slot for slot in slots.tolist() if members[slot][0].job.queue is queue], int)
         self._turn, self._tried = slots, -1
         self._compare(self._limits_queues)
+        if self._has_all_turns:
+            slots = np.array([slot for slot in np.flatnonzero(self._resting.sleeping).tolist() if self._may(members[slot][0].job)], int)
+        else:
+            slots = slots[self._hopeful[slots]]
         return [
-            Alike(members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot))
-            for slot in slots[self._hopeful[slots]].tolist()
+            Alike(members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot)) for slot in slots.tolist()
         ]
+
+    def __bool__(self) -> bool:
+        """Whether any job might still be helped."""
+        if self._seen != self._session.changes:
+            self._compare(self._limits_queues)
+        return bool((self._hopeful & self._resting.sleeping).any())
 
     def _wakes(self, slot: int, alike: Alike) -> bool:
         """Whether there might still be room for such jobs. If so they are woken. After a job that found no room all are compared anew."""

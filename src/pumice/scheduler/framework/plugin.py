@@ -46,6 +46,7 @@ class Plugin:
     reads_only_state: ClassVar[bool] = False  #: its answers depend only on the kept state, its arguments, and time as `next_turn` says
     rules_last: ClassVar[bool] = False  #: its filters and scorers keep nothing of the session, so later sessions may use them
     tunable: ClassVar[bool] = False  #: it says what is preferred, not what is allowed: `pumice tune` may add it, or leave it out
+    compares_by_state: ClassVar[bool] = False  #: `compare_queues` goes by what is held now; a try that was undone leaves no trace
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:

@@ -100,6 +100,12 @@ class Questions:
         """Whether queues cannot be ordered by a key: in a hierarchy two queues are compared where their paths part."""
         return bool(self.plugins.flat["compare_queues"])
 
+    @property
+    def compares_by_state(self) -> bool:
+        """Whether queues that need comparing are compared only by the kept state, which no refused try changes, and only to place jobs."""
+        plugins = [method.__self__ for method in self.plugins.flat["compare_queues"]]  # type: ignore[attr-defined]
+        return not plugins or (self.policy.only_places and all(plugin.compares_by_state for plugin in plugins))
+
     @cached_property
     def _queue_rules(self) -> list[tuple[str, Callable[..., Any]]]:
         return self.plugins.in_order("compare_queues", "queue_order")

@@ -92,7 +92,7 @@ class Session(Questions):
         cluster.refresh_sums(anew=not policy.shortcuts)
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
-        one_by_one = in_full or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
+        one_by_one = in_full or not self.compares_by_state or not policy.places_gangs or self.ledger.sees_loops
         self.kinds: Kinds | None = Kinds.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:

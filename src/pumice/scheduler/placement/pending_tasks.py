@@ -11,6 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 from pumice.scheduler.framework.alike import Alike, Turns
+from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
@@ -160,12 +161,15 @@ class LazyHeap(Generic[T]):
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike], others: Collection[str] = ()) -> None:
-        """`others`: the names of queues that may get their jobs at their turn (`join`)."""
+    def __init__(self, session: Session, groups: Iterable[Alike], others: Collection[str] = (), hopes: Hopes | None = None) -> None:
+        """`others`: the names of queues that may get their jobs at their turn (`join`). `hopes`: of the groups that are at rest."""
         self._session = session
+        self._hopes = hopes
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
+        groups = list(groups)
+        self._awake = {alike.first.uid for alike in groups if alike.wakes is None}
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
         self._joined = set(others)
         self._turns |= {name: Turns(session, (), session.job_key) for name in others if name not in self._turns}
@@ -188,17 +192,27 @@ class JobsByQueue:
             heappush(self._queues, (key, queue))
 
     def pop_queue(self) -> Queue | None:
-        """The queue to be served next; None if there is none."""
+        """The queue to be served next; None if there is none, or if only jobs are left that no turn can help."""
         if self._compared:
-            return self._compared.pop()
+            return self._compared.pop() if self._awake or self._hopes else None
         return heappop(self._queues)[1] if self._queues else None
 
     def push_job(self, job: Job) -> None:
         assert job.queue is not None
+        self._awake.add(job.uid)
         self._turns[job.queue.name].push(job)
 
     def pop_job(self, queue: Queue) -> Job | None:
-        return self._turns[queue.name].pop()
+        """The queue's job that has its turn; None if there is none. In a hierarchy a job at rest has its turn in vain, as a refused one."""
+        turns = self._turns[queue.name]
+        if not self._are_compared or not turns:
+            return turns.pop()
+        job = turns.take()
+        if job is None:
+            self.push_queue(queue)
+        else:
+            self._awake.discard(job.uid)
+        return job
 
 
 def by_queue(groups: Iterable[Alike]) -> dict[str, list[Alike]]:

@@ -40,6 +40,7 @@ class CapacityArgs(PastUsageArgs):
 class Capacity(Plugin):
     name = "capacity"
     reads_only_state = True
+    compares_by_state = True
     Args = CapacityArgs
     hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
     sees_refused_victims = True  # as in Volcano, where the plugin always sees all candidates, in the same order

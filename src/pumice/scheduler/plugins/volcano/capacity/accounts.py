@@ -157,6 +157,8 @@ def _descend(account: QueueAccount) -> None:
     """Set whether the account is sound, and the paths and bounds of its children."""
     parent = account.parent
     account.sound = (parent is None or parent.sound) and (account.is_leaf or not _has_jobs(account.queue))
+    if account.is_leaf:
+        return
     guaranteed = sum((child.guarantee for child in account.children), np.zeros_like(account.guarantee))
     free = np.maximum(account.limit - guaranteed, 0.0)
     for child in account.children:
