@@ -379,7 +379,9 @@ def volcanos(folder: Path) -> Path:
         (chart / "templates" / path.name).write_text(path.read_text())
     items: list[dict[str, Any]] = []
     for name, app in VOLCANO.items():
-        labels, container = {"app": app}, {"name": f"volcano-{name}", "image": f"volcanosh/{name}", "args": ["--logtostderr"]}
+        labels: dict[str, Any] = {"app": app}
+        container: dict[str, Any] = {"name": f"volcano-{name}", "image": f"volcanosh/{name}", "args": ["--logtostderr"]}
+        container["securityContext"] = {"runAsUser": 1000, "runAsNonRoot": True}
         if name == "admission":
             container["name"] = "admission"
         spec = {
@@ -441,6 +443,41 @@ def test_volcanos_release_is_taken_over_and_given_back_in_place_and_no_job_is_lo
     assert installed.names(HOOK.partition("/")[0]) == {HOOK.partition("/")[2]}
 
 
+def containers(installed: Installed) -> list[dict[str, Any]]:
+    deployments = installed.get("deployments", "-nvolcano-system")["items"]
+    return [each for deployment in deployments for each in deployment["spec"]["template"]["spec"]["containers"]]
+
+
+def test_what_kubectl_created_gets_other_images_and_back_and_then_our_manifests(installed: Installed) -> None:
+    """The ways of the guide without Helm, up to the pods."""
+    theirs, where = volcanos(installed.folder), "-nvolcano-system"
+    installed.kubectl("create", "namespace", "volcano-system")
+    installed.kubectl("create", "-f", "-", stdin=installed("template", "volcano", theirs, where))
+    before = uids(installed)
+
+    scheduler = ("deployment", "volcano-scheduler", where)
+    ending, replacing = shown("kubectl -n volcano-system patch deployment volcano-scheduler").splitlines()[:2]
+    installed.shell(ending)
+    installed.shell(replacing)
+    changed = installed.get(*scheduler)["spec"]
+    (only,) = changed["template"]["spec"]["containers"]
+    assert changed["strategy"] == {"type": "Recreate"} and (only["image"], only["args"]) == (
+        "pumice/pumice-scheduler:0.1.0",
+        ["--logtostderr"],
+    )
+    installed.shell(shown("kubectl -n volcano-system set image deployment/volcano-scheduler '*=volcanosh"))
+    assert installed.get(*scheduler)["spec"]["template"]["spec"]["containers"][0]["image"].startswith("volcanosh/vc-scheduler:")
+
+    apply = shown("kubectl apply -f deploy/manifests")
+    installed.shell(f"cd {ROOT} && {apply}")
+    assert uids(installed) == before
+    assert [each["args"][0] for each in containers(installed)] == ["webhooks", "controllers", "scheduler"]
+    assert all(each["securityContext"]["runAsUser"] == 10001 for each in containers(installed))
+    rolled = [each["metadata"]["generation"] for each in installed.get("deployments", where)["items"]]
+    installed.shell(f"cd {ROOT} && {apply}")
+    assert [each["metadata"]["generation"] for each in installed.get("deployments", where)["items"]] == rolled, "no pod is replaced"
+
+
 @pytest.mark.parametrize("by", ["flag", "labels"])
 def test_what_kubectl_installed_is_taken_over_in_place(installed: Installed, by: str) -> None:
     theirs, where = volcanos(installed.folder), ("-nvolcano-system",)
@@ -457,5 +494,6 @@ def test_what_kubectl_installed_is_taken_over_in_place(installed: Installed, by:
         installed.shell(shown("for each in deployment"))
     installed("install", "volcano", CHART, *where, *(["--take-ownership"] if by == "flag" else []))
     assert uids(installed) == before and installed.names("jobs.batch.volcano.sh") == {"train"}
+    assert all(each["securityContext"]["runAsUser"] == 10001 for each in containers(installed))
     webhook = installed.get(HOOK)["webhooks"][0]
     assert webhook["failurePolicy"] == "Fail" and webhook["clientConfig"]["caBundle"] == AUTHORITY

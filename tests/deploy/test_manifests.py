@@ -99,6 +99,8 @@ def test_pods_are_restricted(part: str) -> None:
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,  # also here: what Volcano's Deployments say of their containers would stay
+        "runAsUser": 10001,
     }
 
 

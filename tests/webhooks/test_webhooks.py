@@ -126,12 +126,27 @@ def test_what_is_no_review_is_a_bad_request(body: bytes) -> None:
     play(story)
 
 
-def test_only_enabled_paths_are_served_and_registered() -> None:
+def test_only_enabled_paths_are_registered() -> None:
     async def story(stage: Scene) -> None:
         prepare(stage)
         async with served(stage, hooks=hooks_of("/queues/validate")) as call:
-            assert (await call.raw("/jobs/validate", b"{}"))[0] == 404
+            assert (await call.raw("/nodes/validate", b"{}"))[0] == 404
             assert [each["metadata"]["name"] for each in stage.all(VALIDATING)] == ["volcano-admission-service-queues-validate"]
+
+    play(story)
+
+
+def test_what_volcano_had_enabled_and_left_registered_is_answered() -> None:
+    """Volcano 1.8 to 1.11 register webhooks of pods, and who takes its place by kubectl does not remove them: no pod could be made."""
+
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        hook = HOOKS["/pods/validate"]
+        stage.create(VALIDATING, configuration(hook, CALLER, b"theirs"), "")
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": []}}
+        async with served(stage, hooks=hooks_of("/queues/validate")) as call:
+            assert call.authority(CALLER.configuration(hook)) == call.authority()
+            assert (await call(hook.path, review("CREATE", pod)))["allowed"]
 
     play(story)
 

@@ -73,9 +73,12 @@ securityContext:
   {{- include "pumice.confined" . | nindent 2 }}
 {{- end }}
 
+{{/* The user is said here too, not only of the pod: else that of Volcano's containers would stay. */}}
 {{- define "pumice.confined" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
+runAsNonRoot: true
+runAsUser: 10001
 capabilities: {drop: [ALL]}
 {{- end }}
 

@@ -27,7 +27,7 @@ from pumice.client.client import Backoff, Client, ClientLimits
 from pumice.client.tls import KeyPair, present
 from pumice.client.transport import ApiError, KubeError, Transport, as_dict
 from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import Caller, Webhook
+from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
 from pumice.http.listener import Listener
 from pumice.live.lifecycle import Clock, WallClock, first, probes, synced, told_to_end
 from pumice.live.webhooks.hooks import register
@@ -162,6 +162,7 @@ BACKOFF = Backoff(1.0, CHECKED_EVERY_S)  #: between looks for configurations tha
 class WebhookSettings(msgspec.Struct):
     """All settings that come from flags."""
 
+    #: those that are registered. The others are answered too, if Volcano has left a configuration for them: nothing could be created else
     hooks: tuple[Webhook, ...]
     rules: Callable[[], admission.Settings]  #: reads the configuration. Raises InputError
     address: tuple[str, int] = ("", 8443)
@@ -206,7 +207,7 @@ class WebhookReplica:
             source = self._source(client)
             self._take_over(await source.current())
             host, port = self._settings.address
-            served = Listener(f"{host}:{port}", rules.routes(self._settings.hooks), self._tls, largest_body=LARGEST_BODY)
+            served = Listener(f"{host}:{port}", rules.routes(tuple(HOOKS.values())), self._tls, largest_body=LARGEST_BODY)
             async with served:
                 self.port = served.port
                 await self._register(client)
@@ -252,6 +253,8 @@ class WebhookReplica:
             missing = await register(client, settings.hooks, settings.caller, authority, create=create)
             if missing and missing != self._missing:
                 log.info("who installs us is waited for to create these webhook configurations: %s", ", ".join(missing))
+            left = [hook for hook in HOOKS.values() if hook not in settings.hooks]
+            await register(client, left, settings.caller, authority, create=False)
             self._registered, self._missing = authority, missing
 
     def alive(self) -> str:
