@@ -148,7 +148,7 @@ def test_the_clock_runs_as_fast_as_one_says(place: Town, tab: Tab) -> None:
 
 def test_without_the_token_one_only_looks(place: Town, tab: Tab) -> None:
     tab.page.goto(f"{place.url}#/nodes/gpu8-1")
-    tab.page.wait_for_selector("text=prints the address that may act")
+    tab.page.wait_for_selector("text=read-only")
     for name in ("Cordon", "Tour"):
         expect(tab.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
 
@@ -162,7 +162,7 @@ def test_no_address_that_is_shared_has_the_token(place: Town, tab: Tab) -> None:
 
 def test_a_page_that_is_open_takes_the_token_when_its_address_is_given_it(place: Town, tab: Tab) -> None:
     tab.page.goto(place.url)
-    tab.page.wait_for_selector("text=prints the address that may act")
+    tab.page.wait_for_selector("text=read-only")
     tab.page.goto(place.acting_url)
     tab.page.wait_for_selector("button:text-is('Tour')")
     expect(tab.page).to_have_url(f"{place.url}#/cluster")

@@ -14,7 +14,7 @@ from tests.page.desk import Desk, desk
 from tests.page.tab import NARROW, WIDE, Tab
 
 pytestmark = pytest.mark.page
-VIEWS = ("cluster", "queues", "jobs", "decisions", "policy", "simulate")
+VIEWS = ("cluster", "queues", "jobs", "usage", "decisions", "policy", "simulate")
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +120,14 @@ def test_one_goes_back_over_the_last_minutes_and_forth(bare: Desk, tab: Tab) -> 
         earlier.click()
         expect(nodes).to_have_count(left)
     expect(nodes).to_have_attribute("aria-label", re.compile("^n1:"))
+    expect(tab.page.locator("#connection")).to_have_text("paused")
     tab.screenshots("then")
     tab.check_accessible()
     tab.page.get_by_label("Instant").press("End")
     expect(nodes).to_have_count(3)
     tab.page.get_by_role("button", name="Go on").click()
     tab.page.wait_for_selector("a.node[aria-label^=n5]")
+    expect(tab.page.locator("#connection")).to_have_text("live")
 
 
 def test_a_page_that_was_just_opened_goes_back_as_well(bare: Desk, tab: Tab) -> None:
@@ -142,6 +144,7 @@ def test_a_page_that_was_just_opened_goes_back_as_well(bare: Desk, tab: Tab) -> 
 
 def test_a_pod_shows_how_nodes_score_and_orders_them(decided: Desk, tab: Tab) -> None:
     opened(tab, decided, "pod/default/train-0")
+    expect(tab.page.locator(".facts dd")).to_contain_text(["Binding", "train", "gpu-3", "8 GPUs, 4 CPUs, 16 Gi memory"])
     tab.page.get_by_role("button", name="node", exact=True).click()
     expect(tab.page.locator("th[aria-sort=ascending]")).to_have_text(re.compile("^node"))
     expect(tab.page.locator("tbody tr").first).to_have_text(re.compile("^gpu-"))
@@ -214,7 +217,12 @@ def test_a_small_cluster_uses_the_room(bare: Desk, tab: Tab) -> None:
 @pytest.mark.parametrize(
     "view, command",
     [
+        ("cluster", "kubectl get nodes"),
         ("queues", "pumice queue list"),
+        ("jobs", "pumice job list -A --eta"),
+        ("usage", "pumice usage DIR --by queue --per day"),
+        ("decisions/1", "kubectl get events -A"),
+        ("policy", "pumice lint"),
         ("job/default/huge", "pumice why podgroup/default/huge"),
         ("pod/default/train-0", "pumice why pod/default/train-0"),
         ("nodes/gpu-0", "kubectl describe node gpu-0"),
@@ -225,8 +233,11 @@ def test_a_view_names_the_command_that_shows_the_same(decided: Desk, tab: Tab, v
     expect(tab.page.locator(".shell code")).to_have_text(command)
 
 
-@pytest.mark.parametrize("words, found", [("hug", "huge"), ("GPU-3", "Node gpu-3"), ("queue prod", "Jobs"), ("nobody", "Jobs")])
-def test_a_job_a_node_a_queue_is_found_from_every_view(decided: Desk, tab: Tab, words: str, found: str) -> None:
+@pytest.mark.parametrize(
+    "words, found",
+    [("hug", "huge"), ("GPU-3", "Node gpu-3"), ("queue prod", "Jobs"), ("train-1", "Pod train-1"), ("nobody", "Jobs")],
+)
+def test_a_job_a_node_a_queue_a_pod_is_found_from_every_view(decided: Desk, tab: Tab, words: str, found: str) -> None:
     opened(tab, decided, "policy")
     box = tab.page.get_by_label("Find anything")
     box.fill(words)

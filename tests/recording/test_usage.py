@@ -58,6 +58,31 @@ def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
         assert first.pods + second.pods == whole[queue].pods
 
 
+def test_periods_add_up_to_all_of_the_time(tmp_path: Path) -> None:
+    record_week(tmp_path)
+    whole, made, cut = ledger(tmp_path).accounts, Ledger(("queue",), START, START + 1800), []
+    for path in files_of(tmp_path):
+        for entry in entries(path, pytest.fail):
+            while entry.at >= START + 500 * (len(cut) + 1):
+                cut.append(made.cut(START + 500 * (len(cut) + 1)))
+            made.take(entry)
+    made.close()
+    cut.append(made.accounts)
+    assert len(cut) > 3 and sum(bool(each["research",].got.cpu) for each in cut) > 3
+    for queue in (("research",), ("finance",)):
+        assert isclose(sum(each[queue].got.cpu for each in cut), whole[queue].got.cpu)
+        assert isclose(sum(each[queue].lent.cpu for each in cut), whole[queue].lent.cpu)
+        assert isclose(sum(each[queue].waited for each in cut), whole[queue].waited)
+        assert sum(each[queue].pods for each in cut) == whole[queue].pods
+
+
+def test_hours_and_days_are_told_one_by_one(tmp_path: Path) -> None:
+    record_week(tmp_path)
+    told = CliRunner().invoke(cli, ["usage", str(tmp_path), "--per", "hour", "-o", "csv"], catch_exceptions=False).output.splitlines()
+    assert told[0].startswith("from,queue,cpu_got,")
+    assert [line.split(",")[:2] for line in told[1:]] == [["2023-11-14T22:00:00Z", "finance"], ["2023-11-14T22:00:00Z", "research"]]
+
+
 def test_a_folder_of_many_files_gives_what_one_file_gives(tmp_path: Path) -> None:
     record_week(tmp_path / "one")
     record_week(tmp_path / "many", Retention(file_s=0.0))

@@ -227,12 +227,12 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
     from pumice.page.server import PageServer
 
     if host in NAMES_OF_LOOPBACK:
-        return lambda scheduler, _: PageServer(scheduler, address)
+        return lambda scheduler, _: PageServer(scheduler, address, recordings=flags["record"])
     if not (flags["tls_cert_file"] and flags["tls_private_key_file"]):
         told = f'"{address}" is not on loopback, and tokens must not cross a network in the clear'
         raise InputError(f"{told}; write 127.0.0.1:{port}, or give --tls-cert-file and --tls-private-key-file", where="--page-address")
     tls = own_tls(flags)
-    return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls)
+    return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls, recordings=flags["record"])
 
 
 def waiting_page_at(flags: Mapping[str, Any]) -> Waiting:

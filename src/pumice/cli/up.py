@@ -127,7 +127,7 @@ async def _serve(
     from pumice.cli.up_submit import submit
 
     asked = wanted(data, NODES, **options)
-    async with running(asked) as cluster, _page(cluster, page_ports) as page:
+    async with running(asked) as cluster, _page(cluster, page_ports, asked.record) as page:
         if ended.is_set():
             return 0
         interpreter.settle()
@@ -158,7 +158,7 @@ def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
 
 
 @asynccontextmanager
-async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[PageServer | None]:
+async def _page(cluster: Embedded, ports: Sequence[int], recordings: str) -> AsyncIterator[PageServer | None]:
     """The server of the page, on the first port that is free; None without ports. Raises InputError if none is free."""
     if not ports:
         yield None
@@ -166,7 +166,8 @@ async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[PageSe
     from pumice.page.server import PageServer
 
     async with AsyncExitStack() as stack:
-        yield await _first_free(stack, [PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server) for port in ports])
+        made = [PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server, recordings=recordings) for port in ports]
+        yield await _first_free(stack, made)
 
 
 async def _first_free(stack: AsyncExitStack, pages: Sequence[PageServer]) -> PageServer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -12,38 +13,61 @@ from pathlib import Path
 import click
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.times import rfc3339
 from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
+from pumice.cluster.recording.entries import Entry
 from pumice.cluster.recording.files import entries, files_of
-from pumice.cluster.recording.usage import FIELDS, Ledger, UsageAccount, UsageAmounts
+from pumice.cluster.recording.usage import FIELDS, HOUR_S, Group, Ledger, UsageAccount, UsageAmounts
 from pumice.text_table import columns, shown_in_line
 
+PERIODS = {"hour": HOUR_S, "day": 24 * HOUR_S}
 RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), UsageAmounts._fields, strict=True))
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--by", default="queue", show_default=True, help=f"What to sum up by: {', '.join(FIELDS)}, or several, parted by commas.")
+@click.option("--per", type=click.Choice(list(PERIODS)), help="The sums of each hour or day (UTC), in place of those of all the time.")
 @click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC.")
 @click.option("--lent", is_flag=True, help="Who lent what to whom, in place of the sums.")
 @click.option("-o", "output", type=click.Choice(["table", "csv"]), default="table", show_default=True)
-def usage(files: tuple[Path, ...], by: str, month: str | None, lent: bool, output: str) -> None:
+def usage(files: tuple[Path, ...], by: str, per: str | None, month: str | None, lent: bool, output: str) -> None:
     """The hours of CPUs, memory (GiB) and GPUs that queues and users held, and what queues deserved, lent and borrowed meanwhile.
 
     FILES are recordings, or folders of them, in the order of time.
     """
     start, end = _month(month) if month else (-inf, inf)
     ledger = Ledger(_fields("queue" if lent else by), start, end)
-    for path in (each for given in files for each in files_of(given)):
-        for entry in entries(path, warn):
-            ledger.take(entry)
-    ledger.close()
-    head, rows = _flows(ledger) if lent else _sums(ledger)
+    length_s = PERIODS[per] if per else inf
+    found = [(since, part) for since, part in _parts(ledger, _entries(files), length_s) if since < end and since + length_s > start]
+    head, rows = _flows(ledger) if lent else _sums(ledger.by, found, dated=per is not None)
     if output == "table":
         print_table(columns(head, rows))
     else:
         written = [[each.lower().replace(" ", "_") for each in head], *([shown_in_line(str(cell)) for cell in row] for row in rows)]
         csv.writer(sys.stdout, lineterminator="\n").writerows(written)
+
+
+def _entries(files: Iterable[Path]) -> Iterator[Entry]:
+    return (entry for given in files for path in files_of(given) for entry in entries(path, warn))
+
+
+Part = tuple[float, dict[Group, UsageAccount]]  #: from when on, and the accounts of this time
+
+
+def _parts(ledger: Ledger, taken: Iterable[Entry], length_s: float) -> Iterator[Part]:
+    """The accounts of each period of this length, beginning with the one of the first entry."""
+    since = -inf
+    for entry in taken:
+        if since == -inf and length_s < inf:
+            since = entry.at // length_s * length_s
+        while entry.at >= since + length_s:
+            yield since, ledger.cut(since + length_s)
+            since += length_s
+        ledger.take(entry)
+    ledger.close()
+    yield since, ledger.accounts
 
 
 def _fields(text: str) -> tuple[str, ...]:
@@ -66,21 +90,23 @@ def _month(text: str) -> tuple[float, float]:
     return datetime(year, month, 1, tzinfo=UTC).timestamp(), datetime(*after, 1, tzinfo=UTC).timestamp()
 
 
-def _sums(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of the table of sums, without columns that are all zero."""
-    accounts = sorted(ledger.accounts.items())
-    parts = ("got", "deserved", "lent", "borrowed") if ledger.by == ("queue",) else ("got",)
-    shown = [(part, title, name) for title, name in RESOURCES for part in parts if any(_of(each, part, name) for _, each in accounts)]
-    head = [*map(str.upper, ledger.by), *(f"{title} {part.upper()}" for part, title, _ in shown), "PODS", "EVICTED", "WAITED"]
+def _sums(by: tuple[str, ...], parts: list[Part], *, dated: bool) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of the table of sums, without columns that are all zero. `dated`: with the begin of each period."""
+    accounts = [(since, group, account) for since, found in parts for group, account in sorted(found.items())]
+    kinds = ("got", "deserved", "lent", "borrowed") if by == ("queue",) else ("got",)
+    shown = [(part, title, name) for title, name in RESOURCES for part in kinds if any(_of(each, part, name) for *_, each in accounts)]
+    numbers = [*(f"{title} {part.upper()}" for part, title, _ in shown), "PODS", "EVICTED", "WAITED"]
+    head = [*(["FROM"] if dated else []), *map(str.upper, by), *numbers]
     rows = [
         [
+            *([rfc3339(since)] if dated else []),
             *group,
             *(f"{_of(account, part, name):.2f}" for part, _, name in shown),
             str(account.pods),
             str(account.evicted),
             f"{account.waited:.2f}",
         ]
-        for group, account in accounts
+        for since, group, account in accounts
     ]
     return head, rows
 

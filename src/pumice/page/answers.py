@@ -12,11 +12,11 @@ import asyncio
 import gzip
 import logging
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from heapq import nsmallest
 from math import inf
 from pathlib import Path
 
@@ -37,15 +37,17 @@ from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response
 from pumice.live.scheduler.loop import Scheduler
+from pumice.page.command import output_of
 from pumice.page.files import UNCACHED, packed
 from pumice.page.policy import written
 from pumice.page.recorder import Recorder
-from pumice.page.rows import LOOSE, Amounting, Moments, pod_rows
+from pumice.page.rows import LOOSE, Amounting, Moments, job_key, pod_rows
 from pumice.page.sent_rows import Touched
 from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.model.cluster import Cluster
 
 LONGEST_SEARCH_S = 1.0
+FEWEST_LETTERS, MOST_NAMED = 3, 8  #: of names of pods that are looked for, and pods that are found
 MOST_ROLLED = 500  #: pods and nodes of a cluster that is simulated forward here; this takes a second then
 _encode = msgspec.json.encode
 
@@ -64,6 +66,8 @@ class PageAnswers:
     def routes(self) -> dict[str, Handler]:
         return {
             "/api/job": self._job,
+            "/api/pod": self._pod,
+            "/api/pods": self._named,
             "/api/why": partial(self._about, self._why),
             "/api/whatif": partial(self._about, self._whatif),
             "/api/eta": partial(self._about, self._eta),
@@ -73,6 +77,17 @@ class PageAnswers:
     async def _job(self, request: Request) -> Response:
         pods = await self._scheduler.look(partial(self._pods, request.query.get("name", "")))
         return packed(request, pods, gzip.compress(pods, 3), JSON, UNCACHED)
+
+    async def _pod(self, request: Request) -> Response:
+        return Response(
+            await self._scheduler.look(partial(self._pod_row, request.query.get("name", ""))), content_type=JSON, headers=UNCACHED
+        )
+
+    async def _named(self, request: Request) -> Response:
+        """The keys of pods whose names have these letters, those first whose names begin with them."""
+        letters = request.query.get("letters", "").lower()
+        found = await self._scheduler.look(partial(_with_letters, letters)) if len(letters) >= FEWEST_LETTERS else []
+        return Response.json(found, headers=UNCACHED)
 
     async def _about(self, answer: Callable[[str, Cluster], bytes], request: Request) -> Response:
         async with self._one_at_a_time:
@@ -104,6 +119,14 @@ class PageAnswers:
             tasks = list(job.tasks.values()) if job is not None else []
         return _encode(pod_rows(iter(tasks), self._recorder.why, Amounting(cluster)))
 
+    def _pod_row(self, key: str, cluster: Cluster) -> bytes:
+        """The row of a pod, with the job under which it is shown; null if there is no such pod."""
+        task = cluster.tasks.get(key)
+        if task is None:
+            return b"null"
+        (row,) = pod_rows(iter([task]), self._recorder.why, Amounting(cluster))
+        return _encode({"job": job_key(task), **msgspec.structs.asdict(row)})
+
     def _why(self, subject: str, cluster: Cluster) -> bytes:
         """Why a job or pod waits, as JSON, with the remedy and the evictions in words as well."""
         answer = why(cluster, self._scheduler.policy, self._now(), subject, advise=True)
@@ -130,6 +153,11 @@ class PageAnswers:
 
     def _now(self) -> float:
         return self._scheduler.clock.now()
+
+
+def _with_letters(letters: str, cluster: Cluster) -> list[str]:
+    found = (key for key in cluster.tasks if letters in key)
+    return nsmallest(MOST_NAMED, found, key=lambda key: (not key.partition("/")[2].startswith(letters), key))
 
 
 # When each waiting job is expected to start: one forecast for all of them, in a process of its own, which gets a small part of a core.
@@ -201,27 +229,18 @@ def _spent_s() -> float:
 async def _foretold(state: bytes, now: float) -> dict[str, Moments]:
     try:
         told = await _played(state, now)
-    except OSError as error:  # TimeoutError among them
+    except (OSError, RuntimeError) as error:  # TimeoutError among them
         log.debug("no job is told when it starts: %r", error)
         return {}
     return {each.subject.removeprefix("podgroup/"): (_seconds(each.p50_at), _seconds(each.p90_at)) for each in _etas(told or b"[]")}
 
 
 async def _played(state: bytes, now: float) -> bytes:
-    """The output of `pumice eta` for a state, as JSON. Raises OSError."""
+    """The output of `pumice eta` for a state, as JSON. Raises OSError or RuntimeError."""
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder) / "state.json"
         file.write_bytes(state)
-        asked = ("eta", "-f", str(file), "--now", rfc3339(now), "-o", "json")
-        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pumice", *asked, stdout=pipe, stderr=nowhere)
-        try:
-            async with asyncio.timeout(LONGEST_S):
-                return (await process.communicate())[0]
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+        return await output_of("eta", "-f", str(file), "--now", rfc3339(now), "-o", "json", within_s=LONGEST_S)
 
 
 def _seconds(at: str | None) -> float | None:

@@ -38,6 +38,7 @@ from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
 from pumice.page.sent_rows import History, LastMinutes, PastChange, Rows, SentRows
 from pumice.page.simulations import Simulations
+from pumice.page.usage import PageUsage
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class PageServer:
         *,
         readers: Readers | None = None,
         tls: ssl.SSLContext | None = None,
+        recordings: str = "",
     ) -> None:
+        """`recordings`: the folder into which the scheduler records; empty if it does not."""
         self._scheduler = scheduler
         self._api = api
         self._lasts_s = STREAM_S if readers is not None else inf
@@ -82,6 +85,8 @@ class PageServer:
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
         find_job = None if api is None else lambda namespace, name: api.store.find("jobs.batch.volcano.sh", namespace, name)
         answers |= PageAnswers(scheduler, self._recorder, find_job).routes
+        self._usage = PageUsage(recordings)
+        answers |= self._usage.routes
         self._simulations = Simulations(api) if api is not None else None
         answers |= self._simulations.routes if self._simulations is not None else {}
         if readers is not None:
@@ -127,6 +132,7 @@ class PageServer:
             "version": __version__,
             "policy": policy_fields(self._scheduler.policy),
             "acts": self._api is not None,
+            "recordings": self._usage.folder,
         }
         cycles = [_encode(cycle) for cycle in self._recorder.cycles]
         now = PastChange(self.feed.last, self._scheduler.clock.now(), self._recorder.count, self._sent.rows, cycles)

@@ -8,7 +8,6 @@ server lets the user export. Running pods come first, and run for the rest of th
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response, Stream
+from pumice.page.command import output_of
 from pumice.page.files import UNCACHED
 
 LONGEST_S = 60.0
@@ -123,17 +123,7 @@ def _write(path: Path, present: list[Object], now: float, seconds: float) -> Non
 async def _simulated(folder: Path) -> Object:
     """The measures of a run whose input is in `folder`. Raises RuntimeError with the error output of the simulator, or TimeoutError."""
     inputs = ("--workload", f"kubernetes:{folder}/present.json", "--policy", f"{folder}/scheduler.conf", "--out", str(folder))
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pumice", "simulate", *inputs, stdout=pipe, stderr=pipe)
-    try:
-        async with asyncio.timeout(LONGEST_S):
-            _, said = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise RuntimeError(said.decode(errors="replace").strip())
+    await output_of("simulate", *inputs, within_s=LONGEST_S)
     measures: Object = msgspec.json.decode((folder / "summary.json").read_bytes())["measures"]
     return {name: measures[name] for name in SHOWN}
 

@@ -122,6 +122,14 @@ class Ledger:
         for key in list(self._pods):
             self._ended(key, self._at)
 
+    def cut(self, at: float) -> dict[Group, UsageAccount]:
+        """The accounts up to an instant, before which all entries so far were. Those of the time after it begin at zero."""
+        self._pass(at)
+        for holder in self._pods.values():
+            self._count(holder, at)
+        found, self.accounts = self.accounts, defaultdict(UsageAccount)
+        return found
+
     # -- pods
 
     def _seen(self, pod: Pod, at: float) -> None:
@@ -162,13 +170,18 @@ class Ledger:
 
     def _close(self, holder: PodUsage, at: float) -> None:
         """Add the time that the pod has waited, or held its node, since `since` to its account."""
+        self._count(holder, at)
+        if holder.holds:
+            queue = self._queue(holder)
+            self._held[queue] = self._held[queue].plus(holder.amounts, -1.0)
+
+    def _count(self, holder: PodUsage, at: float) -> None:
         account, hours = self._account(holder), self._hours(holder.since, at)
-        if not holder.holds:
+        holder.since = at
+        if holder.holds:
+            account.got = account.got.plus(holder.amounts, hours)
+        else:
             account.waited += hours
-            return
-        account.got = account.got.plus(holder.amounts, hours)
-        queue = self._queue(holder)
-        self._held[queue] = self._held[queue].plus(holder.amounts, -1.0)
 
     def _evicted(self, holder: PodUsage, at: float) -> None:
         if not holder.evicted:

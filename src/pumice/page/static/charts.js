@@ -11,6 +11,7 @@ import { html, svg, table } from "./dom.js";
 import { FORMATS } from "./format.js";
 
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 432000, 864000, 2592000, 8640000];
+const TIMES = ["duration", "clock", "day", "hour"];
 const TONES = 8;
 const BAR = 18;
 const RIGHT = 14; // the margin, in pixels
@@ -105,7 +106,7 @@ function ticks([low, high], most, format, kind) {
   const rough = (high - low) / Math.max(1, most) || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const round = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
-  const step = format === "duration" || format === "clock" ? TIME_STEPS.find((size) => size >= rough) ?? round : round;
+  const step = TIMES.includes(format) ? TIME_STEPS.find((size) => size >= rough) ?? round : round;
   const first = Math.ceil(low / step);
   return Array.from({ length: Math.max(0, Math.floor(high / step) - first + 1) }, (_, index) => (first + index) * step);
 }

@@ -20,6 +20,7 @@ export function cluster(store, _, parameters) {
   const last = html("ol", { class: "waits" });
   const decided = html("section", { "aria-label": "Last decisions" }, html("h2", {}, "Last decisions"), last);
   const legend = html("ul", { class: "legend" });
+  const square = html("p", { class: "quiet square" });
   let colour = parameters.get("colour") ?? "queue";
   let grouped = parameters.get("group") === "yes";
   let tiles = new Map();
@@ -28,7 +29,7 @@ export function cluster(store, _, parameters) {
     choice("Colour by", [["queue", "queue"], ["job", "job"], ["use", "utilisation"]], colour, (value) => { colour = value; remember(parameters, "colour", value); draw({ all: true }); }),
     choice("Group", [["", "none"], ["yes", "HyperNode, rack or pool"]], grouped ? "yes" : "", (value) => { grouped = value === "yes"; remember(parameters, "group", value); draw({ all: true }); }));
   const element = html("div", { class: "cluster" },
-    html("section", { "aria-label": "Nodes" }, figures, choices, legend, grid, readout), html("div", {}, waiting, decided));
+    html("section", { "aria-label": "Nodes" }, figures, choices, legend, square, grid, readout), html("div", {}, waiting, decided));
 
   const tell = (event) => {
     const tile = event.target.closest?.("a.node");
@@ -40,6 +41,7 @@ export function cluster(store, _, parameters) {
 
   function draw(dirty) {
     figures.textContent = headline(store);
+    choices.hidden = square.hidden = !store.nodes.size;
     if (dirty.all || membersChanged()) build();
     else {
       const changed = dirty.jobs.size && colour === "queue" ? nodesOf(store, dirty.jobs, dirty.nodes) : dirty.nodes;
@@ -77,11 +79,20 @@ export function cluster(store, _, parameters) {
   function drawLegend() {
     const names = queueNames(store), shown = [...names.slice(0, MOST_NAMED), ...(store.queues.has(NO_QUEUE) ? [NO_QUEUE] : [])];
     const others = names.length > MOST_NAMED && html("li", {}, `and ${names.length - MOST_NAMED} more, in the same colours`);
-    legend.hidden = colour !== "queue";
+    legend.hidden = colour !== "queue" || !store.nodes.size;
+    square.textContent = squares(store, colour, detailed());
     legend.replaceChildren(...shown.map((name) => html("li", {}, html("i", { class: `swatch ${queueTone(store, name)}` }), queueName(name))), ...(others ? [others] : []));
   }
 
   return { title: "Cluster", element, draw };
+}
+
+// What a square of the grid is.
+function squares(store, colour, detailed) {
+  if (!detailed) return `A square is a node${colour === "use" ? "" : `, in the colour of the ${colour} that has most of it`}; the paler, the less of it is used.`;
+  const gpus = [...store.nodes.values()].filter(({ room }) => room.gpu).length;
+  const each = gpus && "a GPU", eighth = gpus < store.nodes.size && `an eighth of the CPUs of a node${gpus ? " without GPUs" : ""}`;
+  return `A square is ${[each, eighth].filter(Boolean).join(", or ")}; an empty one is free.`;
 }
 
 const byNumber = new Intl.Collator("en", { numeric: true }).compare;

@@ -26,4 +26,8 @@ export function duration(seconds) {
 
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
 
-export const FORMATS = { number, percent, duration, clock };
+// Of periods that begin in UTC.
+const dated = (more) => { const words = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC", ...more }); return (seconds) => words.format(seconds * 1000); };
+export const day = dated({}), hour = dated({ hour: "2-digit", minute: "2-digit" });
+
+export const FORMATS = { number, percent, duration, clock, day, hour };

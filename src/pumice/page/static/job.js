@@ -5,7 +5,7 @@ import { gantt } from "./charts.js";
 import { html } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { Rows } from "./rows.js";
-import { amount, expectedStart, jobAddress, jobKey, jobName, jobState, latestStart, namespaceOf, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+import { amount, asks, expectedStart, factsOf, jobAddress, jobKey, jobName, jobState, latestStart, namespaceOf, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
 import { Answer } from "./answer.js";
 import { ask } from "./token.js";
 
@@ -24,7 +24,7 @@ export function job(store, subject) {
     { name: "Role", cell: (pod) => pod.role },
     { name: "State", cell: (pod) => pod.status },
     { name: "Node", cell: (pod) => (pod.node ? [pod.node, nodeAddress(pod.node)] : "") },
-    { name: "Asks for", cell: (pod) => RESOURCES.filter((name) => pod.asks[name]).map((name) => `${amount(name, pod.asks[name])} ${RESOURCE_NAMES[name]}`).join(", ") },
+    { name: "Asks for", cell: asks },
     { name: "Why it waits", words: true, cell: (pod) => pod.why ?? "" },
   ]);
   const decided = new Rows("What was decided about it", [
@@ -144,7 +144,7 @@ export function job(store, subject) {
     const words = told.flat().join();
     if (facts.dataset.words === words) return;
     facts.dataset.words = words;
-    facts.replaceChildren(...told.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value))));
+    facts.replaceChildren(...factsOf(told));
   }
 
   function drawDecided() {

@@ -35,7 +35,7 @@ export function jobs(store, _, parameters) {
     { name: "GPUs", sort: "gpus", number: true, cell: (job) => number(asked(job, "gpu")) },
     { name: "Priority", sort: "priority", number: true, cell: (job) => (job.priority ? String(job.priority) : "") },
     { name: "Why it waits", words: true, cell: (job) => (jobState(job) === "waiting" ? job.why ?? "" : "") },
-  ], (order) => set("sort", parameters.get("sort") === order ? `-${order}` : order), true);
+  ], (order) => set("sort", parameters.get("sort") === order ? `-${order}` : order));
   const suspended = html("p", { class: "quiet", hidden: true });
   let shown = PAGE;
   let offered = null;

@@ -20,9 +20,10 @@ import { pod } from "./pod.js";
 import { decisions } from "./decisions.js";
 import { policy } from "./policy.js";
 import { simulate } from "./simulate.js";
+import { usage } from "./usage.js";
 
 const DRAW_MS = 100;
-const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, decisions, policy, simulate };
+const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, usage, decisions, policy, simulate };
 const WORDS = { live: "live", lost: "connection lost, trying again", refused: "not let in" };
 
 const isNew = takeToken();
@@ -30,7 +31,7 @@ const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const store = new Store(() => drawSoon());
 const tour = new Tour(store);
-const replay = new Replay(store, (then) => { shown = then ?? store; open(); });
+const replay = new Replay(store, (then) => { shown = then ?? store; sayState(); open(); });
 const live = new Live(store, (state, why) => {
   refused = state === "refused";
   if (refused) {
@@ -38,14 +39,22 @@ const live = new Live(store, (state, why) => {
     main.replaceChildren(...signIn(why, () => live.begin()));
   }
   if (state === connection.dataset.state) return;
-  const back = state === "live" && connection.dataset.state === "lost";
+  isBack = state === "live" && connection.dataset.state === "lost";
   connection.dataset.state = state;
-  connection.textContent = back ? "live again" : WORDS[state];
+  sayState();
 });
 let shown = store; // or a state of the past
 let view = null;
 let waiting = false;
 let refused = false;
+let isBack = false; // live again
+let sayCommand = () => {};
+
+function sayState() {
+  const { state } = connection.dataset;
+  document.body.classList.toggle("paused", shown !== store);
+  connection.textContent = shown !== store && state === "live" ? "paused" : isBack ? "live again" : WORDS[state];
+}
 
 // #/jobs?queue=a and #/job/default/train: a name, the rest of the path, and parameters.
 function address() {
@@ -60,7 +69,9 @@ function open() {
   view = VIEWS[name](shown, subject, parameters);
   document.title = `${view.title} · Pumice`;
   const heading = html("h1", {}, view.title);
-  const shell = html("p", { class: "quiet shell" }, "The same in the shell: ", html("code", {}, commandFor(name, store, subject)));
+  const command = html("code");
+  const shell = html("p", { class: "quiet shell" }, "The same in the shell: ", command);
+  sayCommand = () => { command.textContent = commandFor(name, store, subject, parameters); };
   main.replaceChildren(heading, view.element, shell);
   const section = { nodes: "cluster", job: "jobs", pod: "jobs" }[name] ?? name;
   for (const link of document.querySelectorAll("nav a")) {
@@ -68,6 +79,7 @@ function open() {
     else link.removeAttribute("aria-current");
   }
   view.draw({ ...shown.takeDirty(), all: true });
+  sayCommand();
 }
 
 function drawSoon() {
@@ -104,4 +116,5 @@ addEventListener("hashchange", () => {
   main.focus({ preventScroll: true });
   return scrollTo(0, 0);
 });
+main.addEventListener("change", () => sayCommand()); // of what is chosen
 live.begin();

@@ -36,6 +36,7 @@ export function queues(store, _, parameters) {
     const rows = tree(store);
     grid.hidden = !rows.length;
     none.hidden = Boolean(rows.length);
+    chart.hidden = !rows.length;
     const most = Math.max(1e-9, ...rows.map(({ queue }) => Math.max((queue.held[resource] ?? 0) + (queue.asked[resource] ?? 0), queue.deserved[resource] ?? 0)));
     body.replaceChildren(...rows.map((row) => line(store, row, resource, most)));
   }

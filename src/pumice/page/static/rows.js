@@ -6,13 +6,13 @@
 import { html } from "./dom.js";
 
 export class Rows {
-  // `cards`: on a narrow screen a row becomes a card, which needs no scrolling sideways.
-  constructor(caption, columns, sorted, cards = false) {
+  // On a narrow screen a row becomes a card, which needs no scrolling sideways.
+  constructor(caption, columns, sorted) {
     this.columns = columns;
     this.body = html("tbody");
     this.heads = columns.map((column) => html("th", { scope: "col", class: column.number && "number" },
       column.sort && sorted ? html("button", { type: "button", onclick: () => sorted(column.sort) }, column.name) : column.name));
-    this.element = html("div", { class: `scroll rows${cards ? " cards" : ""}`, tabindex: 0, role: "region", "aria-label": caption },
+    this.element = html("div", { class: "scroll rows", tabindex: 0, role: "region", "aria-label": caption },
       html("table", {}, html("caption", {}, caption), html("thead", {}, html("tr", {}, this.heads)), this.body));
     this.rows = new Map();
   }

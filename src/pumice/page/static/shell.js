@@ -1,18 +1,23 @@
 // The command that shows in the shell what a view shows.
 
 import { JOB_KIND } from "./acts.js";
+import { usageChoices } from "./usage.js";
 import { jobKey, namespaceOf } from "./words.js";
 
 const quoted = (word) => (/^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+const folder = (store) => (store.recordings ? quoted(store.recordings) : "DIR"); // what `--record DIR` names
+const usageOptions = (parameters) => Object.entries(usageChoices(parameters)).filter(([, value]) => value).map(([name, value]) => ` --${name} ${value}`).join("");
 
 const COMMANDS = {
   cluster: () => "kubectl get nodes",
   nodes: (store, name) => `kubectl describe node ${quoted(name)}`,
   queues: () => "pumice queue list",
+  usage: (store, _, parameters) => `pumice usage ${folder(store)}${usageOptions(parameters)}`,
   jobs: () => "pumice job list -A --eta",
   job: ofJob,
   pod: (store, key) => `pumice why ${quoted(`pod/${key}`)}`,
-  decisions: () => "pumice replay FILE", // or the folder that `pumice up --record DIR` and `pumice scheduler --record DIR` fill
+  decisions: (store, number) => (store.recordings ? `pumice replay ${folder(store)} ${number ? `--cycle ${number.split("/")[0]}` : "--list"}` : "kubectl get events -A"),
   policy: () => "pumice lint",
   simulate: () => "pumice simulate --workload kubernetes:FILE --policy FILE",
 };
@@ -23,4 +28,4 @@ function ofJob(store, subject) {
   return `pumice why ${quoted(kind === JOB_KIND ? `job/${namespaceOf(key)}/${owner}` : `podgroup/${key}`)}`;
 }
 
-export const commandFor = (view, store, subject) => COMMANDS[view](store, subject);
+export const commandFor = (view, store, subject, parameters) => COMMANDS[view](store, subject, parameters);

@@ -38,6 +38,7 @@ export class Store {
     this.clear();
     this.version = snapshot.version;
     this.acts = snapshot.acts;
+    this.recordings = snapshot.recordings; // their folder
     this.history = snapshot.history;
     this.apply(snapshot);
   }

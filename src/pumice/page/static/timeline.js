@@ -16,8 +16,8 @@ export class Timeline {
     const most = Math.max(1, ...cycles.map(({ bound, evicted }) => Math.max(bound, evicted)));
     const size = (count, room) => (count ? Math.max(LEAST, (room * count) / most) : 0);
     const time = (at, x, anchor) => svg("text", { x, y: HEIGHT + DOWN + WORDS - 2, "text-anchor": anchor }, clock(at));
-    const ends = last > first ? [time(first, 0, "start"), time(last, "100%", "end")] : [];
-    this.element.replaceChildren(svg("line", { x1: 0, x2: "100%", y1: HEIGHT, y2: HEIGHT }), ...ends, ...cycles.map((cycle) => {
+    const ends = [cycles.length && time(first, 0, "start"), last > first && time(last, "100%", "end")];
+    this.element.replaceChildren(svg("line", { x1: 0, x2: "100%", y1: HEIGHT, y2: HEIGHT }), ...ends.filter(Boolean), ...cycles.map((cycle) => {
       const x = `${last > first ? (99 * (cycle.at - first)) / (last - first) : 0}%`;
       const up = size(cycle.bound, HEIGHT), down = size(cycle.evicted, DOWN);
       return svg("a", { href: `#/decisions/${cycle.number}`, tabindex: -1 },

@@ -61,8 +61,9 @@ export function jobTone(key) {
 }
 
 const GI = 2 ** 30;
+const MANY_GI = 10240;
 export const inUnits = (resource, value = 0) => (resource === "memory" ? value / GI : value);
-export const amount = (resource, value = 0) => `${number(inUnits(resource, value))}${resource === "memory" ? " Gi" : ""}`;
+export const amount = (resource, value = 0) => (resource !== "memory" ? number(value) : value < MANY_GI * GI ? `${number(value / GI)} Gi` : `${number(value / GI / 1024)} Ti`);
 export const RESOURCES = ["gpu", "cpu", "memory"];
 export const RESOURCE_NAMES = { gpu: "GPUs", cpu: "CPUs", memory: "memory" };
 
@@ -71,6 +72,12 @@ export function resourcesOf(store) {
   const there = new Set([...store.nodes.values()].flatMap((node) => Object.keys(node.room)));
   return RESOURCES.filter((name) => there.has(name));
 }
+
+// What a pod asks for, in words.
+export const asks = (pod) => RESOURCES.filter((name) => pod.asks[name]).map((name) => `${amount(name, pod.asks[name])} ${RESOURCE_NAMES[name]}`).join(", ");
+
+// Names and values, as the children of a dl.
+export const factsOf = (told) => told.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value)));
 
 export function choice(label, options, chosen, change) {
   const select = html("select", { onchange: (event) => change(event.target.value) },
