@@ -40,7 +40,7 @@ def usage(files: tuple[Path, ...], by: str, per: str | None, month: str | None, 
     start, end = _month(month) if month else (-inf, inf)
     ledger = Ledger(_fields("queue" if lent else by), start, end)
     length_s = PERIODS[per] if per else inf
-    found = [(since, part) for since, part in _parts(ledger, _entries(files), length_s) if since < end and since + length_s > start]
+    found = [(since, part) for since, part in _parts(ledger, _entries(files), length_s) if since < end and not since + length_s <= start]
     head, rows = _flows(ledger) if lent else _sums(ledger.by, found, dated=per is not None)
     if output == "table":
         print_table(columns(head, rows))
