@@ -57,7 +57,9 @@ def test_a_comparison_says_in_units_and_words_what_is_better_and_how_sure_that_i
     assert re.search(r"mean wait +EASY +6 s +-\d+ %", said)
     assert re.search(r"CPUs in use +FIFO +[\d.]+ %", said)
     assert re.search(r"\nEASY against FIFO: better in mean wait \(-\d+ %\).* \(sure at 95 %\)", said)
+    assert re.search(r"\nNo policy has a mean turnaround below [\d.]+ s: FIFO [\d.]+ times the bound, EASY 1\.\d+ times the bound\.", said)
     text = (tmp_path / "report.html").read_text()
+    assert "<li>No policy has a mean turnaround below " in text and "seed by seed" in text
     assert "<li>EASY against FIFO: better in mean wait" in text and '"title":"Waits"' in text
     alone = CliRunner().invoke(cli, words, catch_exceptions=False).stdout
     assert "how sure that is is not known; --seeds 10 tells" in alone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import random
 import sys
 from pathlib import Path
@@ -186,23 +187,28 @@ def test_what_is_better_on_other_days_too_is_recommended_with_the_worth_of_each_
     changed = [line for line in text.splitlines() if not line.startswith("#") and "  # " in line]
     assert changed and all("; without this change mean(wait, queue=small) would be" in line for line in changed)
     assert f"pumice scheduler --shadow --scheduler-conf {out / 'tuned.conf'}" in found.stdout
+    assert "The whole workload in one piece: mean(wait, queue=small) " in found.stdout
+    assert "No policy has a mean turnaround below " in found.stdout and "times the bound" in found.stdout
+    report = (out / "report.html").read_text()
+    assert f"<pre>{html.escape(text)}</pre>" in report and '"title":"mean(wait, queue=small) against evictions"' in report
+    assert "period held back by period held back" in report and '"title":"Mean wait by queue"' in report
     rows = [*csv.DictReader((out / "trials.csv").read_text().splitlines())]
     assert [row["trial"] for row in rows] == [str(number) for number in range(1, 9)]
     assert {row["state"] for row in rows} == {"stopped", "complete"}
-    # the same seed finds the same: also in several processes, and after it was interrupted in the middle of a line
+    # the same seed finds the same: also in several processes, after it was interrupted in the middle of a line
     kept = out / "played.jsonl"
     lines = kept.read_bytes().splitlines(keepends=True)
-    kept.write_bytes(b"".join(lines[: len(lines) - 3]) + lines[-3][:10])
-    again = tuned(page, *words, "--resume")
-    assert again.stdout == found.stdout and again.stderr.count(": done") == 3
+    kept.write_bytes(b"".join(lines[:-12]) + lines[-12][:10])
+    again = tuned(page, *words, "--resume", "--processes", "2")
+    assert again.stdout == found.stdout and again.stderr.count(": done") == 12
     assert (out / "tuned.conf").read_text() == text
-    both = tuned(page, *words[:-1], str(tmp_path / "both"), "--processes", "2")
-    assert both.stdout.replace("both", "out") == found.stdout
 
 
-def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str) -> None:
-    found = tuned(page, "--conf", "FIFO", "--trials", "2", "--keep", "max(wait) <= 0.0001x")
+def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    found = tuned(page, "--conf", "FIFO", "--out", str(out), "--trials", "2", "--keep", "max(wait) <= 0.0001x")
     assert "Nothing is recommended" in found.stdout and found.exit_code == 0 and "\nactions" not in found.stdout
+    assert "All that was tried" in (out / "report.html").read_text() and not (out / "tuned.conf").exists()
 
 
 def test_too_little_to_compare_is_said(page: str) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from pumice.cli.tables import complain, print_table, say
-from pumice.simulate.compare import ComparedRun, table
+from pumice.simulate.compare import ComparedRun, floors, table
 from pumice.simulate.compare import compare as play
 from pumice.simulate.compare_report import compare_report, with_interval
 from pumice.simulate.conditions import condition_of
 from pumice.simulate.outputs import as_json
 from pumice.simulate.units import MEANINGS
-from pumice.simulate.verdict import change, of_policies
+from pumice.simulate.verdict import change, of_bounds, of_policies
 from pumice.text_table import columns
 
 
@@ -63,14 +63,17 @@ def compare(
     run = kind_of_run(whole)
     works = [run(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
     summaries = play(works, out, processes, lambda work: say(f"{work.policy}, seed {work.seed}: done", err=True), dask)
-    rows = table(summaries)
+    rows, bounds = table(summaries), floors(works)
+    below = of_bounds(summaries, bounds)
     if out:
-        Path(out, "report.html").write_text(compare_report(rows, summaries), encoding="utf-8")
+        Path(out, "report.html").write_text(compare_report(rows, summaries, below), encoding="utf-8")
     if output == "json":
-        say(as_json({"comparison": rows, "simulations": summaries}), nl=False)
+        floor = [{"seed": seed, **found._asdict()} for seed, found in bounds.items()]
+        say(as_json({"comparison": rows, "simulations": summaries, "bounds": floor}), nl=False)
     else:
+        below += [f"Side by side, with charts: {Path(out, 'report.html')}"] if out else []
         print_table(columns(("MEASURE", "POLICY", "MEAN", "AGAINST THE FIRST"), [_cells(row) for row in rows]))
-        say("\n" + "\n\n".join([*of_policies(rows), *([f"Side by side, with charts: {Path(out, 'report.html')}"] if out else [])]))
+        say("\n" + "\n\n".join([*of_policies(rows), *below]))
     failed = 0
     for each in conditions:
         for summary in summaries:

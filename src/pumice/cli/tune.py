@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,10 @@ from pumice.extensions import actions, plugins
 from pumice.simulate.compare import Crew
 from pumice.simulate.draws import seconds
 from pumice.simulate.inputs import policy_text
+
+if TYPE_CHECKING:
+    from pumice.simulate.tune.advice import Advice
+    from pumice.simulate.tune.space import Space
 
 
 @click.command()
@@ -71,19 +77,30 @@ def tune(
     with Crew(processes, dask) as crew:
         ledger = Ledger(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
         advice = Adviser(setting, space, goal, ledger, seeds, seed).advise(trials, seconds(period) if period else None)
-    if out is not None:
-        told.write_trials(advice, space, out / told.TRIALS)
+    found = told.configuration(advice, space, _command(click.get_current_context())) if advice.values is not None else ""
     say("\n".join(told.sentences(advice)))
-    if advice.values is None:
-        return
-    print_table(f"\n{told.queue_table(advice)}\n")
-    found = told.configuration(advice, space, _command(click.get_current_context()))
-    if out is None or not advice.recommended:
+    if advice.values is not None:
+        print_table(f"\n{told.queue_table(advice)}\n")
+    if out is None:
         say(found, nl=False)
-        return
-    file = out / told.CONFIGURATION
-    file.write_text(found, encoding="utf-8")
-    say(f"Written: {file}. To try it beside the scheduler in charge, which it leaves alone:\n\n    {told.shadow_command(file)}")
+    else:
+        _write(out, advice, space, found)
+
+
+def _write(out: Path, advice: Advice, space: Space, found: str) -> None:
+    """Write what was tried and what was found, and say what can be done with it."""
+    from pumice.simulate.tune import told
+    from pumice.simulate.tune.report import tune_report
+
+    rows = [*told.rows_of_trials(advice, space)]
+    with (out / told.TRIALS).open("w", newline="", encoding="utf-8") as opened:
+        csv.writer(opened, lineterminator="\n").writerows(rows)
+    (out / told.REPORT).write_text(tune_report(advice, told.sentences(advice), found, rows), encoding="utf-8")
+    say(f"All of it, with charts: {out / told.REPORT}")
+    if advice.recommended:
+        file = out / told.CONFIGURATION
+        file.write_text(found, encoding="utf-8")
+        say(f"Written: {file}. To try it beside the scheduler in charge, which it leaves alone:\n\n    {told.shadow_command(file)}")
 
 
 def in_force(workload: str, conf: str | None) -> tuple[str, str]:

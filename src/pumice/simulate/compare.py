@@ -21,6 +21,8 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.extensions import Given
+from pumice.simulate.accidents import disturbed
+from pumice.simulate.bounds import Bounds, bounds_of
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.run import Player, Scenario, Summary, play_fast, simulate
@@ -70,6 +72,18 @@ class ComparedRun:
     @property
     def player(self) -> Player:
         return play_fast
+
+    @property
+    def starts_gangs_whole(self) -> bool:
+        """Whether the minimum of a gang starts at one instant."""
+        policy, _ = read_policy(self.policy, self.plugins_dir, self.plugins)
+        return self.player is play_fast and policy.profiles is None and policy.has_plugin("gang")
+
+    def bounds(self, *, whole_gangs: bool) -> Bounds:
+        """What no policy goes below. Raises InputError."""
+        workload = source(self.workload, "--workload").read(nodes_from(self.cluster, self.nodes), self.seed)
+        jobs = disturbed(workload.jobs, workload.faults, self.seed)
+        return bounds_of(jobs, workload.nodes, whole_gangs=whole_gangs, kill_at_estimate=self.kill_at_estimate)
 
     def play(self, out: str | None = None, rows: list[tuple[Any, ...]] | None = None) -> Summary:
         policy, _ = read_policy(self.policy, self.plugins_dir, self.plugins)
@@ -121,6 +135,13 @@ def interval(values: list[float]) -> tuple[float, float]:
     freedom = len(values) - 1
     factor = STUDENT[freedom - 1] if freedom <= len(STUDENT) else 1.96
     return fmean(values), factor * stdev(values) / sqrt(len(values))
+
+
+def floors(works: Iterable[ComparedRun]) -> dict[int, Bounds]:
+    """Lower bounds for what the policies are compared in, by seed. Raises InputError."""
+    listed = list(works)
+    whole_gangs = all(each.starts_gangs_whole for each in listed)
+    return {each.seed: each.bounds(whole_gangs=whole_gangs) for each in {work.seed: work for work in listed}.values()}
 
 
 def table(summaries: list[Summary]) -> list[dict[str, Any]]:

@@ -22,20 +22,42 @@ ByPolicy = Mapping[str, Summaries]
 MOST_QUEUES = 16
 
 
-def compare_report(rows: Sequence[Row], summaries: Summaries) -> str:
-    """The text of the file. `rows` are those of `compare.table`."""
-    policies = list(dict.fromkeys(summary["policy"] for summary in summaries))
+def compare_report(rows: Sequence[Row], summaries: Summaries, more: Sequence[str] = ()) -> str:
+    """The text of the file. `rows` are those of `compare.table`; `more` are sentences that follow the verdict."""
     seeds = len({summary["seed"] for summary in summaries})
-    facts = [f"workload {summaries[0]['workload']}", f"cluster {summaries[0]['cluster']}", f"{seeds} seed{'s' if seeds > 1 else ''}"]
+    policies = ", ".join(dict.fromkeys(summary["policy"] for summary in summaries))
+    facts = [*facts_of(summaries), f"{seeds} seed{'s' if seeds > 1 else ''}"]
+    return side_by_side(rows, summaries, f"{policies} compared", facts, [*of_policies(rows), *more])
+
+
+def facts_of(summaries: Summaries) -> list[str]:
+    return [f"workload {summaries[0]['workload']}", f"cluster {summaries[0]['cluster']}"]
+
+
+def side_by_side(
+    rows: Sequence[Row],
+    summaries: Summaries,
+    title: str,
+    facts: Sequence[str],
+    sentences: Iterable[str],
+    *,
+    first: Sequence[Chart] = (),
+    of: str = "seed",
+    more: str = "",
+) -> str:
+    """Policies side by side. `first` are charts before the usual ones; `of` is what the means are of; `more` is HTML that follows."""
+    policies = list(dict.fromkeys(summary["policy"] for summary in summaries))
     by_policy = {policy: [summary for summary in summaries if summary["policy"] == policy] for policy in policies}
     return assembled(
         "compare.html",
-        [chart for chart in _charts(by_policy) if says_something(chart)],
-        title=html.escape(f"{', '.join(policies)} compared"),
+        [chart for chart in (*first, *_charts(by_policy, of)) if says_something(chart)],
+        title=html.escape(title),
         facts=html.escape("; ".join(facts)),
-        verdict="".join(f"<li>{html.escape(sentence)}</li>" for sentence in of_policies(rows)),
+        verdict="".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences),
         heads="".join(f"<th scope=col class=number>{html.escape(policy)}</th>" for policy in policies),
         rows="".join(_row(measure, rows, policies) for measure in dict.fromkeys(row["measure"] for row in rows)),
+        of=html.escape(of),
+        more=more,
     )
 
 
@@ -54,7 +76,11 @@ def with_interval(measure: str, mean: float, half: float) -> str:
     return measured(measure, mean) + ("" if isnan(half) or not half else f" ± {measured(measure, half)}")
 
 
-def _charts(by_policy: ByPolicy) -> Iterable[Chart]:
+def _charts(by_policy: ByPolicy, of: str) -> Iterable[Chart]:
+    yield from (chart | {"description": f"Means over the {of}s."} for chart in _drawn(by_policy))
+
+
+def _drawn(by_policy: ByPolicy) -> Iterable[Chart]:
     yield _waits(by_policy)
     queues = sorted({name for summaries in by_policy.values() for summary in summaries for name in summary["queues"]})
     yield _by_queue(by_policy, queues[:MOST_QUEUES], ("wait", "mean"), "Mean wait by queue", "duration")
@@ -82,7 +108,7 @@ def _by_policy(by_policy: ByPolicy, path: tuple[str, ...], title: str, unit: str
 
 def _bars(title: str, labels: list[str], series: Mapping[str, list[float]], unit: str) -> Chart:
     listed = [{"name": name, "y": values} for name, values in series.items()]
-    return {"kind": "bars", "title": title, "description": "Means over the seeds.", "labels": labels, "series": listed, "yFormat": unit}
+    return {"kind": "bars", "title": title, "labels": labels, "series": listed, "yFormat": unit}
 
 
 def _mean(summaries: Summaries, *path: str) -> float:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
+from statistics import fmean
 from typing import Any
 
+from pumice.simulate.bounds import MEASURES, Bounds
 from pumice.simulate.units import MEANINGS, duration
 
 LEAST_PERCENT = 0.05  #: what is shown as 0
@@ -42,6 +44,23 @@ def of_policies(rows: Iterable[Row]) -> list[str]:
     first = listed[0]["policy"] if listed else ""
     others = dict.fromkeys(row["policy"] for row in listed if row["policy"] != first)
     return [_sentence(policy, first, [row for row in listed if row["policy"] == policy and "difference" in row]) for policy in others]
+
+
+def of_bounds(summaries: Sequence[Mapping[str, Any]], bounds: Mapping[int, Bounds]) -> list[str]:
+    """One sentence for each lower bound that says something: how many times it each policy reached, in the mean over the seeds. A policy
+    is left out if the bound does not hold for what it did: it left jobs, or it evicted pods and the bound is one of waits."""
+    found = []
+    for measure in MEASURES:
+        reached: dict[str, list[tuple[float, float] | None]] = {}
+        for summary in summaries:
+            reached.setdefault(summary["policy"], []).append(bounds[summary["seed"]].of(measure, summary["measures"]))
+        whole = {policy: [pair for pair in pairs if pair] for policy, pairs in reached.items() if all(pairs)}
+        if whole:
+            bound = fmean(pair[1] for pair in next(iter(whole.values())))
+            times = [f"{policy} {fmean(pair[0] for pair in pairs) / bound:.3g} times the bound" for policy, pairs in whole.items()]
+            words = f"{'' if measure == 'makespan' else 'mean '}{measure}"
+            found.append(f"No policy has a {words} below {duration(bound)}: {', '.join(times)}.")
+    return found
 
 
 def _sentence(policy: str, first: str, rows: Sequence[Row]) -> str:

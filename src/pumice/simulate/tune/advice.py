@@ -17,6 +17,9 @@ from math import isnan
 from random import Random
 
 from pumice.api.errors import InputError
+from pumice.simulate.accidents import disturbed
+from pumice.simulate.bounds import Bounds, bounds_of
+from pumice.simulate.inputs import policy_of
 from pumice.simulate.run import Summary
 from pumice.simulate.tune.days import Day, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import Days, Difference, Goal
@@ -49,6 +52,7 @@ class Advice:
     after: Days = field(default_factory=dict)  #: and under the one that was found
     whole_before: list[Summary] = field(default_factory=list)  #: the whole workload, by seed
     whole_after: list[Summary] = field(default_factory=list)
+    bounds: dict[int, Bounds] = field(default_factory=dict)  #: of the whole workload, by seed
     against: list[str] = field(default_factory=list)  #: what speaks against it
 
     @property
@@ -72,6 +76,7 @@ class Adviser:
         evaluation = Evaluation(self._setting, space, self._goal, self._ledger, searched)
         advice = Advice(self._goal, period_s, searched, held, idle, search(space, evaluation, trials, self._seed), whole_before=wholes)
         complete = [trial for trial in advice.trials if not trial.stopped and not trial.broken and trial.loss < 0]
+        advice.bounds = {number: self._bounds(number) for number in self._seeds}
         if complete:
             self._judge(advice, evaluation, min(complete, key=lambda trial: (trial.loss, trial.number)))
         return advice
@@ -79,6 +84,13 @@ class Adviser:
     def _wholes(self, values: Values, name: str) -> list[Summary]:
         text = self._space.text(values)
         return self._ledger.play([Whole(self._setting, text, name, seed) for seed in self._seeds])
+
+    def _bounds(self, number: int) -> Bounds:
+        """What no configuration of the space goes below."""
+        works = works_of(self._setting, number)
+        gangs = policy_of(self._space.text(self._space.start), IN_FORCE, self._setting.plugins_dir)[0].has_plugin("gang")
+        jobs = disturbed(iter(works.jobs), works.workload.faults, number)
+        return bounds_of(jobs, works.workload.nodes, whole_gangs=gangs, kill_at_estimate=self._setting.kill_at_estimate)
 
     # -- days
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 
 from pumice.simulate.conditions import Measured
-from pumice.simulate.tune.advice import Advice
+from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.goal import Days, Difference
 from pumice.simulate.tune.space import Space
 from pumice.simulate.units import duration, measured
+from pumice.simulate.verdict import of_bounds
 from pumice.text_table import columns
 
 CONFIGURATION, TRIALS, REPORT = "tuned.conf", "trials.csv", "report.html"
@@ -38,9 +38,20 @@ def sentences(advice: Advice) -> Iterator[str]:
         yield f"Nothing is recommended: {'; '.join(advice.against)}."
     else:
         yield "It is recommended: on the periods held back it is better with 95 % confidence, and keeps every condition."
+    yield from of_whole(advice)
     losers = [f"{queue} ({_change(wait, found)})" for queue, wait, found in by_queue(advice) if _is_worse(found)]
     if losers:
         yield f"Longer waits, on the periods held back, in the queues {', '.join(losers)}."
+
+
+def of_whole(advice: Advice) -> Iterator[str]:
+    """The whole workload in one piece, before and after, and how far both are from what no policy goes below."""
+    before, after = ({str(summary["seed"]): summary for summary in each} for each in (advice.whole_before, advice.whole_after))
+    found = advice.goal.difference(before, after)
+    if found is not None:
+        yield f"The whole workload in one piece: {advice.goal.objective} {_change(advice.goal.objective, found)}."
+    named = [{**summary, "policy": name} for name, each in ((IN_FORCE, before), (FOUND, after)) for summary in each.values()]
+    yield from of_bounds(named, advice.bounds)
 
 
 def by_queue(advice: Advice) -> Iterator[tuple[str, Measured, Difference]]:
@@ -79,17 +90,15 @@ def shadow_command(file: Path) -> str:
     return f"pumice scheduler --shadow --scheduler-conf {file} --enable-metrics"
 
 
-def write_trials(advice: Advice, space: Space, file: Path) -> None:
-    """All that was tried, a row each."""
-    with file.open("w", newline="", encoding="utf-8") as opened:
-        writer = csv.writer(opened, lineterminator="\n")
-        shown = dict.fromkeys((advice.goal.objective, *(keep.measured for keep in advice.goal.keeps)))
-        writer.writerow(("trial", "state", "periods", *map(str, shown), "broken", "changes"))
-        for trial in advice.trials:
-            changes = [space.lines(trial.values).get(line, f"without {line}").strip() for line in space.differing(trial.values)]
-            state = "stopped" if trial.stopped else "complete"
-            means = [_mean(advice, trial.days, each) for each in shown]
-            writer.writerow((trial.number, state, len(trial.days), *means, "; ".join(trial.broken), "; ".join(changes)))
+def rows_of_trials(advice: Advice, space: Space) -> Iterator[tuple[object, ...]]:
+    """All that was tried, a row each, below a row of names."""
+    shown = dict.fromkeys((advice.goal.objective, *(keep.measured for keep in advice.goal.keeps)))
+    yield "trial", "state", "periods", *map(str, shown), "broken", "changes"
+    for trial in advice.trials:
+        changes = [space.lines(trial.values).get(line, f"without {line}").strip() for line in space.differing(trial.values)]
+        means = [_mean(advice, trial.days, each) for each in shown]
+        state = "stopped" if trial.stopped else "complete"
+        yield trial.number, state, len(trial.days), *means, "; ".join(trial.broken), "; ".join(changes)
 
 
 def _mean(advice: Advice, days: Days, each: Measured) -> float | None:
