@@ -86,8 +86,18 @@ def test_hypernodes_that_have_the_tier_count_and_labels_do_not() -> None:
     assert set(binds(*nodes(*HALLS), spine, wish("g", 4, RACK), *gang("g", 4)).values()) == {"n1", "n3"}
 
 
-def test_where_hypernodes_have_no_such_tier_nothing_is_near_enough() -> None:
+def test_a_label_stands_for_the_hypernodes_that_keep_to_one_value_of_it() -> None:
+    tiers = [hypernode("h1", 1, "switch").holds("n1"), hypernode("h2", 1, "switch").holds("n3", "n4")]
+    tiers.append(hypernode("h3", 2, "row").holds("h1", kind="HyperNode"))
+    tiers += [hypernode("h4", 3, "hall").holds("h2", "h3", kind="HyperNode"), hypernode("empty", 1, "switch")]
+    made = cluster(*nodes(*HALLS), *tiers, wish("g", 4, ZONE), wish("h", 1, "example.com/none"), *gang("g", 4))
+    assert hypernodes_of(made).tier_numbers == {ZONE: 2, "switch": 1, "row": 2, "hall": 3}
+    assert set(schedule(made, ACTIONS, *PLUGINS).binds.values()) == {"n3", "n4"}
+
+
+@pytest.mark.parametrize("labels", [HALLS, [{RACK: "1"}, {}]])
+def test_where_no_hypernode_keeps_to_one_value_nothing_is_near_enough(labels: list[dict[str, str]]) -> None:
     spine = hypernode("left", 1, "switch").holds("n1", "n2")
-    outcome = schedule(cluster(*nodes(*HALLS), spine, wish("g", 2, RACK), *gang("g", 2)), ACTIONS, *PLUGINS)
+    outcome = schedule(cluster(*nodes(*labels), spine, wish("g", 2, RACK), *gang("g", 2)), ACTIONS, *PLUGINS)
     assert outcome.binds == {}
     assert any(NO_SUCH_TIER in why for why in outcome.waiting.values())

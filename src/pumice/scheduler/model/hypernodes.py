@@ -4,14 +4,16 @@ The tree is built from HyperNode objects, whose members are named, matched by a 
 above all stands for the whole cluster. If there is a cycle, a HyperNode in two others, or more than MOST_LEVELS levels, the tree cannot be
 used: only the root is left, and `trouble` says why.
 
-Where there are no HyperNode objects, the tiers that PodGroups name are keys of node labels: each value is a domain, within the domains of
-the labels that have fewer values.
+A tier that PodGroups name and that no HyperNode has may be the key of a node label. Where there are no HyperNode objects, each value of
+the label is a domain, within the domains of the labels that have fewer values. Where there are, it stands for the highest tier whose
+HyperNodes, and those of all lower tiers, each have nodes of one value only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.volcano import HyperNode as HyperNodeObject
 from pumice.api.volcano import HyperNodeMember
-from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.nodes import ABSENT, Nodes
 from pumice.scheduler.model.resources import Mask, NDArray
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ Codes = NDArray[np.intp]
 
 ROOT = "<cluster-top-hypernode>"
 NOWHERE = -1
-BELOW_ALL = -1  #: a tier that no HyperNode has: that of a node label which is asked for where HyperNodes have no tier of this name
-NO_SUCH_TIER = "no HyperNode is of the tier that its topology names (labels of nodes are tiers only where there are no HyperNodes)"
+BELOW_ALL = -1  #: a tier that no HyperNode has: that of a node label, if there are HyperNodes and none keeps to one value of it
+NO_SUCH_TIER = "no HyperNode is of the tier that its topology names, or keeps to one value of the node label of this name"
 MOST_LEVELS = 100  #: networks have a handful; work and memory grow with levels times nodes
 MEMORY = "hypernodes"  #: its key in the cluster's memory
 
@@ -81,12 +83,13 @@ class HyperNodes:
         if not self.trouble:
             self._measure()
         real = list(self.by_name.values())
-        self.tier_numbers = dict.fromkeys(labels, BELOW_ALL) | {node.tier_name: node.tier for node in real if node.tier_name}
         self.root = HyperNode(ROOT, max((node.tier for node in real), default=0) + 1, "", nodes.alive.copy())
         if self.trouble:
             real = []
             self.by_name.clear()
         self._join(real)
+        self.tier_numbers = {key: _highest_within(key, real, nodes) for key in labels}
+        self.tier_numbers |= {node.tier_name: node.tier for node in self.by_name.values() if node.tier_name}
         self.all = [*sorted(real, key=lambda node: node.tier), self.root]  #: the closest first
         for number, node in enumerate(self.all):
             node.number = number
@@ -183,6 +186,18 @@ def _made(item: HyperNodeObject, nodes: Nodes) -> HyperNode:
         if member.type == "Node":
             rows |= _nodes_of(member, nodes)
     return HyperNode(item.metadata.name, item.spec.tier, item.spec.tier_name or "", rows)
+
+
+def _highest_within(key: str, nodes_above: Iterable[HyperNode], nodes: Nodes) -> int:
+    """The highest tier up to which each HyperNode has nodes of one value of a label only; BELOW_ALL if there is none."""
+    codes, _ = nodes.codes(key)
+    highest = BELOW_ALL
+    for tier, group in groupby(sorted(nodes_above, key=lambda node: node.tier), key=lambda node: node.tier):
+        values = [codes[node.rows] for node in group]
+        if any(len(found) and (found.min() == ABSENT or found.min() != found.max()) for found in values):
+            break
+        highest = tier
+    return highest
 
 
 def _domains(labels: Iterable[str], nodes: Nodes) -> dict[str, HyperNode]:
