@@ -149,12 +149,12 @@ def run_cycles(
 
 
 def _queue(cluster: Cluster, policy: Policy) -> SchedulingQueue | None:
-    """A new scheduling queue, if the policy has profiles."""
+    """A new scheduling queue, if the policy has profiles. Every pod is tried in every cycle: nobody waits for the next one."""
     if policy.profiles is None:
         return None
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue  # kube-scheduler's loop is loaded only where there are profiles
 
-    return SchedulingQueue(cluster)
+    return SchedulingQueue(cluster, at_once=len(cluster.tasks))
 
 
 def _places(cluster: Cluster, decisions: Decisions, queue: SchedulingQueue | None) -> dict[str, str]:
