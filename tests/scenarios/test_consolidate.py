@@ -430,6 +430,12 @@ def test_of_many_different_pods_on_a_node_the_large_ones_are_considered() -> Non
     assert {"c9-0", "c8-0", "s0-0"} < set(story.evicted()) and len(story.left) == 8
 
 
+def test_of_pods_that_cost_the_same_one_goes() -> None:
+    """Two gangs that can spare a pod each, alike in all that counts."""
+    two = [gang(name, 1, ["n0", "n1"], 1) for name in ("one", "two")]
+    assert Story(nodes(2), two, big(1, 7)).evicted() in (["one-0"], ["two-0"])
+
+
 def test_pods_that_hold_nothing_of_what_is_short_stay() -> None:
     assert Story(in_pieces(), single("idle", "n0", 0), big()).evicted() == ["s0-0"]
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from heapq import heappop, heappush, nsmallest
 from itertools import product
 from math import ceil, prod
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A row for a pod, and the units that give way there. Choices sort by what they cost."""
+    """A row for a pod, and the units that give way there."""
 
     pods: int
     lost: tuple[float, float]
@@ -49,6 +50,11 @@ class Choice(NamedTuple):
     left: float  #: what stays idle on the row, or how much gives way
     row: int
     units: tuple[Unit, ...] = ()
+
+    @property
+    def cost(self) -> tuple[int, tuple[float, float], int, float, int]:
+        """What choices are sorted by."""
+        return self.pods, self.lost, self.priority, self.left, self.row
 
 
 Known = dict[tuple[int, int], tuple[int, list[Choice]]]  #: by kind of pod and row: what was charged then (-1 if that is the same), choices
@@ -173,8 +179,9 @@ class _Dive:
         found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
         if len(found) < MOST_CHOICES and self.pods < self._limit:
             ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
-            cheapest = nsmallest(MOST_COMPARED, (choice for choice in ways if self.pods + choice.pods <= self._limit))
-            found += sorted(cheapest, key=lambda choice: (choice.pods + self._stuck(choice), choice))
+            affordable = (choice for choice in ways if self.pods + choice.pods <= self._limit)
+            cheapest = nsmallest(MOST_COMPARED, affordable, key=attrgetter("cost"))
+            found += sorted(cheapest, key=lambda choice: (choice.pods + self._stuck(choice), choice.cost))
         return found[:MOST_CHOICES]
 
     def _stuck(self, choice: Choice) -> int:
@@ -220,7 +227,7 @@ class _Dive:
                 units = tuple(unit for count, group in taken for unit, _ in group[:count])
                 if self._may_go(units):
                     found.append(self._choice(row, units, sum(len(unit.tasks) for unit in units)))
-        return nsmallest(MOST_WAYS, found)
+        return nsmallest(MOST_WAYS, found, key=attrgetter("cost"))
 
     def _choice(self, row: int, units: tuple[Unit, ...], pods: int) -> Choice:
         lost = sum(unit.lost[0] for unit in units), sum(unit.lost[1] for unit in units)
