@@ -7,6 +7,7 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.config.kube_conf import read_kube
+from pumice.scheduler.framework.features import release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from tests.kube_scheduler.stage import document, machine, play, policy, profile, waiting
@@ -140,6 +141,13 @@ def test_a_fault_is_told_with_its_field(body: str, field: str, text: str) -> Non
     assert field in said
     assert text in said
     assert said.startswith("test.yaml:")
+
+
+def test_the_shape_of_storage_may_be_set_where_storage_is_scored() -> None:
+    shape = "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [%s]}}]}]\n"
+    read_kube(document(KUBE_DEFAULT + shape % "{utilization: 0, score: 0}, {utilization: 100, score: 10}"), {}, release(37))
+    with pytest.raises(InputError, match="values must be sorted in increasing order"):
+        read_kube(document(KUBE_DEFAULT + shape % "{utilization: 50, score: 0}, {utilization: 10, score: 10}"), {}, release(37))
 
 
 def test_all_faults_are_told_together() -> None:

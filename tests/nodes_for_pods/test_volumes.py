@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.features import release
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.indexes.assumed import AssumedVolumes
-from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.scheduler.plugins.kube.node_resources_fit import ShapePoint
+from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, StorageScorer, WaitingVolumes
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
-from pumice.testing import PodBuilder, cluster, manifest, node, pod
-from tests.nodes_for_pods.asking import ZONE, admitted, refusals
+from pumice.scheduler.registry import PLUGINS
+from pumice.testing import NOW, ObjectBuilder, PodBuilder, cluster, manifest, node, pod
+from tests.kube_scheduler.stage import cluster as of_profiles
+from tests.nodes_for_pods.asking import ZONE, admitted, refusals, scores
 from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, driver, storage_class, using, volume
 
 # -- claims that are bound, or cannot be used
@@ -402,3 +408,46 @@ def test_disks_and_claims_of_a_pod_are_looked_at_together() -> None:
     asker = using("p", "c").having("spec", "volumes", 1, value={"name": "d", "iscsi": {"iqn": "q"}})
     made = cluster(*NODES, claim("c", "v"), volume("v"), mounting("x", iscsi={"iqn": "q"}).on("a"), asker)
     assert admitted(made, "default/p", VolumeRestrictions(made)) == "b c"
+
+
+# -- how much of its storage a node would use
+
+
+def stored(*things: ObjectBuilder, shape: list[ShapePoint] | None = None, asks: str = "c") -> list[int]:
+    made = cluster(*NODES, storage_class("local", "made.by/us"), *things, using("p", *asks.split()))
+    return scores(made, "default/p", StorageScorer(made, shape))
+
+
+def test_of_volumes_that_match_the_emptier_one_is_better() -> None:
+    volumes = [volume("v", "2Gi", nodes="a"), volume("w", "4Gi", nodes="b")]
+    assert stored(*volumes, claim("c")) == [50, 75, 0]
+    assert stored(*volumes, claim("c"), shape=[ShapePoint(0, 0), ShapePoint(100, 10)]) == [50, 25, 0]
+    assert stored(*volumes, claim("c"), volume("x", "1Gi", nodes="a"), claim("d"), asks="c d") == [34, 75, 0], "the sums of a class"
+    assert stored(volume("v", "2Gi", nodes="a", phase="Bound"), claim("c", "v")) == [], "nothing waits"
+
+
+def test_where_nothing_matches_what_is_published_as_free_counts() -> None:
+    published = [driver(), room("r", "4Gi", "z1"), room("s", "10Gi", "z2"), room("later", "1Ti", "z2")]
+    assert stored(*published, claim("c"), claim("d"), asks="c d") == [50, 80, 0], "both are taken from the same storage"
+    assert stored(claim("c")) == [0, 0, 0]
+    assert stored(*published, claim("c"), volume("v", "2Gi", nodes="b")) == [75, 50, 0], "a volume that matches comes first"
+    big = claim("d", size="3Gi")
+    assert stored(*published, claim("c"), big, volume("v", "2Gi", nodes="b"), asks="c d") == [0, 50, 0]
+    chosen = claim("c").annotation("volume.kubernetes.io/selected-node", "b")
+    assert stored(*published, chosen, volume("v", "2Gi", nodes="b")) == [75, 90, 0], "it will be provisioned"
+    most = manifest("CSIStorageCapacity", "t", nodeTopology={}, storageClassName="local", maximumVolumeSize="9Gi")
+    assert stored(driver(), most, claim("c")) == [0, 0, 0], "how much is free is not known"
+
+
+def test_classes_count_alike() -> None:
+    fast = [storage_class("fast", "made.by/us"), claim("d", storageClassName="fast"), room("f", "2Gi", of="fast")]
+    assert stored(driver(), room("r", "4Gi"), claim("c"), *fast, asks="c d") == [63, 63, 63]
+
+
+def test_profiles_score_storage_from_1_37_on() -> None:
+    """The node whose volume would be emptier is taken, not the first."""
+    volumes = [volume("v", "2Gi", nodes="a"), volume("w", "9Gi", nodes="b"), storage_class(), claim("c")]
+    for minor, chosen in ((36, "a"), (37, "b")):
+        policy, _ = read_configurations([config_text(KUBE_DEFAULT, "test")], PLUGINS, release=release(minor))
+        made = of_profiles(policy, *NODES, *volumes, using("p", "c").scheduler("default-scheduler"))
+        assert [bind.node for bind in cycle(made, policy, NOW).binds] == [chosen]

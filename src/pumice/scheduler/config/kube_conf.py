@@ -34,6 +34,8 @@ from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import FilterMaker, Policy, Profile, Profiles, ScorerMaker
 from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, EXTENDS, GANG, KNOWN, POINTS, TOPOLOGY_PLACEMENTS, defaults
+from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING
+from pumice.scheduler.plugins.kube.volume_binding import VolumeBindingArgs
 
 GROUP = "kubescheduler.config.k8s.io"
 DEFAULT_NAME = "default-scheduler"
@@ -133,6 +135,9 @@ def _check_names(profiles: list[ProfileText], problems: Problems) -> None:
 # ---- one profile
 
 
+SCORES_STORAGE = "StorageCapacityScoring"  #: the gate with which VolumeBinding scores, as its arguments tell
+
+
 class _Reading(Struct, frozen=True):
     """What the reading of each profile needs besides the profile."""
 
@@ -147,7 +152,7 @@ def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
     name, own, problems = text.scheduler_name or "", reading.own, reading.problems
     if not 0 <= (text.percentage_of_nodes_to_score or 0) <= 100:
         problems.invalid((*path, "percentageOfNodesToScore"), text.percentage_of_nodes_to_score, "not in valid range [0-100]")
-    configured = _configured(text, path, problems)
+    configured = _configured(text, path, reading)
     if reading.ignored:
         configured["NodeResourcesFit"] = structs.replace(args_of(configured, "NodeResourcesFit"), ignored_resources=reading.ignored)
     sets = text.plugins or PluginSets()
@@ -158,6 +163,8 @@ def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
         problems.add((*path, "plugins", "queueSort"), rule)
     if not points["bind"]:
         problems.add((*path, "plugins", "bind"), f'at least one bind plugin is needed for profile with scheduler name "{name}"')
+    if not reading.release.has(SCORES_STORAGE):
+        points["score"].pop(VOLUME_BINDING.name, None)
     filters = [filter_maker(plugin, configured, own) for plugin in points["filter"]]
     scorers = [scorer_maker(plugin, weight, configured, own) for plugin, weight in points["score"].items()]
     own_percentage = text.percentage_of_nodes_to_score
@@ -183,9 +190,10 @@ def _snake(point: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)
 
 
-def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured:
+def _configured(text: ProfileText, path: Path, reading: _Reading) -> Configured:
     """The arguments in the profile, by plugin. Arguments of unknown plugins are ignored, as by kube-scheduler."""
     found: Configured = {}
+    problems = reading.problems
     for index, entry in enumerate(text.plugin_config or ()):
         here = (*path, "pluginConfig", index)
         if entry.name in found:
@@ -197,6 +205,8 @@ def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured
         if args.kind not in ("", f"{entry.name}Args"):
             problems.invalid((*here, "args", "kind"), args.kind, f"args for plugin {entry.name} must be of kind {entry.name}Args")
         args.check((*here, "args"), problems)
+        if isinstance(args, VolumeBindingArgs) and args.shape is not None and not reading.release.has(SCORES_STORAGE):
+            problems.forbidden((*here, "args", "shape"), f"unexpected field `shape`, feature gate {SCORES_STORAGE} is off")
         found[entry.name] = args
     return found
 

@@ -6,27 +6,29 @@ placed, by `indexes.assumed`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pumice.api.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim
 from pumice.api.problems import Args, Path, Problems
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer
+from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.assumed import Assumed, AssumedVolumes
-from pumice.scheduler.plugins.kube.node_resources_fit import ShapePoint
+from pumice.scheduler.plugins.kube.node_resources_fit import RequestedToCapacityRatio, ShapePoint, check_shape
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,
     ClaimUse,
     Ids,
+    capacity_of,
     claim_of,
+    class_name,
     class_of,
     has_claims,
     is_bound,
@@ -48,17 +50,24 @@ from pumice.scheduler.plugins.kube.volume_matching import (
 # provisioned shows when it publishes again.
 
 
-def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
-    """The rows whose storage has room for a claim's volume, or whose storage publishes no capacity."""
+def room(cluster: Cluster, claim: PersistentVolumeClaim) -> Scores | None:
+    """The free bytes of the storage that has room for a claim's volume, by row; NaN where none has. None if no capacity is published."""
     storage, size, table = class_of(cluster, claim), size_of(claim), cluster.nodes
     driver: CSIDriver | None = cluster.of("CSIDriver").get(storage.provisioner) if storage is not None else None
     if storage is None or driver is None or not driver.spec.storage_capacity or not size:
-        return np.ones(len(table), bool)
-    mask = np.zeros(len(table), bool)
+        return None
+    free = np.full(len(table), np.nan)
     for published in cluster.of("CSIStorageCapacity").values():
         if published.node_topology is not None and published.storage_class_name == storage.metadata.name and _largest(published) >= size:
-            mask |= table.matching(published.node_topology.requirements)
-    return mask
+            here = table.matching(published.node_topology.requirements) & np.isnan(free)
+            free[here] = published.capacity.whole if published.capacity is not None else 0
+    return free
+
+
+def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
+    """The rows whose storage has room for a claim's volume, or whose storage publishes no capacity."""
+    free = room(cluster, claim)
+    return np.ones(len(cluster.nodes), bool) if free is None else ~np.isnan(free)
 
 
 def _largest(published: CSIStorageCapacity) -> int:
@@ -123,6 +132,11 @@ class BoundVolumes(Filter):
         return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(gone), why_gone)]  # type: ignore[arg-type]
 
 
+def _has_waiting_claims(cluster: Cluster, task: Task) -> bool:
+    claims = (claim_of(cluster, use) for use in uses(task)) if has_claims(task.template) else ()
+    return any(claim is not None and waits_for_pod(cluster, claim) for claim in claims)
+
+
 class WaitingVolumes(Filter):
     """Claims that are bound once their pod has a node: a free volume that matches must be reachable there, or one must be provisioned
     there."""
@@ -138,11 +152,7 @@ class WaitingVolumes(Filter):
     key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
-        cluster = self.cluster
-        if not has_claims(task.template):
-            return None
-        keys = [use.key for use in uses(task) if (c := claim_of(cluster, use)) is not None and waits_for_pod(cluster, c)]
-        return task if keys else None
+        return task if _has_waiting_claims(self.cluster, task) else None
 
     def refuse(self, task: Any, nodes: View) -> Sequence[Refused]:
         assumed = self.cluster.index(AssumedVolumes)
@@ -186,9 +196,82 @@ class WaitingVolumes(Filter):
         return mask
 
 
+class StorageScorer(Scorer):
+    """How much of its storage the waiting claims would use on a node, the less the better: of the volumes that match them, else of what
+    drivers publish as free. Each class counts as much. Profiles have it with the gate StorageCapacityScoring, on from 1.37."""
+
+    name = "VolumeBinding"
+    reach = Reach.CLUSTER
+    reads_amounts = False
+
+    def __init__(self, cluster: Cluster, shape: Sequence[ShapePoint] | None) -> None:
+        self.cluster = cluster
+        points = [(point.utilization, point.score * 10) for point in shape or USUAL_SHAPE]
+        self._rate = RequestedToCapacityRatio(points).rate
+
+    key = staticmethod(pod_key)
+
+    def prepare(self, task: Task) -> Any:
+        return task if _has_waiting_claims(self.cluster, task) else None
+
+    def score(self, task: Any, nodes: View) -> Scores:
+        assumed, everywhere = self.cluster.index(AssumedVolumes), len(nodes.table)
+        matched, provisioned = UsedStorage(everywhere), UsedStorage(everywhere)
+        volumes, earlier = list(self.cluster.of("PersistentVolume").values()), list[Ids]()
+        for use, claim in assumed.unassumed(task):
+            choice = np.full(everywhere, NONE)
+            if selected_node(claim) is None:
+                choice = assumed.matching(use.key, claim).choice(assumed.taken, earlier, everywhere)
+                earlier.append(choice)
+            for number in np.unique(choice[choice != NONE]):
+                matched.add(volumes[number].spec.storage_class_name, choice == number, size_of(claim), capacity_of(volumes[number]))
+            if (free := room(self.cluster, claim)) is not None:
+                provisioned.set(class_name(claim), (choice == NONE) & ~np.isnan(free), size_of(claim), free)
+        scores = np.where(matched.rows, matched.scores(self._rate), provisioned.scores(self._rate))
+        return nodes.of(scores)  # type: ignore[return-value]
+
+
+class UsedStorage:
+    """What claims request of storage and how much that has in all, by class and row."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = np.zeros(rows, bool)  #: where there is any
+        self._classes: dict[str, tuple[Scores, Scores, Mask]] = {}
+
+    def _of(self, name: str | None, here: Mask) -> tuple[Scores, Scores]:
+        empty = np.zeros(len(here)), np.zeros(len(here)), np.zeros(len(here), bool)
+        requested, capacity, there = self._classes.setdefault(name or "", empty)
+        there |= here
+        self.rows |= here
+        return requested, capacity
+
+    def add(self, name: str | None, here: Mask, request: int, size: int) -> None:
+        """A volume of its own."""
+        requested, capacity = self._of(name, here)
+        requested[here] += request
+        capacity[here] += size
+
+    def set(self, name: str, here: Mask, request: int, free: Scores) -> None:
+        """A part of what is free in common."""
+        requested, capacity = self._of(name, here)
+        requested[here] += request
+        capacity[here] = free[here]
+
+    def scores(self, rate: Callable[[Scores, Scores], Scores]) -> Scores:
+        total, count = np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        for requested, capacity, there in self._classes.values():
+            has = capacity > 0
+            total += np.where(there, rate(np.where(has, requested, 2.0), np.where(has, capacity, 1.0)), 0.0)
+            count += there
+        return np.floor(np.divide(total, count, out=np.zeros(len(total)), where=count > 0) + 0.5)
+
+
 def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """Whether the other pod may give back a volume that was assumed and not yet bound."""
     return event.pod is None or has_claims(event.pod.template)
+
+
+USUAL_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
 
 
 class VolumeBindingArgs(Args, frozen=True):
@@ -200,7 +283,7 @@ class VolumeBindingArgs(Args, frozen=True):
             rule = "invalid BindTimeoutSeconds, should not be a negative value"
             problems.invalid((*path, "bindTimeoutSeconds"), self.bind_timeout_seconds, rule)
         if self.shape is not None:
-            problems.forbidden((*path, "shape"), "unexpected field `shape`, feature gate StorageCapacityScoring is off")
+            check_shape(self.shape, (*path, "shape"), problems)
 
 
 #: A volume that was assumed and not yet bound is free again when its node is gone.
@@ -209,6 +292,7 @@ PLUGIN = KubePlugin(
     "preFilter filter preScore score reserve preBind",
     args=VolumeBindingArgs,
     filters=lambda args, cluster: [BoundVolumes(cluster), WaitingVolumes(cluster)],
+    scorer=lambda args, cluster: StorageScorer(cluster, args.shape),
     hints={
         EventKind.POD_GONE: _had_claims,
         EventKind.VOLUMES: always,
