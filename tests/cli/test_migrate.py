@@ -100,16 +100,17 @@ def test_there_and_back_again(objects: list[Object]) -> None:
 def test_what_is_printed(tmp_path: Path) -> None:
     path = tmp_path / "input.yaml"
     other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}]}}
-    path.write_text(yaml.dump_all([group(queue="research", minMember=3), pod("a"), other]))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}
+    path.write_text(yaml.dump_all([group(queue="research", minMember=3), pod("a"), other, node]))
     command = ["migrate", "-f", str(path), "--to", "native", "--scheduler-name", "default-scheduler"]
     result = CliRunner().invoke(cli, command, catch_exceptions=False)
-    workload, made, member, service = yaml.safe_load_all(result.stdout)
+    workload, made, member, *others = yaml.safe_load_all(result.stdout)
     policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
     assert workload["spec"] == {"podGroupTemplates": [{"name": "pods", **policy}]} and workload["kind"] == "Workload"
     assert made["spec"] == {"workloadRef": {"workloadName": "train", "templateName": "pods"}, **policy}
     assert made["metadata"]["labels"] == {"scheduling.volcano.sh/queue-name": "research"}
     assert member["spec"]["schedulingGroup"] == {"podGroupName": "train"} and member["spec"]["schedulerName"] == "default-scheduler"
-    assert "annotations" not in member["metadata"] and service["spec"] == other["spec"]
+    assert "annotations" not in member["metadata"] and others == [other, node]
     assert result.stderr == "PodGroup default/train: queue research is kept as a label, which Pumice reads and kube-scheduler does not\n"
 
 

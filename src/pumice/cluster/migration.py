@@ -15,7 +15,7 @@ from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
 from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, annotations_of, copied, field, labels_of, name_of, spec_of
+from pumice.api.json_objects import Object, annotations_of, copied, field, labels_of, name_of, namespace_of, spec_of
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_GROUPS, WORKLOADS, Kind, group_of, kind_of
 from pumice.api.meta import DEFAULT_QUEUE, Metadata
 from pumice.api.pod import Pod
@@ -50,7 +50,6 @@ def migrated(objects: Iterable[Object], to: str, scheduler: str | None, tell: Te
     InputError for an object that cannot be read."""
     given = [copied(each) for each in objects]
     for each in given:
-        each["metadata"].setdefault("namespace", "default")
         _check(each)
     groups, others, moved = _to_native(given, tell) if to == "native" else _to_volcano(given, tell)
     for template in moved:
@@ -92,7 +91,7 @@ def _meta(template: Object) -> Object:
 
 
 def _where(subject: Object) -> str:
-    return str(subject["metadata"]["namespace"])
+    return namespace_of(subject) or "default"
 
 
 def _named(subject: Object) -> str:
@@ -125,7 +124,7 @@ def _keep(template: Object, part: str, values: dict[str, str]) -> None:
 
 
 def _to_volcano(given: list[Object], tell: Tell) -> Outcome:
-    known = Memory({**each, "metadata": {**each["metadata"], "uid": ""}} for each in given)
+    known = Memory({**each, "metadata": {**each["metadata"], "uid": "", "namespace": _where(each)}} for each in given)
     made: dict[tuple[str, str], Object] = {}
     others, moved = [], []
     for subject in given:
