@@ -223,6 +223,14 @@ def test_an_owner_that_makes_no_sense_stops_nothing(spec: Object) -> None:
     assert named_by(play(owner, plain_pod("a", owner)), "a") == "js-uid-js"
 
 
+def test_a_long_name_of_an_owner_is_cut_to_a_name() -> None:
+    owner = stored({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "dag", "uid": "u"}})
+    pod = plain_pod("x" * 240 + "." * 3 + "y" * 10, owner)
+    pod["metadata"]["uid"] = "u" * 10
+    (name,) = play(owner, pod).names(kinds.POD_GROUP)
+    assert name == "x" * 240 + "-" + "u" * 10
+
+
 def test_another_owner_under_an_old_name_is_not_the_pods() -> None:
     owner = stored(
         {"apiVersion": RAY_CLUSTERS.api_version, "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": {"headGroupSpec": {}}}

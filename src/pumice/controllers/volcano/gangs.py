@@ -40,7 +40,7 @@ from pumice.controllers.controller import Lister
 COMPOSITE = COMPOSITE_POD_GROUPS.name
 MOST = 2**31 - 1  #: pods of a gang, as the field of a PodGroup holds them
 MOST_OWNERS = 8  #: above a pod; a worker of a LeaderWorkerSet has four
-LONGEST_LABEL = 63
+LONGEST_LABEL, LONGEST_NAME = 63, 253
 QUEUES = (key.QUEUE_NAME, key.JOB_QUEUE)  #: labels or annotations with a queue
 
 
@@ -67,7 +67,7 @@ class Gang:
         assert self.owner is not None
         if self.dialect in NAMED:
             return name_of(self.owner)
-        return "-".join(filter(None, (name_of(self.owner), uid_of(self.owner), self.part)))
+        return _unique(name_of(self.owner), uid_of(self.owner), self.part)
 
     @cached_property
     def roles(self) -> list[Role]:
@@ -111,6 +111,12 @@ class Gang:
             left -= more
             parts.append(times(pod_usage(spec_of(role.template)), chosen[role] + more))
         return add(parts) if parts else times(pod_usage(spec_of(pod)), self.minimum)
+
+
+def _unique(name: str, *more: str) -> str:
+    """The name with these parts after it, cut so that all of it is a name."""
+    rest = "-".join(filter(None, more))
+    return f"{name[: LONGEST_NAME - 1 - len(rest)].rstrip('-.')}-{rest}" if rest else name
 
 
 def _named(pod: Object) -> Iterator[tuple[Dialect, str]]:
@@ -251,7 +257,7 @@ class Tree(Gang):
 
     @property
     def name(self) -> str:
-        return "-".join(filter(None, (name_of(self.root), uid_of(self.root))))
+        return _unique(name_of(self.root), uid_of(self.root))
 
     @cached_property
     def leaves(self) -> list[Object]:

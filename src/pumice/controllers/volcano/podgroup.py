@@ -232,9 +232,11 @@ class PodGroups:
 
     def build(self, pod: Object, lister: Lister, gang: Gang | None = None) -> Object:
         """The PodGroup for this pod and the others of its controller, or of its gang."""
+        begin: tuple[str, ...] = ("volcano.sh/",)
         if gang is not None and gang.owner is not None:
             group = kinds.new(kinds.POD_GROUP, namespace_of(pod), gang.name)
             owners, inherited = [reference_to(gang.owner)], annotations_of(gang.owner)
+            begin = (*begin, "pumice.io/")
             spec = group_spec(gang, pod)
         else:
             group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
@@ -243,7 +245,7 @@ class PodGroups:
             members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has no pods to wait for
             spec = {"minMember": members, "minResources": written(times(pod_usage(spec_of(pod)), members))}
         group["metadata"]["ownerReferences"] = owners
-        notes = _group_annotations(pod, {name: value for name, value in inherited.items() if name.startswith("volcano.sh/")})
+        notes = _group_annotations(pod, {name: value for name, value in inherited.items() if name.startswith(begin)})
         tags = {name: labels_of(pod)[name] for name in (key.PREEMPTABLE, key.COOLDOWN_TIME) if name in labels_of(pod)}
         group["metadata"].update({name: value for name, value in (("annotations", notes), ("labels", tags)) if value})
         group["spec"] = _optional_spec(pod) | spec
