@@ -195,6 +195,17 @@ def test_a_field_that_is_stored_stays_when_its_gate_goes() -> None:
     assert written["spec"]["schedulingGroup"] == {"podGroupName": "g"}
 
 
+def test_groups_that_are_served_no_more_hold_up_no_namespace() -> None:
+    made, later = store(gates=GENERIC), store()
+    later.create("namespaces", {"metadata": {"name": "x"}})
+    made.create("namespaces", {"metadata": {"name": "x"}})
+    later.restore(GROUPS, ("x", "g"), made.create(GROUPS, group(), "x"))
+    later.create("configmaps", {"metadata": {"name": "c"}}, "x")
+    later.delete("namespaces", "x")
+    later.collector.run()
+    assert later.find("namespaces", "", "x") is None and later.find("configmaps", "x", "c") is None
+
+
 def test_fields_of_gates_that_are_off_are_left_out_of_groups() -> None:
     made = store(gates=GENERIC)
     assert not made.kinds.known(TREES)

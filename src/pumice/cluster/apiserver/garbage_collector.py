@@ -305,8 +305,10 @@ class GarbageCollector:
         return True
 
     def _inside(self, namespace: str) -> Iterator[Place]:
+        """The objects in a namespace, without those of kinds that are served no more, as their feature gate is off now."""
         for storage in self._store.ledger.shelves:
-            yield from self._of_kind(storage, namespace)
+            if self._store.kinds.known(storage):
+                yield from self._of_kind(storage, namespace)
 
     def _of_kind(self, storage: str, namespace: str) -> Iterator[Place]:
         keys = self._store.ledger.shelf(storage).keys
