@@ -310,7 +310,7 @@ class Sender:
                 if of_ending_namespace(error):
                     self._outcomes.failed(request, error)
                     return self._rest_first(ReadPod(request.pod, status.BINDING), ENDING_S)
-                if not _in_doubt(error, attempt):
+                if not _may_still_bind(error, attempt):
                     self._outcomes.failed(request, error)
                     pod = await self._pod_now(request.pod)
                     if attempt >= BIND_TRIES or not _is_bindable(pod):
@@ -408,7 +408,7 @@ def _is_bindable(pod: Pod | None) -> bool:
     return pod is not None and not pod.spec.node_name and not pod.metadata.deletion_timestamp
 
 
-def _in_doubt(error: KubeError, attempt: int) -> bool:
+def _may_still_bind(error: KubeError, attempt: int) -> bool:
     """Whether a bind may still succeed, so that its room must not be freed. A call without an answer is no refusal, sent or not."""
     return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < BIND_TRIES)
 

@@ -7,7 +7,7 @@ of them, and the best one is kept. Nothing is decided here: at the end everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -89,44 +89,46 @@ class GroupAttempt:
 
     def _leaf(self, group: Group, results: Results) -> GroupResult:
         members = self._entity.members.get(group.key, [])
-        remaining, scheduled, mark = len(members), len(self._groups.scheduled(group)), len(self._assumed)
+        scheduled, mark = len(self._groups.scheduled(group)), len(self._assumed)
         result = results[group.uid] = GroupResult(group, Status())
-        goes_on, result.status = self._feasible(group, scheduled, remaining)
-        if not goes_on:
-            result.status = Status.group_unschedulable(result.status.text)
+        if not self._begins(result, scheduled, len(members)):
             return result
         if len(rows := self._rows_for(members)) == len(members):
             self._take(result, members, rows)
             return self._settled(result, mark)
-        for task in members:
-            found = self._member(task)
-            result.members.append(found)
-            if found.status.is_error:
-                result.status = Status(Code.ERROR, [f"failed to schedule other pod from a pod group: {found.status.text}"])
-                break
-            remaining, scheduled = remaining - 1, scheduled + found.status.is_success
-            goes_on, result.status = self._feasible(group, scheduled, remaining)
-            if not goes_on:
-                break
+
+        def status_of(task: Task) -> Status:
+            result.members.append(self._member(task))
+            return result.members[-1].status
+
+        self._try_each(result, map(status_of, members), scheduled, len(members), "failed to schedule other pod from a pod group")
         return self._settled(result, mark)
 
     def _composite(self, group: Group, results: Results) -> GroupResult:
-        remaining, scheduled, mark = len(group.children), 0, len(self._assumed)
+        mark = len(self._assumed)
         result = results[group.uid] = GroupResult(group, Status())
-        goes_on, result.status = self._feasible(group, scheduled, remaining)
+        if not self._begins(result, 0, len(group.children)):
+            return result
+        statuses = (self._group(child, results).status for child in group.children)
+        self._try_each(result, statuses, 0, len(group.children), "composite pod group evaluation failed due to child error")
+        return self._settled(result, mark)
+
+    def _begins(self, result: GroupResult, scheduled: int, remaining: int) -> bool:
+        goes_on, result.status = self._feasible(result.group, scheduled, remaining)
         if not goes_on:
             result.status = Status.group_unschedulable(result.status.text)
-            return result
-        for child in group.children:
-            found = self._group(child, results)
-            if found.status.is_error:
-                result.status = Status(Code.ERROR, [f"composite pod group evaluation failed due to child error: {found.status.text}"])
-                break
-            remaining, scheduled = remaining - 1, scheduled + found.status.is_success
-            goes_on, result.status = self._feasible(group, scheduled, remaining)
+        return goes_on
+
+    def _try_each(self, result: GroupResult, statuses: Iterator[Status], scheduled: int, remaining: int, failure: str) -> None:
+        """Try one part of the group after the other, as long as the group can still be scheduled."""
+        for status in statuses:
+            if status.is_error:
+                result.status = Status(Code.ERROR, [f"{failure}: {status.text}"])
+                return
+            remaining, scheduled = remaining - 1, scheduled + status.is_success
+            goes_on, result.status = self._feasible(result.group, scheduled, remaining)
             if not goes_on:
-                break
-        return self._settled(result, mark)
+                return
 
     def _settled(self, result: GroupResult, mark: int) -> GroupResult:
         if not result.status.is_success:
