@@ -200,7 +200,7 @@ def test_a_long_list_comes_in_pieces_and_is_whole(running: Running, wire: Wire, 
             assert all(len(part) < read.PIECE_BYTES + PIECE for part in parts)
             body = b"".join(parts)
         else:
-            body = wire._exactly(int(headers["content-length"]))
+            body = wire.exactly(int(headers["content-length"]))
         found = json.loads(body)
         names = [(each.get("object") or each)["metadata"]["name"] for each in found.get("rows") or found["items"]]
         assert names == (sorted(f"c{number}" for number in range(300)) if pieces else ["c7"])

@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from kubernetes.stream import portforward, stream
 
 from pumice.cluster.nodes.containers import SimulatedContainers
+from pumice.http.websocket import CLOSE
 from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
 from tests.apiserver.wire import Wire
 from tests.kubectl.conftest import Kubectl
@@ -129,6 +130,23 @@ def test_what_cannot_be_reached_is_refused_in_words(running: Running, path: str,
     with Wire(running) as wire:
         status, answer = wire.ask("GET", f"/api/v1/namespaces/default/pods/{path}", **headers)
     assert (status, text in answer["message"]) == (code, True), answer
+
+
+@PLAIN
+def test_command_on_the_oldest_wire_says_nothing_when_all_is_well_and_text_when_not(running: Running) -> None:
+    def said(command: str) -> list[tuple[int, bytes]]:
+        path = f"/api/v1/namespaces/default/pods/web/exec?stdout=1&stderr=1&command={command}"
+        with Wire(running) as wire:
+            wire.send(wire.request("GET", path, Upgrade="websocket", Sec_WebSocket_Key="eA==", Sec_WebSocket_Protocol="channel.k8s.io"))
+            assert wire.head()[0] == 101
+            found = []
+            while (head := wire.exactly(2))[0] & 15 != CLOSE:
+                body = wire.exactly(head[1])
+                found.append((body[0], body[1:]))
+        return found
+
+    assert said("whoami") == [(1, b"root\n")]
+    assert said("false") == [(3, b"command terminated with non-zero exit code: exit status 1")]
 
 
 @PLAIN

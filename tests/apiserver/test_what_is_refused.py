@@ -62,6 +62,7 @@ def test_service_keeps_of_its_addresses_what_its_type_has() -> None:
         return found
 
     assert "nodePort" not in becomes(type="ClusterIP")["ports"][0]
+    assert becomes(type="NodePort")["ports"][0]["nodePort"]
     outside = becomes(type="ExternalName", externalName="example.com")
-    assert not {"clusterIP", "clusterIPs", "ipFamilies", "internalTrafficPolicy"} & outside.keys()
+    assert not {"clusterIP", "clusterIPs", "ipFamilies", "internalTrafficPolicy"} & outside.keys() and "nodePort" not in outside["ports"][0]
     assert becomes(type="NodePort")["clusterIP"].startswith("10.")

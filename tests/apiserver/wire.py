@@ -61,7 +61,7 @@ class Wire:
         found, _, self._buffer = self._buffer.partition(mark)
         return found
 
-    def _exactly(self, count: int) -> bytes:
+    def exactly(self, count: int) -> bytes:
         while len(self._buffer) < count:
             data = self._socket.recv(65536)
             if not data:
@@ -76,7 +76,7 @@ class Wire:
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
         status, headers = self.head()
-        return status, headers, self._exactly(int(headers["content-length"]))
+        return status, headers, self.exactly(int(headers["content-length"]))
 
     def watch(self, path: str, **headers: str) -> dict[str, str]:
         self.send(self.request("GET", path, **headers))
@@ -95,7 +95,7 @@ class Wire:
     def piece(self) -> bytes:
         """The next chunk, empty at the end."""
         size = int(self._until(b"\r\n"), 16)
-        return self._exactly(size + 2)[:-2]
+        return self.exactly(size + 2)[:-2]
 
     def chunk(self) -> list[dict[str, Any]]:
         lines = self.piece().splitlines()

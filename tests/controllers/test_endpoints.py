@@ -77,7 +77,9 @@ def test_slices_follow_their_pods_and_go_with_their_service() -> None:
     memory.apply(delete(service()))
     for write in ServiceEndpoints().reconcile(WEB, memory, 0.0).writes:
         memory.apply(write)
-    assert not slices(memory)
+    assert not slices(memory) and memory.get(ENDPOINTS, *WEB) is None
+    memory = settled(kinds.new(ENDPOINTS, "default", "web"))
+    assert memory.get(ENDPOINTS, *WEB) is not None, "what others keep without a service stays"
 
 
 def test_endpoints_of_others_are_mirrored_and_left_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -260,6 +261,7 @@ def test_templates_are_remembered_and_the_one_in_use_is_the_newest(kind: str, na
     def history() -> list[tuple[int, str]]:
         kept = [stage.get(kinds.CONTROLLER_REVISION, each) for each in stage.names(kinds.CONTROLLER_REVISION)]
         assert all(each["data"]["spec"]["template"]["$patch"] == "replace" for each in kept), "it is a patch that kubectl sends back"
+        assert all(json.dumps(each["data"]) == json.dumps(each["data"], sort_keys=True) for each in kept), "its bytes are compared"
         return sorted((each["revision"], each["data"]["spec"]["template"]["spec"]["containers"][0]["image"]) for each in kept)
 
     def use(image: str) -> None:

@@ -88,7 +88,7 @@ def outcome(code: int) -> Object:
 
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSED = 0, 1, 2, 3, 4, 255  #: channels of a command over WebSocket
-COMMAND_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+COMMAND_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io")
 
 
 class SocketCommand(SocketWire):
@@ -96,6 +96,7 @@ class SocketCommand(SocketWire):
 
     def __init__(self, request: Request, protocol: str, command: Command, process: Process) -> None:
         super().__init__(request, protocol)
+        self._is_first = protocol == "channel.k8s.io"  #: of which the error channel has text, and nothing when all is well
         self._command = command
         self._process = process
 
@@ -118,7 +119,11 @@ class SocketCommand(SocketWire):
             self.write(bytes((STDERR if is_error else STDOUT,)) + data)
 
     def _done(self, code: int) -> None:
-        self.write(bytes((ERROR,)) + msgspec.json.encode(outcome(code)))
+        told = outcome(code)
+        if not self._is_first:
+            self.write(bytes((ERROR,)) + msgspec.json.encode(told))
+        elif code:
+            self.write(bytes((ERROR,)) + told["message"].encode())
         self.end()
 
 

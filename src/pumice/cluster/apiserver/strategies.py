@@ -52,7 +52,10 @@ def default_service(service: Object) -> None:
     spec = service.setdefault("spec", {})
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
+    exposed = spec["type"] in ("NodePort", "LoadBalancer")
     for port in spec.get("ports", ()):
+        if not exposed:
+            port.pop("nodePort", None)
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
     if spec["type"] == "ExternalName":
@@ -65,14 +68,12 @@ def default_service(service: Object) -> None:
     if not spec.get("clusterIP"):
         spec["clusterIP"] = _address(service["metadata"].get("uid", ""))
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if exposed:
         spec.setdefault("externalTrafficPolicy", "Cluster")
         for number, port in enumerate(spec.get("ports", ())):
             port["nodePort"] = port.get("nodePort") or _node_port(service["metadata"].get("uid", ""), number)
     else:
         spec.pop("externalTrafficPolicy", None)
-        for port in spec.get("ports", ()):
-            port.pop("nodePort", None)
     service.setdefault("status", {"loadBalancer": {}})
 
 

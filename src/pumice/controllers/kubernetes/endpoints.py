@@ -18,6 +18,7 @@ SLICE, ENDPOINTS = kinds.ENDPOINT_SLICES.name, kinds.ENDPOINTS.name
 SERVICE_NAME, MANAGED_BY = "kubernetes.io/service-name", "endpointslice.kubernetes.io/managed-by"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 OURS, MIRROR = "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"
+ENDPOINTS_BY, ENDPOINTS_OURS = "endpoints.kubernetes.io/managed-by", "endpoint-controller"
 MOST = 100  #: endpoints of a slice
 
 
@@ -35,7 +36,8 @@ class ServiceEndpoints:
         there = [one for one in lister.all(SLICE, key.namespace) if labels_of(one).get(SERVICE_NAME) == key.name]
         there = [one for one in there if labels_of(one).get(MANAGED_BY) in (OURS, MIRROR)]
         if service is None or terminating(service):
-            return result([delete(one) for one in there])
+            kept = endpoints is not None and labels_of(endpoints).get(ENDPOINTS_BY) == ENDPOINTS_OURS
+            return result([delete(one) for one in ([*there, endpoints] if endpoints is not None and kept else there)])
         if not spec_of(service).get("selector"):
             mirrored = endpoints is not None and SKIP_MIRROR not in labels_of(endpoints)
             return result(_settled(there, _mirrors(endpoints) if endpoints is not None and mirrored else []))
@@ -164,7 +166,7 @@ def _endpoints(service: Object, pods: list[Object]) -> Object:
         address = {"ip": status_of(pod)["podIP"], "nodeName": spec_of(pod)["nodeName"], "targetRef": _reference(pod)}
         subset.setdefault("addresses" if _is_served(service, pod) else "notReadyAddresses", []).append(address)
     fresh = kinds.new(ENDPOINTS, namespace_of(service), name_of(service), subsets=list(subsets.values()))
-    labels = {**labels_of(service), "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+    labels = {**labels_of(service), ENDPOINTS_BY: ENDPOINTS_OURS}
     return {**fresh, "metadata": {**fresh["metadata"], "labels": labels}}
 
 

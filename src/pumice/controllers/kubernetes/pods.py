@@ -247,8 +247,15 @@ def number_of(revision: Object) -> int:
     return int(revision.get("revision") or 0)
 
 
+def _in_order(value: Any) -> Any:
+    """A copy with the keys of all objects in alphabetical order: clients compare the bytes of a revision."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
+
+
 def _made(owner: Object, name: str, label: str, number: int) -> Object:
-    template = {**copied(spec_of(owner).get("template") or {}), "$patch": "replace"}
+    template = _in_order({**(spec_of(owner).get("template") or {}), "$patch": "replace"})
     made = kinds.new(kinds.CONTROLLER_REVISION, namespace_of(owner), name, data={"spec": {"template": template}}, revision=number)
     made["metadata"]["ownerReferences"] = [controlled_by(owner)]
     made["metadata"]["labels"] = {**((template.get("metadata") or {}).get("labels") or {}), CONTROLLER_REVISION_HASH: label}
