@@ -61,3 +61,12 @@ def test_only_the_store_writes_into_its_ledger() -> None:
         "cluster/nodes/kubelet.py": 4,
         "cluster/nodes/node_agent.py": 2,
     }
+
+
+def test_page_about_conformance_counts_the_specs_that_pass() -> None:
+    root = Path(__file__).parents[2]
+    specs = [line for line in (root / "tests/cluster/conformance.txt").read_text().splitlines() if not line.startswith("#")]
+    areas = Counter(line[len("[sig-") : line.index("]")] for line in specs)
+    page = (root / "docs/conformance.md").read_text()
+    assert f"{len(specs)} pass on `pumice up`" in page and len(set(specs)) == len(specs)
+    assert {area: int(count) for area, count in re.findall(r"^\| ([a-z-]+) \| (\d+) \|$", page, re.MULTILINE)} == areas
