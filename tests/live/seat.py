@@ -29,13 +29,15 @@ class Wire(Faulty):
 
 
 class Seat(Wire):
-    """See the module. `election` uses `wire`, which asks no fence."""
+    """See the module. `election` uses `wire`, which asks no fence. The machine's time is `ahead_s` ahead of the others'."""
 
-    def __init__(self, transport: Transport, name: str, faults: Faults | None = None, of_lease: Faults | None = None) -> None:
+    def __init__(
+        self, transport: Transport, name: str, faults: Faults | None = None, of_lease: Faults | None = None, ahead_s: float = 0.0
+    ) -> None:
         super().__init__(transport, faults or Faults(CALM))
         self.wire = Wire(transport, of_lease or Faults(CALM))
         clock = VirtualClock().now
-        self.election = Election(self.wire, LeaseCandidate(name, LOCK), clock=clock, wall=clock, jitter=lambda: 0.5)
+        self.election = Election(self.wire, LeaseCandidate(name, LOCK), clock=clock, wall=lambda: clock() + ahead_s, jitter=lambda: 0.5)
 
     async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
         if not self.election.leading():

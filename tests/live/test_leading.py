@@ -6,13 +6,15 @@ import asyncio
 
 import pytest
 
-from pumice.api.kinds import EVENTS, LEASES, POD_GROUPS, PODS
+from pumice.api.kinds import EVENTS, LEASES, POD_GROUPS, PODS, Kind
 from pumice.live.lifecycle import LostLead
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from tests.live.seat import Seat
+from tests.live.seat import LOCK, Seat
 from tests.live.stories import policy, server, until
 from tests.live.virtual import VirtualClock, run
+
+HOUR_S = 3600.0
 
 
 async def replica(seat: Seat) -> None:
@@ -65,6 +67,65 @@ def test_a_successor_takes_over_within_the_lease_and_finishes_the_work() -> None
         assert not api.breaches
         for task in running:
             task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    run(story())
+
+
+@pytest.mark.parametrize(("ahead_s", "other_s"), [(HOUR_S, 0.0), (-HOUR_S, 0.0), (0.0, HOUR_S), (0.0, -HOUR_S)])
+def test_a_clock_that_is_an_hour_off_takes_no_lease_that_is_renewed_and_every_lease_that_is_not(ahead_s: float, other_s: float) -> None:
+    async def story() -> None:
+        api = server("a", cpu=4)
+        first, second = Seat(api, "first", ahead_s=ahead_s), Seat(api, "second", ahead_s=other_s)
+        running = [asyncio.create_task(replica(first))]
+        await first.election.won.wait()
+        running.append(asyncio.create_task(replica(second)))
+        await asyncio.sleep(40)
+        assert first.election.leading() and not second.election.leading()
+        api.gang("one", pods=2)
+        await until(lambda: len(api.placed("one")) == 2)
+        first.cut_off()
+        api.gang("two", pods=2)
+        await until(lambda: len(api.placed("two")) == 2)
+        assert second.election.leading() and not first.election.leading() and not api.breaches
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    run(story())
+
+
+def test_a_lease_that_is_stolen_in_the_middle_of_a_cycle_costs_no_pod_its_node_and_no_gang_a_pod() -> None:
+    async def story() -> None:
+        api = server("a", "b", "c", cpu=2)
+        first, second = Seat(api, "first"), Seat(api, "second")
+        running = [asyncio.create_task(replica(first))]
+        await first.election.won.wait()
+        running.append(asyncio.create_task(replica(second)))
+        binds: list[str] = []
+
+        def steal(verb: str, resource: Kind, name: str) -> None:
+            """At the third bind, the server gives the lease to the other one, whatever it said before."""
+            if (verb, resource) != ("create", PODS):
+                return
+            binds.append(name)
+            if len(binds) == 3:
+                lease = api.found(LEASES, LOCK.name, LOCK.namespace)["spec"]
+                api.put(LEASES, LOCK.name, LOCK.namespace, spec=lease | {"holderIdentity": "second"})
+
+        api.before_write = steal
+        api.gang("one", pods=6)
+        await until(lambda: len(api.placed("one")) == 6)
+        where = api.placed("one")
+        await until(second.election.leading)
+        api.gang("two", pods=1)
+        await asyncio.sleep(20)
+        assert api.placed("one") == where and not api.breaches and not api.placed("two") and not first.election.leading()
+        api.node("d")
+        with pytest.raises(LostLead):
+            await asyncio.wait_for(running[0], 60)
+        await until(lambda: len(api.placed("two")) == 1)
+        running[1].cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
     run(story())
