@@ -1,19 +1,23 @@
-"""An HTTP proxy before an API server that spoils calls and watches as chance has it.
+"""An HTTP proxy before an API server that spoils calls and watches as chance has it, or as a script says.
 
 A call may be dropped before or after it was carried out, delayed, carried out twice, refused (409, 410, 429, 500; 500 also after it was
 carried out), answered with half an answer that looks whole, with a redirect, byte by byte, or with what is no HTTP (`LIES`). A watch may be
 cut within a line, end with an error, skip back (a line again), or change the order of two lines.
+
+A script is a sequence of `Step`s: that many lists, watches, calls of a method, or lines of watches are spoiled in this way, the first ones.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
+import io
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, TCPConnector, web
 
@@ -31,16 +35,40 @@ LIES = {
 }
 CALL_FAULTS += (*LIES, "redirect", "drip")
 DRIPS_S = 0.002
+ENORMOUS = 4 * 1024 * 1024
+BOMB = gzip.compress(b" " * (64 * 1024 * 1024), 1)
+LIES["bomb"] = ANSWERED + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB) + BOMB
 STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
 
 LONGEST_HOLD_S = 1.0  #: a line that nobody overtakes goes on after this
 
 
+class Step(NamedTuple):
+    """The next `times` of what is spoiled: "list", "watch", "line", or a method."""
+
+    of: str
+    fault: str
+    times: int
+
+
+#: the first lists are bombs, enormous, or as of version 1; watches end in a storm of 410; events go back, and writes get no answer
+SCRIPT = (
+    Step("list", "bomb", 2),
+    Step("list", "enormous", 2),
+    Step("list", "back", 2),
+    Step("watch", "410", 12),
+    Step("line", "back", 3),
+    Step("line", "enormous", 2),
+    Step("POST", "lose", 3),
+)
+
+
 class FaultProxy:
     """`rate` of the calls and of the lines of watches are spoiled while it is above 0. `done` counts the faults."""
 
-    def __init__(self, target: str, seed: int, rate: float) -> None:
+    def __init__(self, target: str, seed: int, rate: float, script: Sequence[Step] = ()) -> None:
         self.rate = rate
+        self.left = [step for step in script for _ in range(step.times)]  #: of the script
         self.url = ""
         self.done: Counter[str] = Counter()
         self._target = target
@@ -61,16 +89,19 @@ class FaultProxy:
         await self._session.close()
 
     def _fault(self, faults: tuple[str, ...], of: str, rate: float) -> str:
-        if self._chance.random() >= rate:
+        step = next((step for step in self.left if step.of == of), None)
+        if step is not None:
+            self.left.remove(step)
+        elif self._chance.random() >= rate:
             return ""
-        fault = self._chance.choice(faults)
+        fault = self._chance.choice(faults) if step is None else step.fault
         self.done[f"{of}: {fault}"] += 1
         return fault
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("watch") == "true":
             return await self._watch(request)
-        fault = self._fault(CALL_FAULTS, request.method, self.rate)
+        fault = self._fault(CALL_FAULTS, "list" if "limit" in request.query else request.method, self.rate)
         body = await request.read()
         if fault == "drop":
             return _abort(request)
@@ -92,6 +123,10 @@ class FaultProxy:
                 return _refusal(500)
             case "half" if status < 300:
                 return web.Response(status=status, body=answer[: len(answer) // 2], headers=form)
+            case "enormous":
+                answer, form = _grown(answer, form), {"Content-Type": form["Content-Type"]}
+            case "back":
+                answer, form = _gone_back(answer, form), {"Content-Type": form["Content-Type"]}
             case "drip":
                 return await _dripping(request, status, answer, form)
             case "torn":
@@ -100,7 +135,8 @@ class FaultProxy:
 
     async def _forward(self, request: web.Request, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
-        async with self._session.request(request.method, self._target + request.path_qs, data=body or None, headers=headers) as answer:
+        data = io.BytesIO(body) if body else None
+        async with self._session.request(request.method, self._target + request.path_qs, data=data, headers=headers) as answer:
             form = {name: answer.headers[name] for name in ("Content-Type", "Content-Encoding") if name in answer.headers}
             return answer.status, await answer.read(), form
 
@@ -136,6 +172,10 @@ class FaultProxy:
                     return
                 case "again":
                     yield line + line
+                case "back":
+                    yield line + _of_an_older_version(line)
+                case "enormous":
+                    yield b"%s,%s" % (line[:1] + b'"padding":"' + b"x" * ENORMOUS + b'"', line[1:])
                 case "swapped":
                     coming = asyncio.ensure_future(anext(lines, b""))
                     try:
@@ -146,6 +186,32 @@ class FaultProxy:
                         yield await coming + line
                     finally:
                         coming.cancel()
+
+
+def _plain(answer: bytes, form: dict[str, str]) -> Any:
+    return json.loads(gzip.decompress(answer) if form.get("Content-Encoding") == "gzip" else answer)
+
+
+def _grown(answer: bytes, form: dict[str, str]) -> bytes:
+    """The list, whose objects have become enormous."""
+    whole = _plain(answer, form)
+    for item in whole.get("items") or ():
+        item["padding"] = "x" * ENORMOUS
+    return json.dumps(whole).encode()
+
+
+def _gone_back(answer: bytes, form: dict[str, str]) -> bytes:
+    """The list as of version 1."""
+    whole = _plain(answer, form)
+    whole["metadata"]["resourceVersion"] = "1"
+    return json.dumps(whole).encode()
+
+
+def _of_an_older_version(line: bytes) -> bytes:
+    """The same event, as if it had happened long ago."""
+    event = json.loads(line)
+    event["object"]["metadata"]["resourceVersion"] = "1"
+    return json.dumps(event).encode() + b"\n"
 
 
 def _status(code: int) -> dict[str, object]:

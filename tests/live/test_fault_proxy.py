@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from tests.live.fault_proxy import FaultProxy
+from tests.live.fault_proxy import SCRIPT, FaultProxy, Step
 from tests.live.stories import PREEMPTING, policy
 
 NODES, CPU = 4, 4
@@ -70,7 +71,8 @@ class Watchman:
         return Counter(pod["metadata"]["name"].partition("-")[0] for pod in pods if not pod["metadata"].get("deletionTimestamp"))
 
 
-async def play(seed: int, rate: float) -> tuple[Watchman, Counter[str]]:
+async def play(seed: int, rate: float, script: Sequence[Step] = ()) -> tuple[Watchman, Counter[str]]:
+    """With a script, the first jobs run before the next comes, and all ends when all of the script was done."""
     clock = RunningClock(time.time(), 1.0)
     plane = ControlPlane(clock, Server(clock=clock.now, containers=SimulatedContainers(clock.now), plain=True), read_stages())
     watchman = Watchman(plane)
@@ -81,17 +83,23 @@ async def play(seed: int, rate: float) -> tuple[Watchman, Counter[str]]:
         plane.add([node(f"n{number}") for number in range(NODES)])
         high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
         plane.add([high, job("base", 12, 4), job("train", 4, 4)])
-        async with FaultProxy(plane.server.url, seed, rate) as proxy:
+        async with FaultProxy(plane.server.url, seed, rate, script) as proxy:
             access = Access(proxy.url, Fixed(f"Bearer {plane.server.token}"))
             async with Client(access, limits=ClientLimits(timeout_s=2.0)) as client:
                 scheduler = Scheduler(client, policy(PREEMPTING), Options(), clock)
                 deciding = asyncio.create_task(scheduler.run())
-                await asyncio.sleep(TROUBLE_S / 2)
+                if script:
+                    async with asyncio.timeout(CALM_S):
+                        while watchman.running() != {"base": 12, "train": 4}:
+                            await asyncio.sleep(0.1)
+                else:
+                    await asyncio.sleep(TROUBLE_S / 2)
                 plane.add([job("urgent", 3, 3, "high")])
-                await asyncio.sleep(TROUBLE_S / 2)
+                if not script:
+                    await asyncio.sleep(TROUBLE_S / 2)
                 proxy.rate = 0.0
                 async with asyncio.timeout(CALM_S):
-                    while watchman.running() != {"base": 9, "train": 4, "urgent": 3}:
+                    while proxy.left or watchman.running() != {"base": 9, "train": 4, "urgent": 3}:
                         if deciding.done():
                             deciding.result()
                         await asyncio.sleep(0.1)
@@ -107,3 +115,9 @@ def test_all_ends_as_it_would_without_faults(seed: int) -> None:
     watchman, done = asyncio.run(play(seed, 0.3))
     assert not watchman.breaches and sum(done.values()) > 3
     assert {name.partition("-")[0] for name in watchman.evicted} <= {"base"} and len(watchman.evicted) <= 6
+
+
+def test_lies_about_versions_and_sizes_cost_no_gang_and_no_pod_its_node() -> None:
+    """The first lists are bombs, enormous or as of version 1; watches end in a storm of 410; events go back; binds get no answer."""
+    watchman, done = asyncio.run(play(1, 0.0, SCRIPT))
+    assert not watchman.breaches and sum(done.values()) == sum(step.times for step in SCRIPT)

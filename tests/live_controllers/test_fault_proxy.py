@@ -8,7 +8,7 @@ import pytest
 
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client, ClientLimits
-from tests.live.fault_proxy import FaultProxy
+from tests.live.fault_proxy import SCRIPT, FaultProxy
 from tests.live_controllers.scene import GROUPS, JOBS, Scene, play, until, working
 
 TROUBLE_S = 8.0
@@ -58,5 +58,17 @@ def test_jobs_live_as_they_would_without_faults(seed: int) -> None:
                 groups = [group["metadata"]["name"].rsplit("-", 5)[0] for group in stage.all(GROUPS)]
                 assert len(groups) == len(set(groups)) and len(stage.all(JOBS)) == 3
                 assert not stage.all("commands.bus.volcano.sh")
+
+    play(story, limit_s=120.0)
+
+
+def test_lies_about_versions_and_sizes_cost_no_job() -> None:
+    async def story(stage: Scene) -> None:
+        async with FaultProxy(stage.server.url, 1, 0.0, SCRIPT) as proxy:
+            access = Access(proxy.url, Fixed(f"Bearer {stage.server.token}"))
+            async with Client(access, limits=ClientLimits(timeout_s=2.0)) as client, working(client):
+                stage.job("whole", 3, plugins=PLUGINS)
+                await lives(stage, "whole", [f"whole-w-{number}" for number in range(3)])
+                assert len(stage.all(GROUPS)) == 1 and sum(proxy.done.values()) > len(SCRIPT)
 
     play(story, limit_s=120.0)

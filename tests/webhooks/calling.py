@@ -87,10 +87,10 @@ def allow_listing(stage: Scene, *, creates: bool = True) -> None:
 
 
 @asynccontextmanager
-async def served(stage: Scene, rules: Rules | None = None, *, token: str = "", **settings: Any) -> AsyncIterator[Called]:
-    """All webhooks, until the block ends; with the rights of a token, by default all rights."""
+async def served(stage: Scene, rules: Rules | None = None, *, token: str = "", url: str = "", **settings: Any) -> AsyncIterator[Called]:
+    """All webhooks, until the block ends; with the rights of a token, by default all rights. `url`: of what stands before the server."""
     chosen = {"hooks": hooks_of(",".join(HOOKS)), "address": ("127.0.0.1", 0), "caller": CALLER, "hosts": HOSTS, **settings}
-    access = Access(stage.server.url, Fixed(f"Bearer {token or stage.server.token}"))
+    access = Access(url or stage.server.url, Fixed(f"Bearer {token or stage.server.token}"))
     replica = WebhookReplica(access, WebhookSettings(rules=lambda: rules or Rules(), **chosen))
     serving = asyncio.create_task(replica.serve())
     waiting = asyncio.create_task(replica.listening.wait())

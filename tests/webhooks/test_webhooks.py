@@ -20,6 +20,7 @@ from pumice.controllers.admission.webhooks import HOOKS, Caller, configuration
 from pumice.live.lifecycle import WallClock
 from pumice.live.webhooks import server
 from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
+from tests.live.fault_proxy import SCRIPT, FaultProxy, Step
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served
 
@@ -85,6 +86,20 @@ def test_a_queue_made_a_moment_ago_is_known() -> None:
             assert (await call("/queues/validate", review("DELETE", None, queue("fresh"))))["allowed"]
 
     play(story)
+
+
+def test_lies_of_the_server_about_versions_and_sizes_change_no_answer() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        script = (*(step for step in SCRIPT if step.of == "list"), Step("watch", "410", 2))
+        async with FaultProxy(stage.server.url, 1, 0.0, script) as proxy, served(stage, url=proxy.url) as call:
+            stage.create(QUEUES, queue("fresh"), "")
+            open_queue(stage, "fresh")
+            assert (await call("/jobs/validate", review("CREATE", job("fresh"), namespace="default", name="j")))["allowed"]
+            await until(lambda: not proxy.left)
+            assert not (await call("/jobs/validate", review("CREATE", job("none"), namespace="default", name="j")))["allowed"]
+
+    play(story, limit_s=60.0)
 
 
 def test_who_may_only_list_reads_before_every_answer() -> None:
