@@ -14,7 +14,7 @@ from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, S
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.discovery import Discovery
 from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
-from pumice.cluster.apiserver.metadata import clone
+from pumice.cluster.apiserver.metadata import clone, metadata_causes
 from pumice.cluster.apiserver.openapi import document
 from pumice.cluster.apiserver.store import stored
 from pumice.cluster.apiserver.strategies import causes_of, strategy_of
@@ -45,7 +45,7 @@ def test_validation_says_what_kubernetes_says(case: dict[str, Any]) -> None:
         states.append(stored(kind, clone(state)) if state else None)
         if state:
             strategy_of(kind).default(states[-1])
-    found = causes_of(kind, states[0], states[1], "")
+    found = metadata_causes(kind, states[0]["metadata"]) + causes_of(kind, states[0], states[1], "")
     assert sorted(f"{field}: {text}" for field, text in found) == sorted(" ".join(text.split()) for text in case["errors"])
 
 
@@ -238,6 +238,14 @@ def test_a_tree_has_the_policy_of_its_class_too() -> None:
     assert made_tree["spec"]["preemptionPolicy"] == "Never" and "finalizers" not in made_tree["metadata"]
     asked = tree | {"priorityClassName": "meek", "preemptionPolicy": "PreemptLowerPriority"}
     assert "in the composite pod group (PreemptLowerPriority) must" in refusal(made, TREES, {"metadata": {"name": "d"}, "spec": asked})
+
+
+def test_a_name_is_refused_in_the_words_of_kubernetes() -> None:
+    made = store(gates=GENERIC)
+    pattern = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+    used = f"regex used for validation is '{pattern}(\\.{pattern})*')"
+    assert refusal(made, GROUPS, group("G_")).endswith(f"must start and end with an alphanumeric character (e.g. 'example.com', {used}")
+    assert refusal(made, GROUPS, group("g" * 254)).endswith("must be no more than 253 bytes")
 
 
 def test_a_deleted_group_stays_until_its_finalizer_goes() -> None:

@@ -173,11 +173,11 @@ def _plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str
             choices = ", ".join(f'"{each}"' for each in option.split(","))
             yield place, f"Unsupported value: {compact(value)}: supported values: {choices}"
         elif word == "format":
-            for text in _misnamed(option, value):
+            for text in misnamed(option, value):
                 yield place, f"Invalid value: {compact(value)}: {text}"
 
 
-def _misnamed(form: str, name: str) -> Iterator[str]:
+def misnamed(form: str, name: str) -> Iterator[str]:
     """Why a name is none of this form."""
     if form == "segment":
         yield from [f"may not be '{name}'"] if name in (".", "..") else [f"may not contain '{each}'" for each in "/%" if each in name]
@@ -187,7 +187,7 @@ def _misnamed(form: str, name: str) -> Iterator[str]:
             yield f"a valid label key {_RULES['label']} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             return
         if slash:
-            yield from (f"prefix part {text}" for text in (_misnamed("long", prefix) if prefix else ["must be non-empty"]))
+            yield from (f"prefix part {text}" for text in (misnamed("long", prefix) if prefix else ["must be non-empty"]))
         rest = rest if slash else name
         if not rest or len(rest) > 63:
             yield f"name part {'must be no more than 63 bytes' if rest else 'must be non-empty'}"
