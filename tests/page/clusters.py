@@ -42,7 +42,9 @@ def plain(nodes: int, pods_each: int, pending: int = 0) -> Objects:
     """Pods of a Deployment on nodes of CPUs, and one of nobody; a gang of two. The scheduler of most is not Volcano's."""
     yield from (node(f"node-{n}").cpu(16).memory("64Gi").build() for n in range(nodes))
     yield queue("default").build()
-    made = pod("web").cpu(2).scheduler("default-scheduler").owned("ReplicaSet", "web-5f7c").label("pod-template-hash", "5f7c")
+    made = (
+        pod("web").cpu(2).created(ago(60)).scheduler("default-scheduler").owned("ReplicaSet", "web-5f7c").label("pod-template-hash", "5f7c")
+    )
     for index, each in enumerate(made.times(nodes * pods_each + pending)):
         yield (each.on(f"node-{index // pods_each}") if index < nodes * pods_each else each).build()
     yield pod("alone").cpu(1).on("node-0").scheduler("default-scheduler").build()

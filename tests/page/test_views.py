@@ -319,6 +319,35 @@ def test_pods_without_a_podgroup_are_coloured_counted_and_named_by_their_owner(b
     tab.screenshots("job")
 
 
+def test_five_thousand_pods_of_a_deployment_are_told_alike_everywhere(bare: Desk, tab: Tab) -> None:
+    """On 1,000 nodes of CPUs: their colour is in the legend, and all numbers agree."""
+    bare.put(plain(1000, 5, pending=5000))
+    bare.cycle()
+    opened(tab, bare, "cluster")
+    expect(tab.page.locator("a.node")).to_have_count(1000)
+    expect(tab.page.locator(".legend li")).to_have_text(["default", "no queue"])
+    tones = tab.page.evaluate("[...new Set([...document.querySelectorAll('a.node')].map((node) => node.classList[1]))].sort()")
+    assert set(tones) <= set(tab.page.evaluate("[...document.querySelectorAll('.legend i')].map((swatch) => swatch.classList[1])"))
+    used = _numbers(tab.page.locator(".figures").text_content())[1]
+    bound = _numbers(tab.page.locator("[aria-label='Last decisions'] .since").first.text_content())[0]
+    tab.screenshots("cluster")
+    assert used == 2 * 5000 + 1 + 2 * 4 + 2 * bound, "the pods that ran, the one of nobody, the gang, and those that were bound"
+    opened(tab, bare, "queues")
+    rows = tab.page.locator("table.queues tbody tr")
+    expect(rows).to_have_count(2)
+    held, asked = ([_numbers(row.locator("td.number").nth(column).text_content())[0] for row in rows.all()] for column in (0, 3))
+    assert held == [2 * 4, used - 2 * 4] and asked == [0, 2 * (5000 - bound)]
+    tab.screenshots("queues")
+    opened(tab, bare, "jobs?q=web")
+    counts = tab.page.locator("tbody tr", has_text="web").locator("td[data-name=Pods]")
+    expect(counts).to_contain_text(f"{5000 - bound} Pending")
+    assert sum(_numbers(counts.text_content())) == 10_000
+
+
+def _numbers(words: str | None) -> list[int]:
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", words or "")]
+
+
 def test_of_many_decisions_the_first_are_listed_and_all_are_counted(bare: Desk, tab: Tab) -> None:
     bare.put(node(f"n{n}").cpu(64).memory("512Gi").gpu(8).build() for n in range(30))
     bare.put([queue("q").build(), *(each for n in range(240) for each in gang(f"g{n}", "q", 1, 1))])
@@ -399,7 +428,9 @@ def test_five_thousand_nodes_and_twenty_thousand_pods(bare: Desk, tab: Tab) -> N
     for view in ("jobs", "cluster?group=yes", "cluster"):
         opened(tab, bare, view)
         tab.page.wait_for_selector("a.node, tbody tr", state="attached")
-        tab.page.screenshot(path=tab.file(view))
+        for scheme in ("dark", "light"):
+            tab.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            tab.page.screenshot(path=tab.file(f"{view} {scheme}"))
     expect(tab.page.locator("a.node")).to_have_count(5000)
     tab.page.locator("a.node").first.hover()
     told = tab.page.locator(".cluster .readout")

@@ -120,12 +120,13 @@ function clipped(words, width) {
   return words.length > most ? `${words.slice(0, most - 1)}…` : words;
 }
 
-// A tick whose words would stand out at the right ends there; the name of the axis stands below the ticks.
+// A tick whose words would stand out at a side ends there; the name of the axis stands below the ticks.
 function xAxis(data, range, place, top, bottom) {
   const format = FORMATS[data.xFormat ?? "number"], [begin, right] = [place(range[0]), place(range[1])];
   const label = (value) => {
-    const words = String(format(value)), over = place(value) + (words.length * LETTER) / 2 > right + RIGHT;
-    return text(over ? right + RIGHT : place(value), bottom + 16, words, "", over ? "end" : "middle");
+    const words = String(format(value)), half = (words.length * LETTER) / 2, at = place(value);
+    if (at - half < 0) return text(0, bottom + 16, words, "", "start");
+    return at + half > right + RIGHT ? text(right + RIGHT, bottom + 16, words, "", "end") : text(at, bottom + 16, words, "", "middle");
   };
   const marks = ticks(range, (right - begin) / 90, data.xFormat ?? "number", data.xScale).map((value) =>
     svg("g", {}, svg("line", { class: "grid", x1: place(value), x2: place(value), y1: top, y2: bottom }), label(value)));

@@ -17,7 +17,7 @@ export function decisions(store, subject) {
     { name: "Took", number: true, cell: (cycle) => `${number(cycle.took_ms)} ms` },
     { name: "Bound", number: true, cell: (cycle) => number(cycle.bound) },
     { name: "Evicted", number: true, cell: (cycle) => number(cycle.evicted) },
-    { name: "Pods waiting", number: true, cell: (cycle) => number(cycle.waiting) },
+    { name: "Pods refused", number: true, cell: (cycle) => number(cycle.waiting) },
     { name: "For whom", words: true, cell: (cycle) => [...new Set([...cycle.binds.map(([, of]) => jobName(store, of)), ...cycle.evictions.map((eviction) => plain(eviction[3]))])].slice(0, 4).join(", ") },
   ]);
   const detail = html("section", { class: "cycle", hidden: true });

@@ -78,7 +78,7 @@ function over(store, sums, resource, { by, per }) {
   const x = [], length = LENGTH_S[per];
   for (let at = sums.times[0]; at <= sums.times.at(-1) + length; at += length) x.push(at);
   const held = (group, at) => group.then.get(at)?.[`${resource}_got`] ?? 0;
-  const most = ordered(sums, resource).slice(0, MOST_LINES), present = by === "queue" && most.every(([name]) => store.queues.has(name));
+  const most = ordered(sums, resource).filter(([, group]) => group.sums[`${resource}_got`]).slice(0, MOST_LINES), present = by === "queue" && most.every(([name]) => store.queues.has(name));
   const series = most.map(([name, group], index) => ({
     name: named(by, name), tone: present ? queueTone(store, name) : `s${index}`, y: x.map((at, place) => held(group, place < x.length - 1 ? at : x[place - 1])) }));
   const more = sums.groups.size > MOST_LINES ? `; the ${MOST_LINES} that had most` : "";
