@@ -1,4 +1,4 @@
-"""Every image of the tests, built here: nothing is pulled. The product's are those of deploy/Dockerfile, unchanged.
+"""Every image of the tests, built here: nothing is pulled. The product's are those of `make image`.
 
 Their bases are made of Debian's packages: Python by mmdebstrap, busybox and CoreDNS of one program each. Images that belong together are
 one folder (an OCI layout), which is kept in the cache under the digest of what it was made of.
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 VERSION = "0.1.0"
 PRODUCT = f"docker.io/pumice/pumice:{VERSION}"
 TARGETS = {target: f"docker.io/pumice/pumice-{target}:{VERSION}" for target in ("scheduler", "controllers", "webhooks")}
-CONTEXT = ("deploy/Dockerfile", "deploy/image", "requirements", "pyproject.toml", "README.md", "LICENSE", "src")
+CONTEXT = ("Makefile", "deploy/Dockerfile", "deploy/image", "requirements", "pyproject.toml", "README.md", "LICENSE", "src")
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 BUSYBOX, PAUSE, COREDNS, SSH = (f"localhost/{name}:1" for name in ("busybox", "pause", "coredns", "ssh"))
 RELEASE = "bookworm"
@@ -118,6 +118,11 @@ class Buildah:
     def run(self, *command: str | Path) -> str:
         return self._sandbox.run(*command)
 
+    def make(self, *words: str) -> None:
+        """A target of the Makefile that builds images, as people use it; only its store is ours."""
+        engine = ("ENGINE=buildah", f"ENGINE_FLAGS={' '.join(self._command[1:])}")
+        self._sandbox.run("env", "BUILDAH_ISOLATION=chroot", "BUILDAH_LAYERS=true", "make", "-C", ROOT, *engine, *words, timeout_s=900.0)
+
     @contextmanager
     def made(self, name: str, base: str = "scratch") -> Iterator[str]:
         """A container that becomes an image when the block ends."""
@@ -153,10 +158,7 @@ def _python(buildah: Buildah) -> str:
 
 
 def _build_product(buildah: Buildah, layout: Path) -> None:
-    base = f"PYTHON={_python(buildah)}"
-    command = ("build", "--layers", "--isolation=chroot", "--network=host", "--pull-never", "-f", ROOT / "deploy/Dockerfile")
-    for target, name in (("", PRODUCT), *TARGETS.items()):
-        buildah(*command, "--build-arg", base, *(("--target", target) if target else ()), "--tag", name, ROOT)
+    buildah.make("image", f"BASE={_python(buildah)}", f"IMAGE={PRODUCT.rpartition(':')[0]}")
     buildah.export(layout, PRODUCT, *TARGETS.values())
 
 
