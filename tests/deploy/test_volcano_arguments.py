@@ -57,7 +57,7 @@ def test_the_programs_start_with_the_arguments_of_the_chart(release: str, tmp_pa
             assert wait_for(lambda port=healthz: page(port, "/readyz") == "ok")  # type: ignore[misc]
             process.send_signal(signal.SIGTERM)
         for process in started.values():
-            assert process.wait(20) == 0 and process.stderr is not None
+            assert process.wait(60) == 0 and process.stderr is not None
             assert "--of-the-next-release is not read: there is no such flag" in process.stderr.read()
 
 
