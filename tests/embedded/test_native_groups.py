@@ -229,9 +229,12 @@ def test_a_gang_waits_for_members_then_for_room_and_is_bound_as_a_whole() -> Non
         no_victims = "pod group preemption: No preemption victims found for incoming preemptor"
         assert refused["message"] == f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, {no_victims}"
         assert row(api, f"{BETA}/podgroups")[3] == "Unschedulable"
-        until(lambda: condition(api.get(f"{PODS}/p2"), "PodScheduled"))
-        texts = {name: condition(api.get(f"{PODS}/{name}"), "PodScheduled").get("message") for name in ("p0", "p2")}
-        assert texts == {"p0": f"pod group is unschedulable, {refused['message']}", "p2": "0/2 nodes are available: 2 Insufficient cpu."}
+
+        def texts() -> Object:
+            return {name: condition(api.get(f"{PODS}/{name}"), "PodScheduled").get("message") for name in ("p0", "p2")}
+
+        until(lambda: all(texts().values()))
+        assert texts() == {"p0": f"pod group is unschedulable, {refused['message']}", "p2": "0/2 nodes are available: 2 Insufficient cpu."}
         api.create("/api/v1/nodes", {"metadata": {"name": "more"}, "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"}}})
         until(lambda: all(pod["spec"].get("nodeName") for pod in api.items(PODS)))
         scheduled = until(
