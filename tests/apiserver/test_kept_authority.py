@@ -5,15 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from pumice.api.errors import InputError
-from pumice.client.certificates import kept_authority, make_authority
+from pumice.client.certificates import VALID_DAYS, kept_authority, make_authority
 
 NOW = 1_767_225_600.0
 
 
 def test_it_is_made_once(tmp_path: Path) -> None:
     assert kept_authority(tmp_path, NOW).pair == kept_authority(tmp_path, NOW).pair
+
+
+def test_it_is_renewed_before_it_ends_and_who_trusts_the_old_one_trusts_what_it_issues(tmp_path: Path) -> None:
+    day_s = 86400.0
+    old = kept_authority(tmp_path, NOW)
+    assert kept_authority(tmp_path, NOW + 0.89 * VALID_DAYS * day_s).pem == old.pem
+    later = NOW + 0.91 * VALID_DAYS * day_s
+    new = kept_authority(tmp_path, later)
+    assert new.pem != old.pem and new.pair.key == old.pair.key and kept_authority(tmp_path, later).pem == new.pem
+    issued = x509.load_pem_x509_certificate(new.issue("pumice", "localhost").certificate)
+    for authority in (old, new):
+        issued.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.pem))
+    assert issued.not_valid_after_utc.timestamp() > NOW + VALID_DAYS * day_s
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"\xff" * 40], ids=["empty", "text", "bytes"])

@@ -26,6 +26,8 @@ from pumice.client.tls import KeyPair
 
 class Authority:
     """A certificate authority: a new one, or the one whose certificate and key were `kept`. It issues certificates for `days` from `now`.
+    If less than a tenth of these days is left to a kept one, it has a new certificate for the same key: who trusts the old one trusts what
+    it issues until the old one ends.
 
     Raises ValueError if the kept certificate or key is damaged, or if they do not belong together.
     """
@@ -40,6 +42,8 @@ class Authority:
         else:
             self._key, self._certificate = _read(kept)
             self._name = self._certificate.subject
+            if self._certificate.not_valid_after_utc < begin + datetime.timedelta(days=days / 10):
+                self._certificate = self._made()
 
     @property
     def pem(self) -> bytes:
@@ -118,11 +122,15 @@ def kept_authority(directory: Path, now: float) -> Authority:
         made = make_authority(now).pair
         write_private(key, made.key)
         write_private(certificate, made.certificate)
+    kept = KeyPair(certificate.read_bytes(), key.read_bytes(), certificate.name)
     try:
-        return Authority(now, VALID_DAYS, kept=KeyPair(certificate.read_bytes(), key.read_bytes(), certificate.name))
+        authority = Authority(now, VALID_DAYS, kept=kept)
     except ValueError as error:
         advice = "put it back from a copy, or remove ca.crt and ca.key for a new authority, to which clients need a new kubeconfig"
         raise InputError(f"{error}; {advice}", where=str(key)) from None
+    if authority.pem != kept.certificate:
+        write_private(certificate, authority.pem)
+    return authority
 
 
 def server_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
