@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import ssl
@@ -184,6 +185,23 @@ def test_silent_connections_over_tls_have_no_buffers_of_their_own() -> None:
             spoken.sendall(HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
             while spoken.recv(65536):
                 pass  # the end is told: no SSLEOFError
+
+
+def test_a_handshake_that_comes_in_drops_is_cut_off_in_time() -> None:
+    with in_thread() as running:
+        now, door = [0.0], running.server._door
+        running.call(lambda made: setattr(door, "time", lambda: now[0]))
+        host, port = running.url.removeprefix("https://").split(":")
+        with socket.create_connection((host, int(port)), 60) as slow:
+            for second in range(31):
+                now[0] = float(second)
+                slow.sendall(b"\x16\x03\x01\x01\x00\x01\x00"[second : second + 1])
+                while not running.call(lambda made: len(door.connections)):
+                    pass
+            now[0] = serving.READ_TIMEOUT_S + 0.5
+            running.call(lambda made: door.sweep())
+            with contextlib.suppress(ConnectionError):
+                assert slow.recv(1) == b""
 
 
 @pytest.mark.parametrize(

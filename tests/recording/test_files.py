@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
+import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pumice.api.errors import InputError
+from pumice.cluster.chained_file import sealed, seed
+from pumice.cluster.recording import files
 from pumice.cluster.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
-from pumice.cluster.recording.files import RecordingFile, Retention, Writer, entries, files_of
+from pumice.cluster.recording.files import CHAIN, RecordingFile, Retention, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
 SAID: list[Entry] = [BEGIN, Whole(1.0), *(Removed(2.0 + number, "Pod", f"default/p{number}") for number in range(100))]
@@ -61,6 +68,42 @@ def test_damage_in_the_middle_is_told_and_ends_the_reading(tmp_path: Path) -> No
     found = list(entries(path, told.append))
     assert found == SAID[: len(found)] and 0 < len(found) < len(SAID)
     assert len(told) == 1 and "are damaged; nothing behind them can be read" in told[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 7)), min_size=1, max_size=4))
+def test_whatever_bits_are_flipped_what_is_read_was_written(flips: list[tuple[int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder, "a.pumice"))
+        data = bytearray(path.read_bytes())
+        for at, bit in flips:
+            data[at % len(data)] ^= 1 << bit
+        path.write_bytes(data)
+        found: list[Entry] = []
+        with contextlib.suppress(InputError):
+            found.extend(entries(path, lambda text: None))
+        assert found == SAID[: len(found)]
+
+
+def crafted(path: Path, *payloads: bytes) -> Path:
+    """A file with these payloads and right checksums, as somebody may send it."""
+    checksum = seed(CHAIN)
+    for number, payload in enumerate(payloads):
+        record, checksum = sealed(number + 1, number + 1, payload, checksum)
+        path.write_bytes(record)
+    return path
+
+
+@pytest.mark.parametrize("payload", [b"no zip", zlib.compress(b"no JSON"), zlib.compress(b'["Removed", {}]'), zlib.compress(b"\xff")])
+def test_a_file_with_right_checksums_around_nonsense_is_refused_in_a_line(payload: bytes, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no recording") as refused:
+        list(entries(crafted(tmp_path / "a.pumice", payload), pytest.fail))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_record_that_unzips_to_more_than_a_scheduler_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST_RECORD", 1 << 20)
+    with pytest.raises(InputError, match="has a record of more than 1 MiB"):
+        list(entries(crafted(tmp_path / "a.pumice", zlib.compress(b" " * (1 << 21))), pytest.fail))
 
 
 def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ class Retention(Struct, frozen=True):
         return cls(size, size // 8)
 
 
+LARGEST_RECORD = 256 * 1024 * 1024  #: unzipped: more than the whole state of a large cluster
+
+
 class RecordingFile:
     """A file that is being written."""
 
@@ -172,7 +175,10 @@ def entries(path: Path, tell: Tell) -> Iterator[Entry]:
             if isinstance(part, Damage):
                 tell(_of_damage(path, part))
                 break
-            for line in unpack.decompress(part.payload).splitlines():
+            text = unpack.decompress(part.payload, LARGEST_RECORD)
+            if unpack.unconsumed_tail:
+                raise InputError(f"has a record of more than {LARGEST_RECORD >> 20} MiB, as no scheduler writes it", where=str(path))
+            for line in text.splitlines():
                 entry = _lines.decode(line)
                 if not number and (not isinstance(entry, Begin) or entry.version != VERSION):
                     raise InputError(f"was written by another version of Pumice, which reads version {VERSION} alone", where=str(path))
@@ -180,6 +186,8 @@ def entries(path: Path, tell: Tell) -> Iterator[Entry]:
                 yield entry
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except (zlib.error, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"is no recording, though its checksums are right: {error}", where=str(path)) from None
     if not number:
         raise InputError("is no recording, or one that was torn at its beginning", where=str(path))
 
