@@ -63,7 +63,9 @@ def installed(kind: type[T], group: str) -> dict[str, type[T]]:
     for entry in entry_points(group=group):
         try:
             loaded = entry.load()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise InputError(
                 f"entry point {entry.name!r} cannot be loaded: {_said(error)}", where=str(entry.dist and entry.dist.name)
             ) from error
@@ -90,13 +92,15 @@ def of_folder(folder: str, kind: type[T]) -> dict[str, type[T]]:
         module = importlib.util.module_from_spec(spec)
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a plugin's `sys.exit` would end the program without a word
             raise InputError(f"cannot be loaded: {_said(error)}", where=str(file)) from error
         found |= classes_of(module, kind)
     return found
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """The error in words. If a module has moved, its present place."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         new = next((new for old, new in _MOVED.items() if (error.name + ".").startswith(old + ".")), None)

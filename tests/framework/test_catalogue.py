@@ -45,6 +45,24 @@ def test_a_folder_of_plugins_that_cannot_be_read_is_explained(tmp_path: Path) ->
     assert installed(Plugin, PLUGIN_GROUP) == {}
 
 
+ODD_FILES = {
+    "ends the program": b"import sys; sys.exit(3)",
+    "raises what nobody catches": b"class Odd(BaseException): ...\nraise Odd('x')",
+    "no Python": b"def (",
+    "no UTF-8": b"\xff\xfe",
+    "nothing": b"x = 1\0",
+    "nested": b"(" * 100_000,
+}
+
+
+@pytest.mark.parametrize("content", ODD_FILES.values(), ids=ODD_FILES)
+def test_whatever_a_file_of_plugins_does_when_it_is_loaded_is_told_in_a_line(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_bytes(content)
+    with pytest.raises(InputError, match=r"odd\.py: cannot be loaded: ") as refused:
+        plugins(str(tmp_path))
+    assert "\n" not in str(refused.value)
+
+
 ENTRY = """
 from pumice.scheduler.framework.plugin import Plugin
 
