@@ -13,14 +13,16 @@ from click.testing import CliRunner, Result
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
-from pumice.cli.tune import tune
+from pumice.cli.tune import in_force, tune
 from pumice.extensions import actions, plugins
 from pumice.simulate.conditions import Measured
 from pumice.simulate.inputs import NAMED, policy_of
+from pumice.simulate.tune.advice import Advice, objections
 from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import NO_MORE_EVICTIONS, goal_of
 from pumice.simulate.tune.search import drawn_from
 from pumice.simulate.tune.space import OFF, Space
+from tests.recording.week import record_week
 
 #: each hour is like the others: a large job waits for small ones to end, and small ones that come behind it wait with it
 PAGE = """\
@@ -211,11 +213,55 @@ def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str, tmp_p
     assert "All that was tried" in (out / "report.html").read_text() and not (out / "tuned.conf").exists()
 
 
+BROKEN = "on the periods held back it breaks evictions <= 1x"
+UNSURE = "on the periods held back mean(wait) is not better with 95 % confidence"
+
+
+@pytest.mark.parametrize(
+    "after, whole, expected",
+    [
+        ([80, 180, 275], 0, []),
+        ([90, 180, 310], 0, [UNSURE]),
+        ([90], 0, ["too few periods were held back to be sure of anything"]),
+        ([80, 180, 275], 1, ["mean(wait) of the whole workload is worse"]),
+        (
+            [0, 210, 270],
+            0,
+            [
+                "on the periods held back mean(wait) is not better with 95 % confidence",
+                "on the periods held back it breaks evictions <= 1x",
+            ],
+        ),
+    ],
+)
+def test_better_on_the_days_held_back_is_a_matter_of_95_per_cent_and_of_every_condition(
+    after: list[float], whole: float, expected: list[str]
+) -> None:
+    days = {str(number): day(wait) for number, wait in enumerate((100.0, 200.0, 300.0)[: len(after)])}
+    found = {str(number): day(wait, evictions=number == 1 and wait > 200) for number, wait in enumerate(after)}
+    goal = goal_of("mean(wait)", [])
+    advice = Advice(goal, 1.0, [], [], 0, [], {}, before=days, after=found, on_held=goal.difference(days, found))
+    advice.whole_before, advice.whole_after = [{"seed": 0, **day(5)}], [{"seed": 0, **day(5 + whole)}]
+    assert [*objections(advice)] == expected
+
+
+def test_a_recording_begins_with_its_own_configuration(tmp_path: Path) -> None:
+    record_week(tmp_path)
+    text, where = in_force(f"recording:{tmp_path}", None)
+    assert "preempt" in Space(text, where, plugins(), actions()).text({**Space(text, where, plugins(), actions()).start})
+    assert where == f"configuration of {tmp_path}" and in_force(f"recording:{tmp_path}", "EASY") == (NAMED["EASY"], "EASY")
+
+
 def test_too_little_to_compare_is_said(page: str) -> None:
     with pytest.raises(InputError, match=r"is not 0 in 1 periods only; 4 are needed, to search and to check. Give a longer workload"):
         tuned(page, "--conf", "FIFO", "--period", "1d")
     with pytest.raises(InputError, match=r"no day has a value for p95\(wait, queue=nobody\)"):
         CliRunner().invoke(tune, ["--workload", page, "--objective", "p95(wait, queue=nobody)"], catch_exceptions=False)
+
+
+def test_seeds_are_of_use_only_where_the_workload_is_drawn(page: str) -> None:
+    with pytest.raises(InputError, match="--seeds: the jobs are the same with every seed"):
+        tuned(page, "--seeds", "2")
 
 
 def test_without_optuna_the_extra_is_named(page: str, monkeypatch: pytest.MonkeyPatch) -> None:

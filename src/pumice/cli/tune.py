@@ -14,7 +14,7 @@ from pumice.cli.tables import print_table, say
 from pumice.extensions import actions, plugins
 from pumice.simulate.compare import Crew
 from pumice.simulate.draws import seconds
-from pumice.simulate.inputs import policy_text
+from pumice.simulate.inputs import policy_of, policy_text
 
 if TYPE_CHECKING:
     from pumice.simulate.tune.advice import Advice
@@ -72,6 +72,8 @@ def tune(
 
     goal = goal_of(objective, keeps)
     text, where = in_force(workload, conf)
+    for warning in policy_of(text, where, plugins_dir)[1]:
+        say(warning, err=True)
     space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
     setting = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir)
     with Crew(processes, dask) as crew:

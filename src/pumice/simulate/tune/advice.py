@@ -11,7 +11,7 @@ are shorter than a day.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from random import Random
@@ -28,7 +28,7 @@ from pumice.simulate.tune.search import Evaluation, Trial, search
 from pumice.simulate.tune.space import Space, Values
 
 PERIODS_S = (86_400.0, 21_600.0, 3_600.0)  #: the first that gives enough periods
-ENOUGH, LEAST = 6, 4  #: periods with something to gain
+ENOUGH, LEAST = 8, 4  #: periods with something to gain
 WORTH = 0.005  #: a line that is worth less, as a share of the objective, is left as it was
 
 IN_FORCE, FOUND = "in force", "found"  #: the names of both configurations
@@ -70,6 +70,10 @@ class Adviser:
     def advise(self, trials: int, period_s: float | None = None) -> Advice:
         """Raises InputError."""
         space = self._space
+        if len({tuple((work.submit, work.run) for work in works_of(self._setting, number).jobs) for number in self._seeds}) < len(
+            self._seeds
+        ):
+            raise InputError("the jobs are the same with every seed, so more seeds say nothing; leave it out", where="--seeds")
         wholes = self._wholes(space.start, IN_FORCE)
         period_s, days, idle = self._periods(wholes, period_s)
         searched, held = self._split(days)
@@ -133,7 +137,7 @@ class Adviser:
         advice.before, advice.after = evaluation.play([self._space.text(self._space.start), final.text], advice.held)
         advice.on_held = self._goal.difference(advice.before, advice.after)
         advice.whole_after = self._wholes(final.values, FOUND)
-        advice.against = [*self._against(advice)]
+        advice.against = [*objections(advice)]
 
     def _tried(self, evaluation: Evaluation, listed: Sequence[Values]) -> list[Trial]:
         trials = [Trial(0, values, self._space.text(values)) for values in listed]
@@ -162,16 +166,16 @@ class Adviser:
         best, *others = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)])
         return best, dict(zip(lines, others, strict=True))
 
-    def _against(self, advice: Advice) -> list[str]:
-        """What speaks against recommending what was found, in words."""
-        goal, found = self._goal, advice.on_held
-        against = []
-        if found is None or isnan(found.half):
-            against.append("too few days were held back to be sure of anything")
-        elif (-found.change if goal.objective.better_if_more else found.change) + found.half >= 0:
-            against.append(f"on the periods held back {goal.objective} is not better with 95 % confidence")
-        against += [f"on the periods held back it breaks {text}" for text in goal.broken(advice.before, advice.after)]
-        before, after = ({str(summary["seed"]): summary for summary in each} for each in (advice.whole_before, advice.whole_after))
-        if goal.worse(before, after) > 0:
-            against.append(f"{goal.objective} of the whole workload is worse")
-        return against + [f"the whole workload breaks {text}" for text in goal.broken(before, after)]
+
+def objections(advice: Advice) -> Iterator[str]:
+    """What speaks against recommending what was found, in words."""
+    goal, found = advice.goal, advice.on_held
+    if found is None or isnan(found.half):
+        yield "too few periods were held back to be sure of anything"
+    elif (-found.change if goal.objective.better_if_more else found.change) + found.half >= 0:
+        yield f"on the periods held back {goal.objective} is not better with 95 % confidence"
+    yield from (f"on the periods held back it breaks {text}" for text in goal.broken(advice.before, advice.after))
+    before, after = ({str(summary["seed"]): summary for summary in each} for each in (advice.whole_before, advice.whole_after))
+    if goal.worse(before, after) > 0:
+        yield f"{goal.objective} of the whole workload is worse"
+    yield from (f"the whole workload breaks {text}" for text in goal.broken(before, after))
