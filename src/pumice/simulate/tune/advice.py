@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import isnan
+from math import ceil, isnan
 from random import Random
 
 from pumice.api.errors import InputError
@@ -127,7 +127,7 @@ class Adviser:
     # -- what was found
 
     def _judge(self, advice: Advice, evaluation: Evaluation, best: Trial) -> None:
-        final, without = self._simplified(evaluation, best.values)
+        final, without = self._simplified(evaluation, best)
         advice.values = final.values
         advice.on_searched = self._goal.difference(evaluation.before, final.days)
         for line, trial in without.items():
@@ -139,31 +139,34 @@ class Adviser:
         advice.whole_after = self._wholes(final.values, FOUND)
         advice.against = [*objections(advice)]
 
-    def _tried(self, evaluation: Evaluation, listed: Sequence[Values]) -> list[Trial]:
+    def _tried(self, evaluation: Evaluation, listed: Sequence[Values], days: Sequence[Day]) -> list[Trial]:
         trials = [Trial(0, values, self._space.text(values)) for values in listed]
-        evaluation.judge(trials, evaluation.days)
+        evaluation.judge(trials, days)
         return trials
 
-    def _simplified(self, evaluation: Evaluation, values: Values) -> tuple[Trial, dict[str, Trial]]:
-        """The configuration without the lines that are worth nothing on the days of the search; and without each line that is left."""
-        best, without = self._taken_back(evaluation, values)
-        together = values
+    def _simplified(self, evaluation: Evaluation, found: Trial) -> tuple[Trial, dict[str, Trial]]:
+        """The configuration without the lines that are worth nothing on the days of the search; and without each line that is left. Half of
+        the days say which lines are likely to be worth nothing, all of them whether that is so."""
+        days = evaluation.days
+        best, without = self._taken_back(evaluation, found.values, days[: ceil(len(days) / 2)])
+        together = found.values
         for line, trial in without.items():
             if trial.loss <= best.loss + WORTH:
                 together = self._space.reverted(together, line)
-        if self._tried(evaluation, [together])[0].loss <= best.loss + WORTH:
-            best, without = self._taken_back(evaluation, together)
-        while without:  # lines that are worth nothing alone may be worth something together, so one goes at a time
+        best, without = self._taken_back(evaluation, together, days)
+        if best.loss > found.loss + WORTH:  # together they were worth something
+            best, without = self._taken_back(evaluation, found.values, days)
+        while without:
             least = min(without.values(), key=lambda trial: trial.loss)
             if least.loss > best.loss + WORTH:
                 break
-            best, without = self._taken_back(evaluation, least.values)
+            best, without = self._taken_back(evaluation, least.values, days)
         return best, without
 
-    def _taken_back(self, evaluation: Evaluation, values: Values) -> tuple[Trial, dict[str, Trial]]:
+    def _taken_back(self, evaluation: Evaluation, values: Values, days: Sequence[Day]) -> tuple[Trial, dict[str, Trial]]:
         """A configuration, and what it is without each of its lines."""
         lines = self._space.differing(values)
-        best, *others = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)])
+        best, *others = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)], days)
         return best, dict(zip(lines, others, strict=True))
 
 
