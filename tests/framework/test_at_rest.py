@@ -277,6 +277,12 @@ def test_actions_that_evict_do_not_look_at_jobs_for_which_no_room_can_be_made(ac
     assert len(binds) == 3 and not evictions and not nominated
 
 
+def test_preempt_looks_at_jobs_that_might_give_up_pods_of_their_own_for_others_of_theirs() -> None:
+    part = [node("n2").cpu(1), podgroup("part", 2).phase("Running"), pod("part-0").gang("part").cpu(1).on("n2")]
+    tried, _ = tried_after(evicting("allocate, preempt"), [*part, pod("part-1").gang("part").cpu(5)], gone="default/a")
+    assert tried == ["part", "three"]
+
+
 def test_preempt_looks_at_jobs_of_which_one_pod_could_wait_for_room_alone() -> None:
     tried, (_, _, pipelined, _) = tried_after(evicting("preempt"), [*gang("wide", 3, 5), *gang("two", 2, 3)], gone="default/a")
     assert tried == ["three"]  # which leaves nothing for the others
