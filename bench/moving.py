@@ -1,16 +1,19 @@
 """A full, varied queue that moves: one node is freed before each of many cycles. CPU seconds of such a cycle, and how they rise.
 
-1,000 full nodes of 8 GPU, gangs of 4 wait. `python -m bench.moving [SHAPE ...]` prints each shape by itself, cycle by cycle.
+1,000 full nodes of 8 GPU, gangs of 4 wait. `python -m bench.moving [SHAPE ...]` prints each shape by itself, cycle by cycle;
+`--growth FILE` writes how the cycle grows, for `python -m bench.plot`.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from bench import shapes
 from bench.measure import Row
@@ -27,7 +30,6 @@ from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 
-NODES = 1000
 CYCLES = 20
 
 TREE = VICTIMS.format(action="backfill").replace("proportion", "capacity\n    enableHierarchy: true")
@@ -43,6 +45,9 @@ class Shape(NamedTuple):
     namespaces: int = 1
     text: str = DEFAULT
     queues: int = 2
+    nodes: int = 1000
+    small_pods: int = 0  #: more pods that run on each node
+    freed: int = 1  #: nodes that are freed before each cycle
 
 
 SHAPES = {
@@ -85,17 +90,22 @@ def built(shape: Shape) -> Cluster:
             where = {"queue": names[number // 4 % len(names)], "namespace": f"team-{number // 4 % shape.namespaces:04d}"}
             yield shapes.gang(f"wait-{number:05d}", 4, shape.requests(number), phase="Inqueue", created=100_000 + number, **where)
 
-    on = shapes.spread(NODES)
+    on = shapes.spread(shape.nodes)
+    small = (
+        shapes.gang(f"small-{number:05d}", 4, {"cpu": "100m"}, queue=names[number % len(names)], phase="Running", on=on, created=number)
+        for number in range(shape.nodes * shape.small_pods // 4)
+    )
     runs = (
         shapes.gang(
             f"run-{number:05d}", 4, {"cpu": "1", "gpu": "1"}, queue=names[number % len(names)], phase="Running", on=on, created=number
         )
-        for number in range(NODES * 2)
+        for number in range(shape.nodes * 2)
     )
     return shapes.cluster(
-        shapes.nodes(NODES, cpu="64", memory="256Gi", gpu="8"),
+        shapes.nodes(shape.nodes, cpu="64", memory="256Gi", gpu="8"),
         shapes.queues(("a", 1), ("b", 1)) if shape.queues == 2 else tree(shape.queues),
         shapes.many(runs),
+        shapes.many(small),
         shapes.many(waiting()),
     )
 
@@ -134,7 +144,8 @@ def figures(shape: Shape, cycles: int = CYCLES) -> Figures:
     cycle(made, decide, now)
     found, bound = [], 0
     for number in range(cycles):
-        free(made, number)
+        for row in range(number * shape.freed, (number + 1) * shape.freed):
+            free(made, row)
         now += 1.0
         decisions, seconds = timed(made, decide, now)
         found.append(seconds)
@@ -154,8 +165,36 @@ def run() -> list[Row]:
     return rows
 
 
+def kinds(count: int) -> Callable[[int], dict[str, str]]:
+    return lambda number: all_different(number % count)
+
+
+def growth() -> list[dict[str, Any]]:
+    """CPU ms of a cycle after a node was freed, by what there is of each kind of thing; else 1,000 nodes, 2,000 gangs that all differ."""
+    usual = Shape("", 2000, all_different, 0)
+    curves: dict[str, list[tuple[int, Shape]]] = {
+        "nodes": [(number, usual._replace(nodes=number)) for number in (250, 500, 1000, 2000)],
+        "running pods": [(1000 * (8 + more), usual._replace(small_pods=more)) for more in (0, 8, 24, 56)],
+        "waiting gangs": [(number, usual._replace(gangs=number)) for number in (500, 2000, 5000, 10_000)],
+        "kinds of 5,000 waiting gangs": [(count, usual._replace(gangs=5000, requests=kinds(count))) for count in (10, 500, 2000, 5000)],
+        "nodes freed at a time": [(number, usual._replace(freed=number)) for number in (1, 2, 4, 8)],
+    }
+    return [
+        {
+            "name": "a node was freed",
+            "x": by,
+            "y": "CPU ms of the cycle",
+            "points": [(at, statistics.median(figures(shape, 8).cycles_s) * 1e3) for at, shape in shapes_of_it],
+        }
+        for by, shapes_of_it in curves.items()
+    ]
+
+
 def main() -> None:
     collect_seldom()
+    if sys.argv[1:2] == ["--growth"]:
+        Path(sys.argv[2]).write_text(json.dumps({"growth": growth()}))
+        return
     for name in sys.argv[1:] or SHAPES:
         shape = SHAPES[name]
         found = figures(shape)

@@ -139,6 +139,12 @@ class Unseen(RehearsalObserver):
     needs_full_cycles = reads_reasons = False
 
 
+class EachLookedAt(RehearsalObserver):
+    """An observer for which all jobs are looked at, of jobs that are alike only one."""
+
+    needs_full_cycles, reads_all = False, True
+
+
 class Rehearsal:
     """Cycles one after another, in a `with` block. At its end the cluster is as before, if the caller has taken the cycles back and has
     undone what it did between them."""
@@ -187,11 +193,11 @@ def rehearse(
 def _look_at_each(session: Session, revision: int) -> list[Standing]:
     """The statuses of all jobs, by a cycle that looks at each. If nothing has changed since the session, from the state before it."""
     cluster, is_same, changed = session.cluster, session.cluster.revision == revision, dict(session.cluster.changed)
-    with Rehearsal(cluster, replace(session.policy, shortcuts=False), session.world) as rehearsal:
+    with Rehearsal(cluster, session.policy, session.world) as rehearsal:
         again = _taken_back(session) if is_same else []
         if is_same:
             cluster.memory[LEDGER_MEMORY] = session.ledger.entries
-        decisions, take_back = rehearsal.cycle(session.now, observer=RehearsalObserver())
+        decisions, take_back = rehearsal.cycle(session.now, observer=EachLookedAt())
         take_back()
         for redo in again:
             redo()

@@ -196,7 +196,9 @@ class Unsaid:
     @cached_property
     def standings(self) -> list[Standing]:
         uids = {job.uid for job in self.jobs}
-        return [standing for standing in self.find_out() if standing.members[0].uid in uids] if uids else []
+        found = self.find_out() if uids else []
+        its = ((standing, [member for member in standing.members if member.uid in uids]) for standing in found)
+        return [replace(standing, members=members) for standing, members in its if members]
 
 
 class Conclusion(Struct, frozen=True):
