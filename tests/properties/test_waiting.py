@@ -65,6 +65,7 @@ ACTIONS = (
 PAST = "\n    arguments: {usage.halfLife: 200s}"
 THIRD = "sla", "task-topology", "binpack"
 NODES, QUEUES, CLASSES = [f"n{number}" for number in range(6)], ("qa", "qb"), {"low": 10, "high": 1000}
+FLAT = dict.fromkeys(QUEUES, "")  #: queue to parent
 TREE = {"left": "root", "right": "root", **{f"{side}-{number}": side for side in ("left", "right") for number in range(3)}}
 
 
@@ -83,7 +84,7 @@ class Counting(Observer):
 class Life:
     """One of the two."""
 
-    def __init__(self, policy: Policy, parents: dict[str, str]) -> None:
+    def __init__(self, policy: Policy, parents: dict[str, str] = FLAT) -> None:
         self.policy, self.turns = policy, Counting()
         self.cluster = cluster(
             *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in NODES),
@@ -115,7 +116,7 @@ Operation = Callable[[Cluster], None]
 class Fate:
     """What happens next, drawn at random and made of both clusters."""
 
-    def __init__(self, random: Random, parents: dict[str, str]) -> None:
+    def __init__(self, random: Random, parents: dict[str, str] = FLAT) -> None:
         self._random = random
         self._parents = parents
         self._queues = [name for name in parents if name not in parents.values()]
@@ -217,7 +218,7 @@ def live(seed: int, operations: int, configuration: str = CONFIGURATION) -> Coun
         chosen |= {"backfill": ("none", "greedy", "easy", "conservative"), "order": ("shortest-first", "priority")}
     text = configuration.format(**{name: random.choice(among) for name, among in chosen.items()})
     policy = read_policy(text, PLUGINS)[0]
-    parents = TREE if configuration is IN_A_TREE else dict.fromkeys(QUEUES, "")
+    parents = TREE if configuration is IN_A_TREE else FLAT
     kept, anew, fate = Life(policy, parents), Life(replace(policy, shortcuts=False), parents), Fate(random, parents)
     now, recalled, last = 1_767_225_600.0, 0, Decisions()
     in_order = PAST not in text  # where only past usage changes the order, it is computed anew at intervals
