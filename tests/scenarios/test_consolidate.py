@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pumice.scheduler.actions.comeback import HeldPlace, held_places
 from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
-from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.cycle import MEMORY, cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
@@ -474,6 +474,20 @@ def test_after_a_search_in_vain_there_is_none_for_a_while() -> None:
     assert story.evicted() == []
     story.now += 10
     assert len(story.evicted()) == 1
+
+
+def test_time_alone_lets_a_job_have_room() -> None:
+    """Nothing changes in the cluster, so that the decisions of the last cycle would hold; but by now the job has waited long enough."""
+    story = Story(in_pieces(), big(), minimum_wait="5m")
+    assert story.evicted() == [] and MEMORY in story.cluster.memory
+    assert story.cycle(100).evictions == []
+    assert len(story.cycle(200).evictions) == 1
+    vain = Story(nodes(2), single("s0", "n0", 5), single("s1", "n1", 5), node("small").gpu(3), big())
+    vain.cycle()
+    vain.cycle()
+    assert MEMORY in vain.cluster.memory, "what was in vain is not tried again at once"
+    vain.cycle(10)
+    assert MEMORY not in vain.cluster.memory
 
 
 def test_a_job_with_a_network_topology_gets_room_in_one_domain() -> None:

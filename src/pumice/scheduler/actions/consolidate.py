@@ -64,7 +64,11 @@ class Consolidate(Action):
             session.memory(MEMORY)[AGAIN_AT] = session.now + seconds(self.args.retry_after)
 
     def next_turn(self, session: Session) -> float:
-        return session.memory(MEMORY).get(AGAIN_AT, inf) if session.cluster.waiting else inf
+        """When a search in vain may be repeated, or when the next job has waited long enough; inf if there is no such time."""
+        waiting, wait_s = session.cluster.waiting, seconds(self.args.minimum_wait)
+        times = [session.memory(MEMORY).get(AGAIN_AT, inf)] if waiting else []
+        times += [job.created + wait_s for job in waiting.values()] if wait_s else []
+        return min((time for time in times if time > session.now), default=inf)
 
     def _may_get_room(self, session: Session, job: Job) -> bool:
         args: ConsolidateArgs = self.args
