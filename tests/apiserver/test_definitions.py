@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pumice.api.json_objects import copied
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.crd import CLEANUP, DELETED_AT_ONCE
 from pumice.cluster.apiserver.kinds import builtin_kinds
@@ -196,3 +201,60 @@ def test_writes_made_while_hearing_of_a_write_come_after_it() -> None:
     made.ledger.listeners.insert(0, answering)
     made.create("configmaps", {"metadata": {"name": "c"}}, "default")
     assert recorded == sorted(recorded) and answered
+
+
+def upgrades() -> list[list[dict[str, Any]]]:
+    """The versions of a kind, from release to release: v2 is added, stored, the only one; v1 comes back; a field more; and again."""
+    v1 = definition()["spec"]["versions"][0] | {"storage": False}
+    v2 = {**v1, "name": "v2"}
+    more = copied(v2)
+    more["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["weight"] = {"type": "integer", "default": 1}
+    stored = {"storage": True}
+    return [[v1, v2 | stored], [v1 | {"served": False}, v2 | stored], [v1, more | stored], [v1 | stored, more]] * 3
+
+
+def test_a_kind_is_upgraded_while_others_write() -> None:
+    """Nothing that was acknowledged is lost, and a watch has it once."""
+    path = "/apis/example.com/{}/namespaces/default/boxes"
+    acknowledged: list[str] = []
+    ended = threading.Event()
+
+    with in_thread(plain=True) as running, Wire(running) as wire, Wire(running) as watching:
+        running.call(lambda store: store.create(CRDS, definition()))
+        running.call(lambda store: store.update(CRDS, with_versions(upgrades()[0])))
+        watching.watch(f"{path.format('v2')}?watch=true")
+
+        def write(writer: int) -> None:
+            with Wire(running) as own:
+                for number in itertools.count():
+                    if ended.is_set():
+                        return
+                    for version in ("v1", "v2"):
+                        name = f"{writer}-{version}-{number}"
+                        body = {"apiVersion": f"example.com/{version}", "kind": "Box", "metadata": {"name": name}, "spec": {"size": 1}}
+                        code, answer = own.ask("POST", path.format(version), body)
+                        assert code == 201 or (code, version) == (404, "v1"), answer
+                        if code == 201:
+                            acknowledged.append(name)
+
+        with ThreadPoolExecutor(2) as writers:
+            writing = [writers.submit(write, writer) for writer in range(2)]
+            for versions in upgrades():
+                before = len(acknowledged)
+                running.call(lambda store, versions=versions: store.update(CRDS, with_versions(versions)))
+                while len(acknowledged) < before + 4 and not any(each.done() for each in writing):
+                    time.sleep(0.001)
+            ended.set()
+            for each in writing:
+                each.result()
+        stored = running.call(lambda store: [item["metadata"]["name"] for item in store.all(BOXES, "default")])
+        assert wire.ask("GET", f"{path.format('v2')}/{acknowledged[0]}")[1]["apiVersion"] == "example.com/v2"
+        seen = watching.events(len(acknowledged))
+    assert sorted(stored) == sorted(acknowledged)
+    assert sorted(event["object"]["metadata"]["name"] for event in seen) == sorted(acknowledged)
+
+
+def with_versions(versions: list[dict[str, Any]]) -> dict[str, Any]:
+    crd = definition()
+    crd["spec"]["versions"] = versions
+    return crd
