@@ -145,6 +145,16 @@ def cluster(nodes: str, speed: float = SPEED, release: Release = DEFAULT, policy
             raise failures[0]
 
 
+def moved(plane: ControlPlane, clock: VirtualClock, end: float) -> None:
+    """Let time pass until then, instant by instant."""
+    plane.quiet()
+    while (when := clock.next_time()) is not None and when <= end:
+        clock.move_to(when)
+        plane.quiet()
+    clock.move_to(end)
+    plane.quiet()
+
+
 class Still:
     """A control plane without scheduler and event loop, at a time of its own."""
 
@@ -161,13 +171,7 @@ class Still:
 
     def after(self, seconds: float) -> None:
         """Let so much time pass, instant by instant."""
-        end = self.clock.now() + seconds
-        self.plane.quiet()
-        while (when := self.clock.next_time()) is not None and when <= end:
-            self.clock.move_to(when)
-            self.plane.quiet()
-        self.clock.move_to(end)
-        self.plane.quiet()
+        moved(self.plane, self.clock, self.clock.now() + seconds)
 
     def pod(self, name: str, node: str = "", cpu: str = "1", notes: dict[str, str] | None = None, **spec: Any) -> None:
         container = {"name": "main", "image": "train:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
