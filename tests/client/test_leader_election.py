@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
-from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, micro_time, new_identity
+from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, decode_lease, micro_time, new_identity
 
 LOCK = ObjectRef("volcano", "volcano-system")
 
@@ -76,6 +76,15 @@ def test_a_released_lease_is_taken_at_once() -> None:
     assert given_up is not None and not leader.leading(5.0) and leader.released(5.0) is None
     successor.observed(given_up, 5.0)
     assert successor.wanted(5.0, 5.0) is not None
+
+
+@pytest.mark.parametrize("spec", [b"", b', "spec": {}'])
+def test_a_lease_that_says_nothing_is_taken_at_once(spec: bytes) -> None:
+    """As our chart leaves it."""
+    candidate = LeaseCandidate("b", LOCK)
+    candidate.observed(decode_lease(b'{"metadata": {"name": "volcano", "resourceVersion": "7"}' + spec + b"}"), 0.0)
+    wanted = candidate.wanted(0.0, 0.0)
+    assert wanted is not None and (wanted.version, wanted.spec.holder_identity, wanted.spec.lease_transitions) == ("7", "b", 1)
 
 
 def test_a_leader_that_reads_another_name_has_lost() -> None:

@@ -56,7 +56,7 @@ class Lease(msgspec.Struct, rename="camel"):
     """A Lease: the fields that are read or written. Its metadata is sent back as it came."""
 
     metadata: dict[str, Any]
-    spec: LeaseSpec
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
     api_version: str = LEASES.api_version
     kind: str = LEASES.kind
 

@@ -234,6 +234,7 @@ class Reflector(Generic[T]):
         self._view: KnownObjects[T] = KnownObjects()
         self._page = pace.page
         self._failures = 0  #: the number of rounds without progress in a row
+        self._watched = False  #: whether a watch has shown anything yet
         self._told = ""  #: the failure that was logged last; the same failure is not logged again as a warning
 
     @property
@@ -282,10 +283,10 @@ class Reflector(Generic[T]):
 
     def _is_ordinary(self, error: Exception) -> bool:
         """Whether nobody need act on it, or it is told elsewhere: a CRD was only just installed, a position in the watch is too old; or a
-        right is lacking, which whoever waits for the first list tells."""
+        right is lacking from the start, which whoever waits for the first list tells."""
         if not isinstance(error, ApiError):
             return False
-        return (error.code == 403 and not self.synced.is_set()) or (error.code in (410, 429) and self._failures < PATIENT_ROUNDS)
+        return (error.code == 403 and not self._watched) or (error.code in (410, 429) and self._failures < PATIENT_ROUNDS)
 
     async def _list(self) -> None:
         self._view.list_begins()
@@ -312,6 +313,7 @@ class Reflector(Generic[T]):
         )
         async with aclosing(lines):  # type: ignore[type-var]
             async for batch in lines:
+                self._watched = True
                 self._failures, self._told = 0, ""  # a list alone is no progress: a server may forget each position at once
                 self.trouble = None
                 for line in batch:
