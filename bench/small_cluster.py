@@ -16,26 +16,8 @@ import copy
 from collections.abc import Callable, Iterable
 from functools import singledispatchmethod
 
-from pumice.answers.changes import (
-    AskScheduler,
-    Change,
-    Drop,
-    Gone,
-    Later,
-    MakeClaim,
-    MakeGroup,
-    MakeQueue,
-    MoreNodes,
-    MorePods,
-    MoreQuota,
-    MoreRoom,
-    Move,
-    OpenQueue,
-    RaiseQuota,
-    Tolerate,
-    Uncordon,
-    Ungate,
-)
+from pumice.answers.changes import Change, Gone, Later, MakeQueue, MoreNodes, MoreQuota, MoreRoom, Move, OpenQueue, RaiseQuota, Uncordon
+from pumice.answers.pod_changes import AskScheduler, Drop, MakeClaim, MakeGroup, MorePods, Tolerate, Ungate
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.json_objects import Object, controller_of

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from pumice.answers import closed, pod_quota, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
-from pumice.answers.changes import AskScheduler, Gone, MakeGroup, MakeQueue, MorePods, OpenQueue, Ungate
+from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.nodes import NodesFor
+from pumice.answers.pod_changes import AskScheduler, MakeGroup, MorePods, Ungate
 from pumice.answers.promised import is_promised
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look

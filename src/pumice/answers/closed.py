@@ -10,8 +10,9 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, Drop, Gone, MakeClaim, Tolerate, Uncordon
+from pumice.answers.changes import Change, Gone, Uncordon
 from pumice.answers.nodes import Closed, NodesFor
+from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes

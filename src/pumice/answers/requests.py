@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pumice.answers.changes import Amounts, Change, listed, quantities, resubmit, waiting_of
+from pumice.answers.changes import Amounts, Change, listed, quantities
+from pumice.answers.pod_changes import resubmit, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.core import PriorityClass
 from pumice.api.errors import InputError, did_you_mean

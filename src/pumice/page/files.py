@@ -14,7 +14,7 @@ TYPES = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
-OF_REPORTS = ("report.html", "compare.html", "report.css")
+OF_REPORTS = ("frame.html", "report.html", "compare.html", "report.css")
 POLICY = "; ".join(
     [
         "default-src 'none'",

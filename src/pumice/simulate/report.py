@@ -64,10 +64,11 @@ def report(summary: Mapping[str, Any], jobs: Iterable[Columns], series: Columns)
 
 
 def assembled(template: str, drawn: list[Chart], **fields: str) -> str:
-    """A page of its own: a template with these fields, the charts, and the scripts and styles that draw them."""
+    """A page of its own: a template with these fields in the frame of all, the charts, and the scripts and styles that draw them."""
     script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
-    return Template(_static(template)).substitute(
-        fields,
+    return Template(_static("frame.html")).substitute(
+        title=fields["title"],
+        body=Template(_static(template)).substitute(fields),
         trusted=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style="".join(map(_static, ("base.css", "charts.css", "report.css"))),
         charts=msgspec.json.encode(drawn).decode().replace("<", "\\u003c"),
