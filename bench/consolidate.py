@@ -37,7 +37,7 @@ tiers:
   - name: nodeorder
 """
 STATES = 500
-PATIENCE_S = 300.0
+PATIENCE_S = 600.0
 
 
 def owned(items: shapes.Items) -> shapes.Items:
