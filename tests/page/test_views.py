@@ -340,7 +340,7 @@ def test_five_thousand_pods_of_a_deployment_are_told_alike_everywhere(bare: Desk
     tab.screenshots("queues")
     opened(tab, bare, "jobs?q=web")
     counts = tab.page.locator("tbody tr", has_text="web").locator("td[data-name=Pods]")
-    expect(counts).to_contain_text(f"{5000 - bound} Pending")
+    expect(counts).to_contain_text(f"{bound} Binding")
     assert sum(_numbers(counts.text_content())) == 10_000
 
 
@@ -439,3 +439,20 @@ def test_five_thousand_nodes_and_twenty_thousand_pods(bare: Desk, tab: Tab) -> N
     assert place is not None and place["y"] < WIDE["height"], "where it is seen"
     bare.remove("Pod", "default/job-0-0")
     tab.page.wait_for_selector("a.node[aria-label^='node-0: 6 of 8 GPUs']")
+
+
+def test_without_jobs_in_the_state_they_are_known_by_their_podgroups(bare: Desk, tab: Tab) -> None:
+    """A scheduler beside another API server watches PodGroups, not Jobs: name, state and command are those of the Job all the same."""
+    bare.put(node(f"n{n}").cpu(4).build() for n in range(2))
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "controller": True}
+    made = podgroup("train-5f7c", 3).having("metadata", "ownerReferences", value=[owner])
+    bare.put([queue("default").build(), made.having("spec", "minResources", value={"cpu": "30"}).build()])
+    bare.cycle()
+    opened(tab, bare, "jobs")
+    row = tab.page.locator("tbody tr")
+    expect(row).to_contain_text("train")
+    expect(row).to_contain_text("waiting (Pending)")
+    row.get_by_role("link", name="train", exact=True).click()
+    tab.page.wait_for_selector("h1:text-is('train')")
+    expect(tab.page.locator(".why")).to_contain_text("it asks for 30")
+    expect(tab.page.locator(".shell code")).to_have_text("pumice why job/default/train")
