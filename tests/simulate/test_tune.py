@@ -278,3 +278,11 @@ def test_plugins_tells_which_arguments_are_searched() -> None:
 
 def test_measures_of_a_day() -> None:
     assert str(Measured(("wait", "p95"), "a")) == "p95(wait, queue=a)" and str(Measured(("evictions",))) == "evictions"
+
+
+def test_a_choice_within_the_line_actions_is_taken_back_alone() -> None:
+    space = Space(NAMED["volcano"], "volcano", plugins(), actions())
+    values = space.reverted(space.start | {"let in by enqueue": False, "evicted by": "preempt"}, "none")
+    assert space.lines(values)["actions"] == 'actions: "allocate, backfill, preempt"'
+    assert space.differing(values) == ["actions"] and space.parts(values) == ["let in by enqueue", "evicted by"]
+    assert space.lines(space.reverted(values, "evicted by"))["actions"] == 'actions: "allocate, backfill"'

@@ -145,28 +145,27 @@ class Adviser:
         return trials
 
     def _simplified(self, evaluation: Evaluation, found: Trial) -> tuple[Trial, dict[str, Trial]]:
-        """The configuration without the lines that are worth nothing on the days of the search; and without each line that is left. Half of
-        the days say which lines are likely to be worth nothing, all of them whether that is so."""
-        days = evaluation.days
-        best, without = self._taken_back(evaluation, found.values, days[: ceil(len(days) / 2)])
-        together = found.values
-        for line, trial in without.items():
-            if trial.loss <= best.loss + WORTH:
-                together = self._space.reverted(together, line)
-        best, without = self._taken_back(evaluation, together, days)
-        if best.loss > found.loss + WORTH:  # together they were worth something
-            best, without = self._taken_back(evaluation, found.values, days)
-        while without:
-            least = min(without.values(), key=lambda trial: trial.loss)
-            if least.loss > best.loss + WORTH:
-                break
-            best, without = self._taken_back(evaluation, least.values, days)
-        return best, without
+        """The configuration without the parts that are worth nothing on the days of the search; and without each line that is left. Half of
+        the days say which parts are worth nothing, all of them whether that is so."""
+        days, space = evaluation.days, self._space
+        some = days[: ceil(len(days) / 2)]
+        least = self._tried(evaluation, [found.values], some)[0].loss + WORTH
 
-    def _taken_back(self, evaluation: Evaluation, values: Values, days: Sequence[Day]) -> tuple[Trial, dict[str, Trial]]:
-        """A configuration, and what it is without each of its lines."""
-        lines = self._space.differing(values)
-        best, *others = self._tried(evaluation, [values, *(self._space.reverted(values, line) for line in lines)], days)
+        def without(values: Values, parts: list[str]) -> Values:
+            """The values without as many of these parts as possible: all of them, or else as many as possible of each half."""
+            fewer = values
+            for part in parts:
+                fewer = space.reverted(fewer, part)
+            if self._tried(evaluation, [fewer], some)[0].loss <= least:
+                return fewer
+            half = len(parts) // 2
+            return without(without(values, parts[:half]), parts[half:]) if half else values
+
+        parts = space.parts(found.values)
+        fewer, whole = self._tried(evaluation, [without(found.values, parts), found.values], days)
+        best = fewer if fewer.loss <= whole.loss + WORTH else whole
+        lines = space.differing(best.values)
+        others = self._tried(evaluation, [space.reverted(best.values, line) for line in lines], days)
         return best, dict(zip(lines, others, strict=True))
 
 

@@ -220,9 +220,15 @@ class Space:
         changed = [key for key in changed if not key.startswith(tuple(gone))] if gone else changed
         return [*changed, *(key for key in values if key in moved and key not in changed)]
 
-    def reverted(self, values: Values, line: str) -> Values:
-        """The values with one line as it was at the start."""
-        return self.chosen(lambda knob: knob.start if knob.line == line else values.get(knob.key, knob.start))
+    def parts(self, values: Values) -> list[str]:
+        """What can be taken back alone: the lines that differ, and of the line `actions` each choice in it."""
+        lines = self.differing(values)
+        chosen = [key for key in ACTIONS if key in values and values[key] != self.start.get(key, values[key])]
+        return [*chosen, *(line for line in lines if line != "actions" or not chosen)]
+
+    def reverted(self, values: Values, part: str) -> Values:
+        """The values with one line, or one choice in it, as it was at the start."""
+        return self.chosen(lambda knob: knob.start if part in (knob.line, knob.key) else values.get(knob.key, knob.start))
 
     def was(self, line: str, values: Values) -> str:
         """What the line was at the start, in words."""
