@@ -48,6 +48,7 @@ def test_a_new_queue_opens_under_root() -> None:
     assert stage.get(kinds.QUEUE, "a")["spec"]["parent"] == "root"
     assert "parent" not in stage.get(kinds.QUEUE, "root")["spec"] or stage.get(kinds.QUEUE, "root")["spec"]["parent"] == "root"
     assert state(stage, "a") == state(stage, "root") == "Open"
+    assert stage.get(kinds.QUEUE, "a")["status"]["allocated"] == {}, "Volcano 1.8's definition takes no status without it"
     stage.assert_settled()
 
 

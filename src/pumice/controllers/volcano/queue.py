@@ -105,7 +105,10 @@ def _enter(queue: Object, action: str, closed_by_parent: bool | None, lister: Li
     mark = None if closed_by_parent is None else str(closed_by_parent).lower()
     if mark is not None and annotations_of(queue).get(key.CLOSED_BY_PARENT) != mark:
         writes.append(patch(queue, {"metadata": {"annotations": {key.CLOSED_BY_PARENT: mark}}}))
-    return [*writes, *status_change(queue, {**status_of(queue), "state": state})]
+    if state == status_of(queue).get("state"):
+        return writes
+    # Volcano 1.8's definition takes no status without `allocated`, which the scheduler fills in later
+    return [*writes, *status_change(queue, {"allocated": {}, **status_of(queue), "state": state})]
 
 
 def state_of(queue: Object) -> str:
