@@ -103,8 +103,8 @@ class Asked:
             if after is None:
                 return replace(answer, advice=tuple(given))
             then = then or (after.line if after.headline is not None else "")
-            if after.headline == told.headline:
-                break
+            if after.headline is not None and _is_same(told.headline, after.headline):
+                break  # others take what is given
             told = after
         return replace(answer, then=then)
 
@@ -246,6 +246,11 @@ def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, wait
     else:
         text = f"room is being made for it on {on}: it starts when {when}{by}"
     return Headline(Because.RELEASING, text, remedy=(Gone(names),))
+
+
+def _is_same(one: Headline, other: Headline) -> bool:
+    """Whether as much of the same is short as before. Of a ResourceQuota others take something too, but no more than they lack."""
+    return one.because is not Because.POD_QUOTA and (one.because, one.short) == (other.because, other.short)
 
 
 def starts(decisions: Decisions, waits: Waiter) -> bool:
