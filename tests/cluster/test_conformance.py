@@ -18,7 +18,7 @@ PASSING = [line for line in (Path(__file__).parent / "conformance.txt").read_tex
 #: of each area some, none of which takes more than a few seconds
 QUICK = re.compile(r"MutatingAdmissionPolicy API|\[DRA\] CRUD|FlowSchema|RuntimeClasses API|ConfigMap lifecycle")
 SAMPLE = [name for name in PASSING if QUICK.search(name)]
-LIMIT_S = 3600
+LIMIT_S = 7200
 
 
 @contextlib.contextmanager
