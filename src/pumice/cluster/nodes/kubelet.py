@@ -212,13 +212,13 @@ class Kubelets:
         node = self._store.ledger.get("nodes", ("", held.node))
         assert node is not None
         needs = requests_of(pod)
-        refused = None
-        if needs != held.needs:
+        refused, resized = None, needs != held.needs or held.waits_for_room
+        if resized:
             refused = unresizable(needs, node, (each.needs for each in self._on_node[held.node].values() if each is not held))
         held.waits_for_room = refused is not None
         if refused is None:
             held.needs = needs
-        return self._write(key, pod, changed(pod, self._clock.now(), refused))
+        return self._write(key, pod, changed(pod, self._clock.now(), resized, refused))
 
     def _left(self, key: Key, held: _Held) -> None:
         """A pod takes up no room any more; those that wait to be resized are looked at again."""

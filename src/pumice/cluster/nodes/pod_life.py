@@ -239,7 +239,7 @@ def _condition(before: Object | None, type_: str, value: str, reason: str, at: s
 
 
 def _running(pod: Object, container: Object, at: str) -> Object:
-    return _head(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": at}}} | _given(container)
+    return _head(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": at}}}
 
 
 def _given(container: Object) -> Object:
@@ -254,9 +254,9 @@ def _given(container: Object) -> Object:
 RESIZE_PENDING = "PodResizePending"
 
 
-def changed(pod: Object, now: float, refused: Rejection | None) -> Object:
-    """The status of a running pod after a change of its spec: its containers have the new amounts, unless the node has no room for them,
-    and ephemeral containers run."""
+def changed(pod: Object, now: float, resized: bool, refused: Rejection | None) -> Object:
+    """The status of a running pod after a change of its spec: if it is resized its containers have the new amounts, unless the node has
+    refused them, and ephemeral containers run."""
     at = rfc3339(now)
     before = {each["name"]: each for each in status_of(pod).get("containerStatuses") or ()}
     others = [each for each in status_of(pod).get("conditions") or () if each["type"] != RESIZE_PENDING]
@@ -264,7 +264,7 @@ def changed(pod: Object, now: float, refused: Rejection | None) -> Object:
     if refused is not None:
         since = _condition(condition(pod, RESIZE_PENDING), RESIZE_PENDING, "True", refused.reason, at)
         status["conditions"] = [*others, since | {"message": refused.message}]
-    else:
+    elif resized:
         status["containerStatuses"] = [
             before[each["name"]] | _given(each) for each in spec_of(pod).get("containers") or () if each["name"] in before
         ]
