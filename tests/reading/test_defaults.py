@@ -108,6 +108,18 @@ PLUGINS: dict[str, dict[str, Any]] = {
 }
 ACTION_ROWS: dict[str, dict[str, Any]] = {
     "in-order": {"backfill": "none", "defaultEstimate": "", "estimates": "told"},
+    "consolidate": {
+        **{
+            "movesPerCycle": 64,
+            "movesPerHour": 0,
+            "movesPerOwner": 0,
+            "minimumRunTime": "5m",
+            "maximumLostWork": "1h",
+            "quietPeriod": "30m",
+        },
+        **{"protectedQueues": [], "protectedNamespaces": [], "protectedAnnotation": "pumice.io/stays"},
+        **{"minimumPriority": None, "minimumWait": "", "holdFor": "10m", "retryAfter": "10s"},
+    },
     **dict.fromkeys(("allocate", "backfill"), CACHE),
     "reclaim": CACHE | SPARED,
     **dict.fromkeys(("gangpreempt", "gangreclaim"), GANGS),
