@@ -289,6 +289,16 @@ def test_a_container_status_without_resources_does_not_tell_pods_apart() -> None
     assert made.tasks["default/told"].template is made.tasks["default/untold"].template
 
 
+def test_status_that_grants_what_is_requested_does_not_tell_pods_apart_and_another_does() -> None:
+    made = cluster(pod("same").cpu(1), pod("more").cpu(1), pod("plain").cpu(1))
+    for name, cpu in (("same", "1000m"), ("more", "2")):
+        granted = {"name": "main", "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}
+        made.put(*pod(name).cpu(1).having("status", "containerStatuses", value=[granted]).build())
+    assert made.tasks["default/same"].template is made.tasks["default/plain"].template
+    assert made.tasks["default/more"].template.request[0] == 2000
+    made.check()
+
+
 def test_shares_of_nothing() -> None:
     zeros = Cluster().dimensions.zeros()
     assert (share(0, 0), share(1, 0), share(1, 4)) == (0.0, 1.0, 0.25)

@@ -239,7 +239,7 @@ def _condition(before: Object | None, type_: str, value: str, reason: str, at: s
 
 
 def _running(pod: Object, container: Object, at: str) -> Object:
-    return _head(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": at}}}
+    return _head(pod, container) | {"ready": True, "started": True, "state": {"running": {"startedAt": at}}} | _given(container)
 
 
 def _given(container: Object) -> Object:

@@ -120,18 +120,25 @@ def _resized(pod: Pod) -> dict[str, ResourceList]:
 
 
 def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
-    """The container statuses, by name, with resources that the node has granted, and whether the requested resize is infeasible; None if
-    there are no such statuses."""
+    """The container statuses, by name, that grant other resources than are requested, and whether the requested resize is infeasible; None
+    if there are no such statuses. A kubelet states for every running container what it grants."""
     statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    if not statuses:
+    if not any(s.allocated_resources or s.resources for s in statuses):
         return None
-    applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
+    asked = {each.name: _requests(each) for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))}
+    applied = {s.name: s for s in statuses if _grants_other(s, asked.get(s.name, {}))}
     if not applied:
         return None
     infeasible = pod.status.resize == "Infeasible" or any(
         c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or ()
     )
     return applied, infeasible
+
+
+def _grants_other(status: ContainerStatus, asked: ResourceList) -> bool:
+    granted = (status.allocated_resources or asked, (status.resources.requests if status.resources else None) or asked)
+    wanted = {name: amount.milli for name, amount in asked.items()}
+    return any({name: amount.milli for name, amount in amounts.items()} != wanted for amounts in granted if amounts is not asked)
 
 
 def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
