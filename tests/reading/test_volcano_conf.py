@@ -7,7 +7,7 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.extensions import plugins
 from pumice.scheduler.config import config_text
-from pumice.scheduler.config.limits import LARGEST_TEXT, MOST_TIERS
+from pumice.scheduler.config.limits import LARGEST_TEXT, MOST_TIERS, MOST_VALUES
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.policy import Policy
 
@@ -30,6 +30,10 @@ def plugin(entry: str) -> str:
         ("#" * (LARGEST_TEXT + 1), f" has {LARGEST_TEXT + 1} characters; a configuration may have {LARGEST_TEXT}"),
         ("actions: '" + "allocate," * 100 + "backfill'", "1: actions: there are 101 actions; write at most 100"),
         (ACTIONS + f"tiers: [{'{}, ' * MOST_TIERS}{{}}]", f"2: tiers: there are {MOST_TIERS + 1} tiers; write at most {MOST_TIERS}"),
+        (
+            ACTIONS + f"tiers: [{'a,' * MOST_VALUES}]",
+            f"1: there are {MOST_VALUES + 2} fields and entries of lists; write at most {MOST_VALUES}",
+        ),
         ("- allocate", "1: is not a mapping; write `actions:` and `tiers:`"),
         ("tiers: []", '1: actions: "actions" must be one string, such as "enqueue, allocate, backfill"'),
         (ACTIONS + "tiers: gang", "2: tiers: must be a list"),
