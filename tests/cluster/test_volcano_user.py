@@ -17,6 +17,7 @@ from kubelets import kubelets
 from realcluster import RealCluster
 from stage import absent, until_true
 
+from pumice.api.dialects import DIALECTS
 from pumice.api.kinds import CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
@@ -39,9 +40,14 @@ EVICTIONS, FIRST_QUEUES = (
 HOOKS = [("admissionregistration.k8s.io", f"{each}webhookconfigurations", "update") for each in ("mutating", "validating")]
 GATES = ("", "pods", "patch")
 EXTENDED = [("resource.k8s.io", "devicetaintrules", "watch"), ("resource.k8s.io", "resourceclaims", "create")]
+GANGS = [(dialect.kind.group, dialect.kind.plural, verb) for dialect in DIALECTS for verb in ("get", "list", "watch")]
+GANGS += [("scheduling.k8s.io", "compositepodgroups", "watch"), ("scheduling.k8s.io", "podgroups/status", "patch")]
 RARE: dict[str, list[Right]] = {
     "webhooks": [("", "secrets", "update"), *HOOKS],  # certificates are renewed, configurations that others made are given the authority
-    "controllers": [("shard.volcano.sh", "nodeshards", verb) for verb in ("get", "list", "watch", "create", "patch", "delete")],
+    "controllers": [
+        *[("shard.volcano.sh", "nodeshards", verb) for verb in ("get", "list", "watch", "create", "patch", "delete")],
+        *GANGS,  # of other projects
+    ],
     "scheduler": [
         FIRST_QUEUES,
         EVICTIONS,

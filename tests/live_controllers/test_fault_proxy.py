@@ -69,6 +69,6 @@ def test_lies_about_versions_and_sizes_cost_no_job() -> None:
             async with Client(access, limits=ClientLimits(timeout_s=2.0)) as client, working(client):
                 stage.job("whole", 3, plugins=PLUGINS)
                 await lives(stage, "whole", [f"whole-w-{number}" for number in range(3)])
-                assert len(stage.all(GROUPS)) == 1 and sum(proxy.done.values()) > len(SCRIPT)
+                assert len(stage.all(GROUPS)) <= 1 and sum(proxy.done.values()) > len(SCRIPT)
 
     play(story, limit_s=120.0)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -376,9 +377,21 @@ class Sender:
         if request.annotations:
             laid = (whole["metadata"].get("annotations") or {}) | request.annotations
             whole["metadata"]["annotations"] = {key: value for key, value in laid.items() if value is not None}
-        answer = await self._told(request, self._transport.update(request.kind, request.ref, whole, subresource=subresource))
+        update = self._transport.update(request.kind, request.ref, whole, subresource=subresource)
+        answer = await self._told(request, self._unless_too_large(request, update))
         if answer is not None:
             self._outcomes.done(request, answer)
+
+    async def _unless_too_large(self, request: WriteStatus, update: Awaitable[bytes]) -> bytes:
+        """The answer to the update. An object that is refused as too large is read again: it has been shown to us larger than it is."""
+        try:
+            return await update
+        except ApiError as error:
+            if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                originals = self._originals[request.kind.kind]
+                originals.forget(str(request.ref))
+                originals.told(await self._transport.get(request.kind, request.ref))
+            raise
 
     async def _condition(self, request: WriteCondition) -> None:
         body = {"status": {"conditions": [request.condition]}}
