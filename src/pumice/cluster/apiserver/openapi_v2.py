@@ -57,9 +57,9 @@ def _schema(schema: Object) -> Object:
     if isinstance(schema.get("properties"), dict):
         found["properties"] = {name: _schema(inner) for name, inner in schema["properties"].items()}
         required = [name for name in schema.get("required") or () if not (schema["properties"].get(name) or {}).get("nullable")]
-        found |= {"required": required} if required else {}
-        if not required:
-            found.pop("required", None)
+        found.pop("required", None)
+        if required:
+            found["required"] = required
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             found[key] = _schema(schema[key])

@@ -170,9 +170,7 @@ class SpdyCommand(SpdyWire):
         for name in ("stdout", "stderr", "error"):
             if name in self._streams:
                 self.write(self.frames.data(self._streams[name], text if name == "error" else b"", last=True))
-        self.write(self.frames.going_away())
-        if self._pipe is not None:
-            self._pipe.finish()
+        self.end()
 
 
 class Following:

@@ -91,14 +91,17 @@ class SpdyWire(Takeover):
         if self._pipe is not None:
             self._pipe.send(data)
 
+    def end(self) -> None:
+        if self._pipe is not None:
+            self._pipe.send(self.frames.going_away())
+            self._pipe.finish()
+
     def received(self, data: bytes) -> None:
         try:
             for event in self.frames.read(data):
                 self.happened(event)
         except spdy.BadFrame:
-            self.write(self.frames.going_away())
-            if self._pipe is not None:
-                self._pipe.finish()
+            self.end()
             return
         if self.frames.answers:
             self.write(bytes(self.frames.answers))

@@ -122,20 +122,36 @@ def rejection(pod: Object, needed: Mapping[str, int], node: Object, others: Iter
     if not fits(spec_of(pod), node):
         text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
         return Rejection("NodeAffinity", f"Pod was rejected: {text}")
+    short = _shortage(needed, node, others)
+    if short is None:
+        return None
+    text = f"Node didn't have enough resource: {short.name}, requested: {short.shown(short.amount)}"
+    text += f", used: {short.shown(short.used)}, capacity: {short.shown(short.capacity)}"
+    return Rejection(f"OutOf{short.name}", f"Pod was rejected: {text}")
+
+
+class _Shortage(NamedTuple):
+    """A resource of which a node has too little for a pod, in thousandths."""
+
+    name: str
+    amount: int
+    used: int  #: by the others on the node
+    capacity: int
+
+    def shown(self, milli: int) -> int:
+        return milli if self.name == "cpu" else milli // 1000
+
+
+def _shortage(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> _Shortage | None:
+    """The first resource that is short; None if there is enough of each."""
     allocatable = status_of(node).get("allocatable") or {}
     taken = list(others)
     for name, amount in needed.items():
         used = sum(each.get(name, 0) for each in taken)
         capacity = quantity(allocatable.get(name, 0)).milli
         if used + amount > capacity:
-            asked, there, room = (_shown(name, value) for value in (amount, used, capacity))
-            text = f"Node didn't have enough resource: {name}, requested: {asked}, used: {there}, capacity: {room}"
-            return Rejection(f"OutOf{name}", f"Pod was rejected: {text}")
+            return _Shortage(name, amount, used, capacity)
     return None
-
-
-def _shown(name: str, milli: int) -> int:
-    return milli if name == "cpu" else milli // 1000
 
 
 # What a kubelet writes into a pod's status: containers, conditions, addresses, times.
@@ -275,16 +291,15 @@ def changed(pod: Object, now: float, resized: bool, refused: Rejection | None) -
 
 def unresizable(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
     """Why a pod on the node cannot have these amounts, now or ever; None if it can."""
-    allocatable = status_of(node).get("allocatable") or {}
-    taken = list(others)
-    for name, amount in needed.items():
-        capacity = quantity(allocatable.get(name, 0)).milli
-        used = sum(each.get(name, 0) for each in taken)
-        if used + amount > capacity:
-            asked, room = _shown(name, amount), _shown(name, capacity - used if amount <= capacity else capacity)
-            reason, word = ("Deferred", "available") if amount <= capacity else ("Infeasible", "capacity")
-            return Rejection(reason, f"Node didn't have enough {name}: requested: {asked}, {word}: {room}")
-    return None
+    short = _shortage(needed, node, others)
+    if short is None:
+        return None
+    fits_alone = short.amount <= short.capacity
+    reason, word, room = (
+        ("Deferred", "available", short.capacity - short.used) if fits_alone else ("Infeasible", "capacity", short.capacity)
+    )
+    asked = short.shown(short.amount)
+    return Rejection(reason, f"Node didn't have enough {short.name}: requested: {asked}, {word}: {short.shown(room)}")
 
 
 def _prepared(pod: Object, container: Object, at: str) -> Object:
