@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import PluginOption
-from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing import Ask, Cards, PodShape, TypicalPods
 from pumice.simulate import arrivals
@@ -35,6 +36,10 @@ def gpu_cluster(**gpus: int) -> Cluster:
     return made
 
 
+def never(eviction: Evict) -> None:
+    raise AssertionError(f"{eviction.task.key} is evicted")
+
+
 def come(made: Cluster, plugin: Any, *asked: int, cpu: int = 1) -> list[str]:
     """Pods that ask for so many thousandths, one after the other: node and cards of each."""
     places = []
@@ -43,10 +48,8 @@ def come(made: Cluster, plugin: Any, *asked: int, cpu: int = 1) -> list[str]:
         made.put(*podgroup(name).build())
         made.put(*pod(name).cpu(cpu).request(GPU_MILLI, milli).gang(name).build())
         decided = cycle(made, policy("allocate", ["gang", plugin]), 0.0)
-        for bind in decided.binds:
-            made.annotate(bind.task, bind.annotations)
-            made.move(bind.task, status.RUNNING, bind.task.node)
-            places.append(f"{bind.node}:{bind.annotations['alibabacloud.com/gpu-index']}")
+        carry_out(made, decided, 0.0, never)
+        places += [f"{bind.node}:{bind.annotations['alibabacloud.com/gpu-index']}" for bind in decided.binds]
         made.check()
     return places
 
@@ -230,9 +233,9 @@ def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: 
         created = instant_text(work.submit)
         made.put("PodGroup", group_of(work, created))
         made.put("Pod", pods_of(work, created, "volcano", grouped=True)[0])
-        for bind in cycle(made, informed, work.submit).binds:
-            made.annotate(bind.task, bind.annotations)
-            made.move(bind.task, status.RUNNING, bind.task.node)
+        decided = cycle(made, informed, work.submit)
+        carry_out(made, decided, work.submit, never)
+        for bind in decided.binds:
             cards = bind.annotations.get("alibabacloud.com/gpu-index", "")
             apart[work.name] = bind.node, tuple(map(int, cards.split("-"))) if cards else ()
         for job in list(made.waiting):

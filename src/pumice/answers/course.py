@@ -18,8 +18,9 @@ from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.answers.subject import Subject, Waiter, owner_of, waiter, who_waits
 from pumice.api.pod import Pod
+from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import Rehearsal
-from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.decisions import Bind, Decisions
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
@@ -118,7 +119,11 @@ class _Run:
         if not self._places:
             self._cycles = number + 1
         admitted = [job for job in not_admitted if job.phase == INQUEUE]
-        return any([self._admit(admitted, waits), self._start(decisions, waits), self._leave(decisions, waits)])
+        goes_on = self._admit(admitted, waits) or bool(decisions.binds)
+        victims: dict[Task, None] = {}
+        carry_out(self._sketch, decisions, self._now, lambda eviction: victims.update(dict.fromkeys(with_gang(eviction.task))))
+        self._count_starts(decisions.binds, waits)
+        return self._leave(decisions, victims, waits) or goes_on
 
     def _admit(self, admitted: list[Job], waits: Waiter) -> bool:
         """Let controllers make the pods of jobs that were admitted, the oldest job first."""
@@ -133,24 +138,14 @@ class _Run:
             self._make_pods(waits)
         return bool(admitted)
 
-    def _start(self, decisions: Decisions, waits: Waiter) -> bool:
-        for bind in decisions.binds:
-            task = bind.task
-            self._starts[owner_of(task)] += 1
-            if _is_own(task, waits):
-                self._places[task.key] = bind.node
-            if bind.annotations:
-                self._sketch.set(task, annotations=task.annotations)
-                self._cluster.annotate(task, bind.annotations)
-            self._sketch.set(task, started=self._now, placed_at=self._now)
-            self._sketch.move(task, status.RUNNING, task.node)
-        for task, node in decisions.nominations.items():
-            self._sketch.set(task, nominated=node)
-        return bool(decisions.binds)
+    def _count_starts(self, binds: list[Bind], waits: Waiter) -> None:
+        for bind in binds:
+            self._starts[owner_of(bind.task)] += 1
+            if _is_own(bind.task, waits):
+                self._places[bind.task.key] = bind.node
 
-    def _leave(self, decisions: Decisions, waits: Waiter) -> bool:
-        """Let the victims go, with the rest of their gangs where these cannot go on without them; and all who are leaving anyway."""
-        victims = dict.fromkeys(each for eviction in decisions.evictions for each in with_gang(eviction.task))
+    def _leave(self, decisions: Decisions, victims: dict[Task, None], waits: Waiter) -> bool:
+        """Let the victims go, and all who are leaving anyway."""
         for task in victims:
             self._evicted[owner_of(task)] += 1
         table = self._cluster.nodes

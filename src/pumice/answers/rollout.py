@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from pumice.answers.course import with_gang
 from pumice.answers.sketch import Sketch
 from pumice.scheduler.config import schedulers_of
+from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import Rehearsal
-from pumice.scheduler.framework.decisions import Bind
+from pumice.scheduler.framework.decisions import Bind, Evict
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
@@ -138,33 +139,27 @@ class Rollout:
             return
         decisions, take_back = self._rehearsal.cycle(self._now)
         self._sketch.note(Otherwise(take_back))
-        self._evict([eviction.task for eviction in decisions.evictions])
-        self._start(decisions.binds)
-        for task, node in decisions.nominations.items():
-            self._sketch.set(task, nominated=node)
+        self._note_starts(decisions.binds)
+        carry_out(self._sketch, decisions, self._now, self._evict)
         if decisions.again_at < inf:
             self._look(max(self._now, decisions.again_at))
         if not self._settles and (decisions.binds or decisions.evictions) and cluster.waiting:
             self._look(self._now + PERIOD_S)
 
-    def _start(self, binds: list[Bind]) -> None:
+    def _note_starts(self, binds: list[Bind]) -> None:
         together: dict[str, list[Task]] = {}
         for bind in binds:
-            task = bind.task
-            if bind.annotations:
-                self._sketch.set(task, annotations=task.annotations)
-                self._cluster.annotate(task, bind.annotations)
-            self._sketch.set(task, started=self._now, placed_at=self._now)
-            self._sketch.move(task, status.RUNNING, task.node)
-            self._since[task] = self._now
-            together.setdefault(name_of(task), []).append(task)
+            self._since[bind.task] = self._now
+            together.setdefault(name_of(bind.task), []).append(bind.task)
         for name, tasks in together.items():
             self._starts.setdefault(name, self._now)
             self._at(self._now + self._runs[name], self._end, Batch(tasks, self._now))
 
-    def _evict(self, victims: list[Task]) -> None:
-        """Evict the victims, with their gangs where these cannot go on without them. The work that the pods have done is lost."""
-        for task in dict.fromkeys(each for victim in victims for each in with_gang(victim)):
+    def _evict(self, eviction: Evict) -> None:
+        """Evict a pod, with its gang if that cannot go on without it. The work that the pods have done is lost."""
+        for task in with_gang(eviction.task):
+            if self._since.get(task) == inf:
+                continue  # it was evicted with another pod of its gang
             self._since[task] = inf
             if task.status != status.RELEASING:
                 self._sketch.move(task, status.RELEASING, task.node)

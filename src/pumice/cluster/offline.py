@@ -18,6 +18,7 @@ from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
+from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupStatus
@@ -165,17 +166,8 @@ def _places(cluster: Cluster, decisions: Decisions, queue: SchedulingQueue | Non
 
 
 def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
-    """Carry out what a cycle decided: bound pods run, evicted pods are removed, and pods are nominated to the nodes where room was made."""
-    for bind in decisions.binds:
-        task = bind.task
-        if task.status == status.BINDING:
-            cluster.move(task, status.RUNNING, task.node)
-            task.placed_at = then
-            task.started = then
-    for eviction in decisions.evictions:
-        cluster.remove("Pod", eviction.task.key)
-    for task, node in decisions.nominations.items():
-        task.nominated = node
+    """Carry out what a cycle decided: evicted pods are removed, and Kubernetes' own PodGroups have their conditions."""
+    carry_out(cluster, decisions, then, lambda eviction: cluster.remove("Pod", eviction.task.key))
     for told in decisions.native_groups.values():
         cluster.put(NATIVE_POD_GROUP, conditioned(told, then))
 

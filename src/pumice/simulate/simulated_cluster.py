@@ -21,8 +21,9 @@ from pumice.api.errors import InputError
 from pumice.api.meta import OwnerReference
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.config import schedulers_of
+from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import Bind, Decisions, Evict
+from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.framework.observer import Reader
 from pumice.scheduler.framework.policy import Policy
@@ -169,8 +170,12 @@ class SimulatedCluster:
     def resume(self, work: Work, places: Mapping[int, tuple[str, float]]) -> None:
         """Add a job that exists when the simulation begins. `places`: by pod number, the node where the pod runs, and since when."""
         life = self._submit(work)
-        tasks = self.cluster.tasks
-        self._run([(tasks[f"{life.uid}-{index}"], self.cluster.nodes.rows[node], since) for index, (node, since) in places.items()])
+        starts = []
+        for index, (node, since) in places.items():
+            task = self.cluster.tasks[f"{life.uid}-{index}"]
+            self.cluster.start(task, self.cluster.nodes.rows[node], self._origin + since, {})
+            starts.append((task, since))
+        self._began(starts)
 
     def look(self, when: float) -> None:
         """Let the scheduler decide at this instant, even if nothing else happens then."""
@@ -189,32 +194,21 @@ class SimulatedCluster:
     # -- what the scheduler decided
 
     def _carry_out(self, decisions: Decisions) -> None:
-        for eviction in decisions.evictions:
-            self._evict(eviction)
-        self._start(decisions.binds)
+        carry_out(self.cluster, decisions, self._origin + self.now, self._evict)
+        self._began([(bind.task, self.now) for bind in decisions.binds])
         self._reasons.take(decisions)
         if not self._settles and not self._anybody_waits:  # no cycle before the next event would set the phase
             for job in {bind.task.job: None for bind in decisions.binds if bind.task.job is not None}:
                 self.cluster.set_phase(job, phase_of(job, unschedulable=False))
-        for task, node in decisions.nominations.items():
-            task.nominated = node
         if decisions.again_at < inf:
             self.look(max(self.now, decisions.again_at - self._origin - self.skew_s))
         if self.cluster.waiting and has_more_to_do(self.policy, decisions):
             self.look(self.now + PERIOD_S)
 
-    def _start(self, binds: list[Bind]) -> None:
-        for bind in binds:
-            if bind.annotations:
-                self.cluster.annotate(bind.task, bind.annotations)
-        self._run([(bind.task, bind.task.node, self.now) for bind in binds])
-
-    def _run(self, starting: Iterable[tuple[Task, int, float]]) -> None:
-        """Let pods run: each entry has the pod, the row of its node, and the instant since when it runs."""
+    def _began(self, starts: Iterable[tuple[Task, float]]) -> None:
+        """Note that pods run, and since when."""
         together: dict[tuple[int, float, float], Run[Task]] = {}
-        for task, row, since in starting:
-            self.cluster.move(task, status.RUNNING, row)
-            task.started = task.placed_at = self._origin + since
+        for task, since in starts:
             life = self._lives[task.uid]
             length = life.length(task.uid, task.name)
             run = together.get((life.number, length, since))

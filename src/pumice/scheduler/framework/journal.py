@@ -115,6 +115,15 @@ class StateJournal(Journal[Change]):
         self.note(Operation(task, task.status, task.node))
         self.cluster.move(task, to, row)
 
+    def start(self, task: Task, row: int, since: float, written: dict[str, str]) -> None:
+        """Let a task run, as `Cluster.start` does."""
+        self.set(task, annotations=task.annotations, started=since, placed_at=since)
+        self.note(Operation(task, task.status, task.node))
+        self.cluster.start(task, row, since, written)
+
+    def nominate(self, task: Task, node_name: str) -> None:
+        self.set(task, nominated=node_name)
+
     def set(self, subject: Any, **values: Any) -> None:
         """Set attributes on which nothing else in the cluster depends."""
         self.note(Attributes(subject, {name: getattr(subject, name) for name in values}))

@@ -405,9 +405,19 @@ class Cluster:
             self.nodes.show(task, task.node, 1.0)
             self._tell(task.node, task, 1)
 
+    def start(self, task: Task, row: int, since: float, written: dict[str, str]) -> None:
+        """Let a task run. `written`: annotations that its bind adds to the pod."""
+        if written:
+            self.annotate(task, written)
+        task.started = task.placed_at = since
+        self.move(task, status.RUNNING, row)
+
     def annotate(self, task: Task, more: dict[str, str]) -> None:
         """Add annotations to a task that were written to its pod."""
         task.annotations = self._shared.pairs({**task.annotations, **more})
+
+    def nominate(self, task: Task, node_name: str) -> None:
+        task.nominated = node_name
 
     def decide(self, task: Task) -> None:
         """Change a task's status from Allocated to Binding. Its place and the sums of resources stay as they are."""
