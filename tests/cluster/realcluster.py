@@ -43,7 +43,7 @@ class RealCluster:
     """Two processes and a folder. `folder` is empty at the start and belongs to us. `audited` are users of whom every request is noted."""
 
     def __init__(self, folder: Path, audited: Sequence[str] = ()) -> None:
-        self._folder = folder
+        self.folder = folder
         self._audited = [USERS[user][0] for user in audited]
         self.audit_log = folder / "audit.log"
         self._etcd_url, self._peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -85,7 +85,7 @@ class RealCluster:
 
     def kubeconfig(self, user: str = "admin") -> Path:
         """A kubeconfig file for one of the users."""
-        path = self._folder / f"{user}.kubeconfig"
+        path = self.folder / f"{user}.kubeconfig"
         authority = base64.b64encode(self._authority.pem).decode()
         config: dict[str, Any] = {
             "apiVersion": "v1",
@@ -113,7 +113,7 @@ class RealCluster:
             "audit.yaml": yaml.safe_dump(self._audit_policy()).encode(),
         }
         for name, content in files.items():
-            (self._folder / name).write_bytes(content)
+            (self.folder / name).write_bytes(content)
 
     def _audit_policy(self) -> dict[str, Any]:
         noted = [{"level": "Metadata", "users": self._audited, "omitStages": ["RequestReceived"]}] if self._audited else []
@@ -121,7 +121,7 @@ class RealCluster:
 
     def _etcd_flags(self) -> list[str]:
         return [
-            f"--data-dir={self._folder / 'etcd'}",
+            f"--data-dir={self.folder / 'etcd'}",
             f"--listen-client-urls={self._etcd_url}",
             f"--advertise-client-urls={self._etcd_url}",
             f"--listen-peer-urls={self._peer_url}",
@@ -140,20 +140,20 @@ class RealCluster:
             f"--secure-port={self._port}",
             "--endpoint-reconciler-type=none",
             "--service-cluster-ip-range=10.96.0.0/16",
-            f"--client-ca-file={self._folder / 'ca.pem'}",
-            f"--tls-cert-file={self._folder / 'server.pem'}",
-            f"--tls-private-key-file={self._folder / 'server.key'}",
+            f"--client-ca-file={self.folder / 'ca.pem'}",
+            f"--tls-cert-file={self.folder / 'server.pem'}",
+            f"--tls-private-key-file={self.folder / 'server.key'}",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={self._folder / 'accounts.key'}",
-            f"--service-account-signing-key-file={self._folder / 'accounts.key'}",
-            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            f"--service-account-key-file={self.folder / 'accounts.key'}",
+            f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--profiling=false",
-            *([f"--audit-policy-file={self._folder / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"] if self._audited else []),
+            *([f"--audit-policy-file={self.folder / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"] if self._audited else []),
         ]
 
     def _start(self, name: str, flags: list[str]) -> subprocess.Popen[bytes]:
-        with (self._folder / f"{name}.log").open("ab") as log:
+        with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen([program(name), *flags], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def _wait_until_ready(self) -> None:
@@ -180,7 +180,7 @@ class RealCluster:
         return context(Trust(self._authority.pem), None)
 
     def _last_words(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text(errors="replace")[-3000:]
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
 
 def _end(process: subprocess.Popen[bytes] | None) -> None:

@@ -225,6 +225,27 @@ def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> 
     play(story)
 
 
+def test_volcanos_chart_names_its_configurations_alike_in_every_release() -> None:
+    """Its service is called after the release; ours would be a second configuration, and the chart's, without an authority, refuse all."""
+
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        ours, theirs = HOOKS["/queues/validate"], HOOKS["/jobs/validate"]
+        here = Caller("volcano-system", "integration-admission-service")
+        for hook, caller in ((ours, here), (theirs, Caller("elsewhere", "volcano-admission-service"))):
+            stage.create(VALIDATING, {**configuration(hook, caller, b""), "metadata": {"name": Caller().configuration(hook)}}, "")
+        async with served(stage, hooks=(ours, theirs), caller=here) as call:
+            authority = base64.b64encode(call.authority(here.configuration(theirs))).decode()
+        made = {each["metadata"]["name"]: each["webhooks"][0]["clientConfig"].get("caBundle") for each in stage.all(VALIDATING)}
+        assert made == {
+            "volcano-admission-service-queues-validate": authority,
+            "volcano-admission-service-jobs-validate": None,
+            "integration-admission-service-jobs-validate": authority,
+        }
+
+    play(story)
+
+
 def test_a_url_that_was_given_takes_the_place_of_a_service() -> None:
     async def story(stage: Scene) -> None:
         prepare(stage)

@@ -69,8 +69,17 @@ class Caller(msgspec.Struct, frozen=True):
         return (f"{name}.svc", name, self.service, f"{name}.svc.cluster.local")
 
     def configuration(self, hook: Webhook) -> str:
-        """The name of the webhook configuration. It begins with the name of our service, which in charts does not depend on the release."""
+        """The name of the webhook configuration. It begins with the name of our service."""
         return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"
+
+    def configurations(self, hook: Webhook) -> tuple[str, ...]:
+        """The names under which it may be found: ours, and that of Volcano's charts, which is the same whatever the release is called."""
+        return tuple(dict.fromkeys((self.configuration(hook), Caller().configuration(hook))))
+
+    def is_called_by(self, client: dict[str, Any]) -> bool:
+        """Whether a webhook's clientConfig names our service."""
+        service = client.get("service") or {}
+        return bool(self.service) and (service.get("namespace"), service.get("name")) == (self.namespace, self.service)
 
     def client(self, hook: Webhook, authority: bytes) -> dict[str, Any]:
         bundle = {"caBundle": base64.b64encode(authority).decode()} if authority else {}

@@ -36,7 +36,8 @@ async def register(transport: Transport, hooks: Sequence[Webhook], caller: Calle
     for hook in hooks:
         for left in reversed(range(TRIES)):
             try:
-                found[await _register(transport, hook, caller, authority, create)].append(caller.configuration(hook))
+                outcome, name = await _register(transport, hook, caller, authority, create)
+                found[outcome].append(name)
                 break
             except ApiError as error:
                 if error.code != 409 or not left:  # at 409 another replica writes it too
@@ -47,18 +48,31 @@ async def register(transport: Transport, hooks: Sequence[Webhook], caller: Calle
     return found[_Outcome.MISSING]
 
 
-async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> _Outcome:
-    ref = ObjectRef(caller.configuration(hook))
-    try:
-        found = as_dict(await transport.get(hook.resource, ref))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return await _created(transport, hook, caller, authority) if create else _Outcome.AS_IT_WAS
+async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> tuple[_Outcome, str]:
+    """What became of a webhook's configuration, and its name."""
+    found = await _found(transport, hook, caller)
+    if found is None:
+        outcome = await _created(transport, hook, caller, authority) if create else _Outcome.AS_IT_WAS
+        return outcome, caller.configuration(hook)
+    name = found["metadata"]["name"]
     if not _trusting(found, hook, caller, authority):
-        return _Outcome.AS_IT_WAS
-    await transport.update(hook.resource, ref, found)
-    return _Outcome.TRUSTED
+        return _Outcome.AS_IT_WAS, name
+    await transport.update(hook.resource, ObjectRef(name), found)
+    return _Outcome.TRUSTED, name
+
+
+async def _found(transport: Transport, hook: Webhook, caller: Caller) -> dict[str, Any] | None:
+    """The configuration of the webhook, made by whomever. One under Volcano's name may be another's: it must call our service."""
+    for name in caller.configurations(hook):
+        try:
+            found = as_dict(await transport.get(hook.resource, ObjectRef(name)))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            continue
+        if name == caller.configuration(hook) or any(caller.is_called_by(each["clientConfig"]) for each in found.get("webhooks") or ()):
+            return found
+    return None
 
 
 async def _created(transport: Transport, hook: Webhook, caller: Caller, authority: bytes) -> _Outcome:

@@ -1,0 +1,133 @@
+"""Volcano's own end-to-end suites against Volcano's own chart, of whose programs each is replaced by one of ours.
+
+Given is a checkout of Volcano: `VOLCANO_SOURCE=FOLDER pytest -m nightly tests/cluster/test_volcano_suites.py`. Its suites are built there.
+A file `results-SUITE.json` in VOLCANO_RESULTS, if that is set, has what ginkgo tells. FOCUS is a pattern of the specs to run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from binaries import why_not
+from realcluster import RealCluster
+from volcano_release import NEEDED, at_work
+
+pytestmark = pytest.mark.nightly
+LIMIT_S = 7200
+
+
+def _share(name: str, nodes: int, **rate: float) -> dict[str, Any]:
+    """What a scheduler is given by the sharding controller."""
+    policies: list[dict[str, Any]] = [{"name": "node-limit", "arguments": {"minNodes": 1, "maxNodes": nodes}}]
+    if rate:
+        policies.insert(0, {"name": "allocation-rate", "weight": 1, "arguments": rate})
+    return {"name": name, "type": name.partition("-")[0], "policies": policies}
+
+
+def _sharding(mode: str) -> dict[str, Any]:
+    shares = [_share("volcano", 1, minCPUUtil=0.0, maxCPUUtil=0.6), _share("agent-scheduler", 100)]
+    data = {"schedulerConfigs": shares, "shardSyncPeriod": "30s", "enableNodeEventTrigger": True}
+    return {
+        "controller_enabled_controllers": "*",
+        "scheduler_sharding_mode": mode,
+        "sharding_configmap_data": yaml.safe_dump(data),
+    }
+
+
+_RACKS = {
+    "networkTopologyDiscovery": [
+        {
+            "source": "label",
+            "enabled": True,
+            "config": {
+                "networkTopologyTypes": {
+                    "e2e-rack-topology": [{"nodeLabel": "volcano.sh/e2e-hypernode-rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+                }
+            },
+        }
+    ]
+}
+
+
+class Suite(NamedTuple):
+    package: str
+    focus: str = ""
+    labels: str = ""
+    custom: dict[str, Any] = {}  #: values of the chart
+    kwok_nodes: int = 0  #: beside the four of all suites
+    #: by a part of a spec's name: why it cannot pass
+    known: dict[str, str] = {}
+
+
+SUITES = {
+    "jobp": Suite("jobp"),
+    "jobseq": Suite("jobseq"),
+    "schedulingbase": Suite("schedulingbase"),
+    "schedulingaction": Suite("schedulingaction"),
+    "schedulinggates": Suite("schedulinggates"),
+    "vcctl": Suite("vcctl"),
+    "cronjob": Suite("cronjob"),
+    "admission": Suite("admission"),
+    "dra": Suite("dra", focus="DRA Quota E2E Test"),
+    "hypernode": Suite("hypernode", custom={"controller_config_override": _RACKS}, kwok_nodes=8),
+    "gangevict": Suite("gangevict", kwok_nodes=4),
+    **{f"schedulersharding-{mode}": Suite("schedulersharding", labels=mode, custom=_sharding(mode)) for mode in ("none", "soft", "hard")},
+}
+
+
+def build(source: Path, package: str) -> Path:
+    """The suite as a program, beside `vcctl`, which one of them calls."""
+    path = source / "_output/bin" / f"{package}.test"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for made, words in ((path, ["test", "-c", "-vet=off", f"./test/e2e/{package}"]), (path.with_name("vcctl"), ["build", "./cmd/cli"])):
+        if not made.exists():
+            *options, package = words
+            command = ["nice", "-n", "19", "go", *options, "-mod=mod", "-trimpath", "-o", made, package]
+            subprocess.run(command, cwd=source, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+    return path
+
+
+async def run(suite: Suite, binary: Path, source: Path, folder: Path, report: Path) -> None:
+    with RealCluster(folder) as cluster:
+        async with at_work(cluster, source, folder, suite.custom, suite.kwok_nodes):
+            flags = {
+                "ginkgo.focus": os.environ.get("FOCUS", suite.focus),
+                "ginkgo.label-filter": suite.labels,
+                "ginkgo.skip": r"\[sig-.*\]",
+                "ginkgo.json-report": report,
+                "ginkgo.timeout": f"{LIMIT_S}s",
+            }
+            command = [binary, *(f"--{name}={value}" for name, value in flags.items())]
+            environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig()), "VC_BIN": str(binary.parent)}
+            with (folder / "suite.log").open("wb") as out:
+                process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdout=out, stderr=out)
+                await asyncio.wait_for(process.wait(), LIMIT_S + 60)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_suite(name: str, tmp_path: Path) -> None:
+    source, suite = os.environ.get("VOLCANO_SOURCE"), SUITES[name]
+    if not source or why_not(NEEDED):
+        pytest.skip(why_not(NEEDED) or "VOLCANO_SOURCE is not set: a checkout of Volcano")
+    report = Path(os.environ.get("VOLCANO_RESULTS") or tmp_path, f"results-{name}.json")
+    asyncio.run(run(suite, build(Path(source), suite.package), Path(source), tmp_path, report))
+    states = outcome(report)
+    failed = {spec for spec, state in states.items() if state != "passed" and not any(part in spec for part in suite.known)}
+    assert states and not failed
+
+
+def outcome(report: Path) -> dict[str, str]:
+    """By spec that was not left out: how it ended."""
+    specs = (spec for suite in json.loads(report.read_text()) for spec in suite["SpecReports"] if spec["LeafNodeType"] == "It")
+    return {
+        " ".join([*(spec["ContainerHierarchyTexts"] or []), spec["LeafNodeText"]]): spec["State"]
+        for spec in specs
+        if spec["State"] != "skipped"
+    }
