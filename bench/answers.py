@@ -21,11 +21,11 @@ POLICY = policy()
 def full() -> Cluster:
     """A cluster after a cycle: 150,000 running pods in jobs of ten, with one job started per minute, and gangs that wait."""
     on, asked = shapes.spread(NODES), {"cpu": "1", "memory": "1Gi"}
-    standing = shapes.many(
+    existing = shapes.many(
         shapes.gang(f"run-{number:06d}", 10, asked, phase="Running", on=on, created=-60.0 * number) for number in range(3 * NODES)
     )
     waiting = shapes.many(shapes.gang(f"wait-{number}", MEMBERS, {"cpu": "2", "memory": "1Gi"}) for number in range(GANGS))
-    made = shapes.cluster(chain(shapes.nodes(NODES, cpu="30", memory="128Gi"), shapes.queues(), standing, waiting))
+    made = shapes.cluster(chain(shapes.nodes(NODES, cpu="30", memory="128Gi"), shapes.queues(), existing, waiting))
     for task in made.tasks.values():
         task.started = task.created if task.node >= 0 else None
     cycle(made, POLICY, NOW)

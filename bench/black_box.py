@@ -26,14 +26,14 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.observer import SILENT
 from pumice.scheduler.model.cluster import Cluster
 
-NODES, STANDING, GANGS, MEMBERS, ROUNDS = 1000, 2000, 5, 20, 200
+NODES, EXISTING, GANGS, MEMBERS, ROUNDS = 1000, 2000, 5, 20, 200
 POLICY = policy(DEFAULT)
 ASKED = {"cpu": "1", "memory": "1Gi"}
 
 
 def build(made: Cluster) -> Cluster:
     """Put 1,000 nodes with 20,000 running pods into the cluster."""
-    parts = shapes.nodes(NODES, cpu="64", memory="256Gi"), shapes.queues(), running(NODES, STANDING, 10, requests=ASKED)
+    parts = shapes.nodes(NODES, cpu="64", memory="256Gi"), shapes.queues(), running(NODES, EXISTING, 10, requests=ASKED)
     for kind, item in chain(*parts):
         made.put(kind, item)
     return made
@@ -112,5 +112,5 @@ def run() -> list[Row]:
         "ms for the largest part of a snapshot": round(1000 * snapshot_s, 1),
         "ms a cycle": round(500 * cycles_s, 1),
     }
-    name = f"black box: 100 pods come, are placed and go, {NODES} nodes, {10 * STANDING} pods; per cent of the cycles"
+    name = f"black box: 100 pods come, are placed and go, {NODES} nodes, {10 * EXISTING} pods; per cent of the cycles"
     return [Row(name, 3.0, None, percent, percent, "%", counts)]

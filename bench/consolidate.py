@@ -54,7 +54,7 @@ def half_empty(nodes: int, gangs: int) -> Cluster:
     """Nodes of 8 GPUs, on each of them jobs of one pod that hold 3 to 5 GPUs, and gangs of 8 pods of 8 GPUs that wait."""
     sizes = ((1, 1, 2), (2, 2), (1, 2, 2), (1, 1, 1, 1), (3, 1))
 
-    def standing() -> Iterator[shapes.Items]:
+    def existing() -> Iterator[shapes.Items]:
         for number in range(nodes):
             for place, gpus in enumerate(sizes[number % len(sizes)]):
                 on = iter([f"node-{number:05d}"])
@@ -62,7 +62,7 @@ def half_empty(nodes: int, gangs: int) -> Cluster:
 
     waiting = (shapes.gang(f"wait-{number:03d}", 8, {"cpu": "8", "gpu": "8"}, phase="Inqueue", created=number) for number in range(gangs))
     return shapes.cluster(
-        shapes.nodes(nodes, cpu="64", memory="256Gi", gpu="8"), shapes.queues(), owned(shapes.many(standing())), shapes.many(waiting)
+        shapes.nodes(nodes, cpu="64", memory="256Gi", gpu="8"), shapes.queues(), owned(shapes.many(existing())), shapes.many(waiting)
     )
 
 

@@ -13,7 +13,7 @@ from pumice.scheduler.model.cluster import Cluster
 
 def change_with_pods() -> list[tuple[int, float]]:
     made, decide, on, points = Cluster(), sessions.policy(), shapes.spread(20_000), []
-    large.read(made, large.standing(20_000))
+    large.read(made, large.existing(20_000))
     for before, gangs in pairwise((0, 1000, 3000, 6000, 10_000)):
         large.read(made, large.running(range(before, gangs), on))
         cycle(made, decide, sessions.NOW)

@@ -25,7 +25,7 @@ BATCH = 10_000  #: objects made at a time, so that few of them exist when memory
 SAMPLE = 4  #: number of gangs that are placed in the naive way
 
 
-def standing(nodes: int) -> shapes.Items:
+def existing(nodes: int) -> shapes.Items:
     yield from shapes.nodes(nodes, cpu="64", memory="256Gi")
     yield from shapes.queues()
 
@@ -76,7 +76,7 @@ def million() -> Iterator[Row]:
         return cycle(kept, decide, NOW)
 
     before = getrusage(RUSAGE_SELF).ru_maxrss
-    reading = read(made, standing(20_000)) + read(made, running(range(10_000), shapes.spread(20_000)))
+    reading = read(made, existing(20_000)) + read(made, running(range(10_000), shapes.spread(20_000)))
     memory = (getrusage(RUSAGE_SELF).ru_maxrss - before) / len(made.tasks)
     first = measured(f"{what}: first cycle", 2, None, lambda: made, again, 1)
     anew = reading + first.cpu
@@ -94,5 +94,5 @@ def run() -> Iterator[Row]:
     collect_seldom()  # as all programs of Pumice do
     yield from million()
     made = Cluster()
-    read(made, standing(100_000))
+    read(made, existing(100_000))
     yield placing("100,000 nodes: 100 gangs of 100 placed", 1, made, 100)

@@ -75,8 +75,8 @@ def session(name: str, budget_s: float, peer_s: float | None, build: Callable[[]
 
 
 def idle(name: str, jobs: int, size: int, peer_s: float) -> list[Row]:
-    standing = running(5000, jobs, size, requests={"cpu": "1", "memory": "2Gi"})
-    items = [*shapes.nodes(5000, cpu="64", memory="256Gi"), *shapes.queues(), *standing]
+    existing = running(5000, jobs, size, requests={"cpu": "1", "memory": "2Gi"})
+    items = [*shapes.nodes(5000, cpu="64", memory="256Gi"), *shapes.queues(), *existing]
     made = shapes.cluster(iter(items))
     decide = policy()
     cycle(made, decide, NOW)

@@ -102,13 +102,13 @@ class SmallCluster:
     def settle(self, patience_s: float = 1.0) -> None:
         """Let cycles run until a cycle changes nothing, and nothing happens for a while after it."""
         for _ in range(MOST_CYCLES):
-            before = self.store.ledger.version
+            before = self.store.storage.version
             cluster, policy, now = self.state
             self._carry_out(cluster, cycle(cluster, policy, now))
             self._pass()
-            if self.store.ledger.version == before:
+            if self.store.storage.version == before:
                 self._pass(patience_s)
-                if self.store.ledger.version == before:
+                if self.store.storage.version == before:
                     return
 
     def _pass(self, seconds: float = 1.0) -> None:

@@ -231,7 +231,7 @@ def test_half_of_the_jobs_of_an_owner_run_equally_long_in_a_rollout() -> None:
     made = cluster(node("n").cpu(300))
     for number in range(300):
         running(made, f"sweep-{number}", 1, since=HOUR, estimate="3h")
-    seeds = Counter(each.seed for each in Forecast(made, VOLCANO, NOW).standing)
+    seeds = Counter(each.seed for each in Forecast(made, VOLCANO, NOW).placed)
     assert 130 <= seeds.most_common(1)[0][1] <= 170
     assert len(seeds) >= 130
 

@@ -212,7 +212,9 @@ def test_an_object_of_the_whole_cluster_cannot_lose_an_owner_in_some_namespace()
         ("replicasets.apps", DeleteOptions(propagation="Orphan"), True),
     ],
 )
-def test_what_becomes_of_pods_if_nobody_says_it_depends_on_the_kind_of_their_owner(resource: str, wish: DeleteOptions, stays: bool) -> None:
+def test_what_becomes_of_pods_if_nobody_says_it_depends_on_the_kind_of_their_owner(
+    resource: str, delete_options: DeleteOptions, stays: bool
+) -> None:
     made = store()
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("p")["spec"]}}
     if resource == "replicationcontrollers":
@@ -225,7 +227,7 @@ def test_what_becomes_of_pods_if_nobody_says_it_depends_on_the_kind_of_their_own
         {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": "o", "uid": owner["metadata"]["uid"], "controller": True}
     ]
     made.create("pods", owned, "default")
-    made.delete(resource, "o", "default", wish)
+    made.delete(resource, "o", "default", delete_options)
     made.collector.run()
     assert made.find(resource, "default", "o") is None
     found = made.find("pods", "default", "p")

@@ -52,7 +52,7 @@ def test_a_definition_in_an_old_journal_takes_no_built_in_kind_away() -> None:
     before = made.kind("clusterrolebindings.rbac.authorization.k8s.io")
     made.restore(CRDS, ("", "clusterrolebindings.rbac.authorization.k8s.io"), hijacker)
     assert made.kind("clusterrolebindings.rbac.authorization.k8s.io") is before
-    made.ledger.remove(CRDS, ("", "clusterrolebindings.rbac.authorization.k8s.io"))
+    made.storage.remove(CRDS, ("", "clusterrolebindings.rbac.authorization.k8s.io"))
     assert made.kind("clusterrolebindings.rbac.authorization.k8s.io") is before
 
 
@@ -137,7 +137,7 @@ def test_a_deleted_definition_takes_its_objects_along() -> None:
     assert {seen_as for seen_as, _ in watch.take()} == {"DELETED"}
     assert not made.kinds.known(BOXES)
     assert made.find(CRDS, "", BOXES) is None
-    assert not made.ledger.shelf(BOXES).keys
+    assert not made.storage.kind_storage(BOXES).keys
 
 
 def test_a_definition_waits_for_objects_that_are_held() -> None:
@@ -198,7 +198,7 @@ def test_writes_made_while_hearing_of_a_write_come_after_it() -> None:
             answered.append(storage)
             made.create("secrets", {"metadata": {"name": "s"}}, "default")
 
-    made.ledger.listeners.insert(0, answering)
+    made.storage.listeners.insert(0, answering)
     made.create("configmaps", {"metadata": {"name": "c"}}, "default")
     assert recorded == sorted(recorded) and answered
 

@@ -39,7 +39,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
         wire.ask("DELETE", f"{MAPS}/gone")
         wire.ask("POST", "/apis/scheduling.volcano.sh/v1beta1/queues", {"metadata": {"name": "q"}, "spec": {"weight": 3}})
         before = wire.ask("GET", "/api/v1/namespaces/default/pods/p")[1]
-        version = running.call(lambda store: store.ledger.version)
+        version = running.call(lambda store: store.storage.version)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
         assert running.server.token == token
         assert wire.ask("GET", "/api/v1/namespaces/default/pods/p")[1] == before
@@ -62,7 +62,7 @@ def test_watchers_see_nothing_before_it_is_committed(tmp_path: Path, monkeypatch
     monkeypatch.setattr(FileJournal, "commit", slow)
     on_a_slow_disk(monkeypatch)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as writer, Wire(running) as watcher:
-        watcher.watch(f"{MAPS}?watch=true&resourceVersion={running.call(lambda store: store.ledger.version)}")
+        watcher.watch(f"{MAPS}?watch=true&resourceVersion={running.call(lambda store: store.storage.version)}")
         allowed.clear()
         writer.send(writer.request("POST", MAPS, {"metadata": {"name": "c"}}))
         while running.call(lambda store: store.find("configmaps", "default", "c")) is None:

@@ -50,7 +50,7 @@ def write(made: Store, journal: FileJournal, count: int) -> None:
 
 
 def shorten(made: Store, journal: FileJournal) -> None:
-    journal.write_snapshot(journal.begin_log(), list(made.ledger.everything()))
+    journal.write_snapshot(journal.begin_log(), list(made.storage.everything()))
 
 
 def expected(made: Store) -> dict[str, str]:
@@ -187,7 +187,7 @@ def test_a_long_journal_is_shortened_while_it_is_written(tmp_path: Path, monkeyp
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
         for number in range(1500):
             wire.ask("PUT" if number else "POST", f"{MAPS}/c" if number else MAPS, {"metadata": {"name": "c"}, "data": {"n": str(number)}})
-        written = running.call(lambda store: store.ledger.version) * 300
+        written = running.call(lambda store: store.storage.version) * 300
     assert sum(path.stat().st_size for path in journal_files(tmp_path)) < written
     assert (tmp_path / "log-0").exists() is False
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:

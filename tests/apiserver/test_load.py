@@ -47,11 +47,15 @@ def test_history_is_bounded_in_bytes(sizes: list[int]) -> None:
         patch.setattr(storage, "HISTORY_BYTES", 100_000)
         made = store()
         made.create("secrets", {"metadata": {"name": "small"}}, "default")
-        since = made.ledger.version - 1
+        since = made.storage.version - 1
         for number, size in enumerate(sizes):
             made.create("configmaps", text_map(f"c{number}", size), "default")
-            shelves = made.ledger.shelves.values()
-            assert sum(len(event.body) for shelf in shelves for event in shelf.events) == sum(shelf.size for shelf in shelves) <= 100_000
+            kind_storages = made.storage.kind_storages.values()
+            assert (
+                sum(len(event.body) for kind_storage in kind_storages for event in kind_storage.events)
+                == sum(kind_storage.size for kind_storage in kind_storages)
+                <= 100_000
+            )
         assert len(made.watch("secrets", since=since).take()) == 1, "who keeps little forgets nothing"
         assert len(list(made.all("configmaps"))) == len(sizes)
 
@@ -80,7 +84,7 @@ def test_a_silent_watcher_holds_a_few_pieces_and_is_cut_off(monkeypatch: pytest.
             running.call(partial(rewrite, number=number))
         held = running.call(lambda made: max(connection.waiting() for connection in running.server._door.connections))
         assert held <= BATCH_BYTES + 1_100_000
-        kept = running.call(lambda made: sum(len(each._waiting) for each in made.ledger.shelf("configmaps").watches))
+        kept = running.call(lambda made: sum(len(each._waiting) for each in made.storage.kind_storage("configmaps").watches))
         assert kept <= 8
         assert wire.ask("GET", "/healthz")[1] == b"ok"
         found: list[dict[str, Any]] = []
@@ -252,13 +256,13 @@ def test_selectors_and_watches_are_bounded(monkeypatch: pytest.MonkeyPatch, runn
 def test_an_object_is_bounded_as_it_is_stored() -> None:
     made = store()
     made.create("events", {"metadata": {"name": "s"}, "involvedObject": {}}, "default")
-    version = made.ledger.version
+    version = made.storage.version
     notes = {f"example.com/{number}": "x" * 1000 for number in range(300)}
     for body, code in (({"metadata": {"annotations": notes}}, 422), ({"message": "A" * LARGEST_OBJECT}, 413)):
         with pytest.raises(StatusError) as refused:
             made.patch("events", "s", PatchRequest("merge", body), "default")
         assert refused.value.code == code
-    assert made.ledger.version == version
+    assert made.storage.version == version
 
 
 @pytest.mark.parametrize(
@@ -308,7 +312,7 @@ def test_what_is_stored_is_counted_to_the_byte(steps: list[tuple[int, int | None
             made.patch("configmaps", name, PatchRequest("merge", text_map(name, size)), "default")
         else:
             made.create("configmaps", text_map(name, size), "default")
-    assert made.ledger.stored == sum(len(msgspec.json.encode(obj)) for _, obj in made.ledger.everything())
+    assert made.storage.stored == sum(len(msgspec.json.encode(obj)) for _, obj in made.storage.everything())
 
 
 def test_a_large_namespace_is_emptied_in_steps() -> None:

@@ -123,14 +123,14 @@ def test_a_watch_can_begin_with_what_there_is_and_marks_its_end(api: client.ApiC
     for name in ("a", "b"):
         core.create_namespaced_pod(space, pod(name))
     pods = dynamic.DynamicClient(api).resources.get(api_version="v1", kind="Pod")
-    wish = {"send_initial_events": True, "resource_version_match": "NotOlderThan", "allow_watch_bookmarks": True}
-    seen = [event["raw_object"] for event in pods.watch(namespace=space, timeout=1, **wish)]
+    delete_options = {"send_initial_events": True, "resource_version_match": "NotOlderThan", "allow_watch_bookmarks": True}
+    seen = [event["raw_object"] for event in pods.watch(namespace=space, timeout=1, **delete_options)]
     assert [one["metadata"].get("name") for one in seen] == ["a", "b", None]
     assert seen[-1]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 def test_a_watch_from_a_forgotten_version_is_told_gone(core: client.CoreV1Api, space: str, running: Running) -> None:
-    running.call(lambda store: setattr(store.ledger.shelf("configmaps"), "complete_since", store.ledger.version))
+    running.call(lambda store: setattr(store.storage.kind_storage("configmaps"), "complete_since", store.storage.version))
     with refused(410):
         list(watch.Watch().stream(core.list_namespaced_config_map, space, resource_version="1", timeout_seconds=1))
     with refused(410):

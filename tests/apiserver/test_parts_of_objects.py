@@ -146,7 +146,7 @@ def test_a_refused_write_changes_nothing(form: str, resource: str, change: dict[
         else:
             made.update(resource, merged(made.get(resource, "x", namespace), change))
     assert b"".join(export_cluster(made)) == before
-    assert msgspec.json.decode(before)["version"] == made.ledger.version
+    assert msgspec.json.decode(before)["version"] == made.storage.version
 
 
 def test_a_gated_pod_is_marked_when_it_is_made_and_may_narrow_where_it_runs() -> None:

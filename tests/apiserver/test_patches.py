@@ -232,7 +232,7 @@ def test_applying_the_same_again_writes_nothing() -> None:
     patch, options = applied("one", {"a": "1"})
     first = made.patch("configmaps", "c", patch, "default", options=options)
     assert made.patch("configmaps", "c", patch, "default", options=options) == first
-    assert made.ledger.version == int(first["metadata"]["resourceVersion"])
+    assert made.storage.version == int(first["metadata"]["resourceVersion"])
 
 
 def test_an_update_takes_ownership_of_what_it_changes() -> None:

@@ -82,15 +82,15 @@ def test_writing_what_is_there_already_changes_nothing() -> None:
     made = store()
     first = made.create("configmaps", {"metadata": {"name": "c"}, "data": {"a": "b"}}, "default")
     assert made.update("configmaps", first) is first
-    assert made.ledger.version == int(first["metadata"]["resourceVersion"])
+    assert made.storage.version == int(first["metadata"]["resourceVersion"])
 
 
 def test_dry_runs_answer_and_keep_nothing() -> None:
     made = store()
-    before = made.ledger.version
+    before = made.storage.version
     assert made.create("pods", pod("a"), "default", WriteOptions(dry_run=True))["spec"]["restartPolicy"] == "Always"
     assert made.find("pods", "default", "a") is None
-    assert made.ledger.version == before
+    assert made.storage.version == before
 
 
 def test_generations_count_changes_of_the_spec_only() -> None:

@@ -68,11 +68,11 @@ class Watching(RuleBasedStateMachine):
         return None
 
     def _try(self, act: Any) -> None:
-        before = self.store.ledger.version
+        before = self.store.storage.version
         try:
             act()
         except StatusError:
-            assert self.store.ledger.version == before, "what is refused changes nothing"
+            assert self.store.storage.version == before, "what is refused changes nothing"
 
     @rule(name=NAMES, space=SPACES, app=APPS)
     def create(self, name: str, space: str, app: str) -> None:
@@ -92,7 +92,7 @@ class Watching(RuleBasedStateMachine):
 
     @rule(namespace=st.sampled_from(["", "default"]), labels=LABELS, fields=FIELDS, back=st.integers(0, 5))
     def subscribe(self, namespace: str, labels: str, fields: str, back: int) -> None:
-        since = max(self.store.ledger.version - back, 1)
+        since = max(self.store.storage.version - back, 1)
         self.readers.append(Reader(self.store, namespace, labels, fields, since))
 
     @precondition(lambda self: self.readers)
@@ -102,7 +102,7 @@ class Watching(RuleBasedStateMachine):
 
     @invariant()
     def every_reader_ends_where_a_list_would(self) -> None:
-        published = self.store.ledger.published
+        published = self.store.storage.published
         for reader in self.readers[-3:]:
             reader.read(1000)
             assert reader.version <= max(published, reader.began), "nothing is shown before it is kept"
@@ -130,11 +130,11 @@ class WatchingAJournal(Watching):
 
     @rule(count=st.integers(1, 4))
     def commit(self, count: int) -> None:
-        ledger = self.store.ledger
-        ledger.publish(min(ledger.published + count, ledger.version))
+        storage = self.store.storage
+        storage.publish(min(storage.published + count, storage.version))
 
     def teardown(self) -> None:
-        self.store.ledger.publish(self.store.ledger.version)
+        self.store.storage.publish(self.store.storage.version)
         self.every_reader_ends_where_a_list_would()
 
 
@@ -145,14 +145,14 @@ TestWatchingAJournal = WatchingAJournal.TestCase
 def test_a_forgotten_past_is_refused(monkeypatch: Any) -> None:
     import pytest
 
-    from pumice.cluster.apiserver import storage as ledger
+    from pumice.cluster.apiserver import storage as storage
 
-    monkeypatch.setattr(ledger, "RING", 4)
+    monkeypatch.setattr(storage, "RING", 4)
     made = store()
-    start = made.ledger.version
+    start = made.storage.version
     for index in range(20):
         made.create("configmaps", {"metadata": {"name": f"c{index}"}}, "default")
     with pytest.raises(StatusError) as refusal:
         made.watch("configmaps", since=start)
     assert (refusal.value.code, refusal.value.reason) == (410, "Expired")
-    assert len(made.watch("configmaps", since=made.ledger.version - 4).take()) == 4
+    assert len(made.watch("configmaps", since=made.storage.version - 4).take()) == 4

@@ -60,7 +60,7 @@ def test_initial_events_need_their_match(wire: Wire) -> None:
 
 def test_selectors_follow_transitions(running: Running, wire: Wire) -> None:
     create(running, "p", app="y")
-    version = running.call(lambda store: store.ledger.version)
+    version = running.call(lambda store: store.storage.version)
     wire.watch(f"{PODS}?watch=true&resourceVersion={version}&labelSelector=app%3Dx")
     relabel(running, "p", app="x")
     relabel(running, "p", other="1")
@@ -106,7 +106,7 @@ def test_bookmarks_come_in_between(running: Running, wire: Wire, monkeypatch: py
     wire.watch(f"{PODS}?watch=true&allowWatchBookmarks=true")
     running.call(lambda store: store.create("configmaps", {"metadata": {"name": "other"}}, "default"))
     bookmark = wire.events(1)[0]
-    while bookmark["object"]["metadata"]["resourceVersion"] != str(running.call(lambda store: store.ledger.version)):
+    while bookmark["object"]["metadata"]["resourceVersion"] != str(running.call(lambda store: store.storage.version)):
         bookmark = wire.events(1)[0]
     assert bookmark == {"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": bookmark["object"]["metadata"]}}
 
@@ -137,7 +137,7 @@ def test_a_reader_that_leaves_is_forgotten(running: Running) -> None:
         leaving.events(1)
 
     def watches(store: Store) -> int:
-        return len(store.ledger.shelf("pods").watches)
+        return len(store.storage.kind_storage("pods").watches)
 
     for index in range(100):
         relabel(running, "p", n=str(index))
@@ -148,7 +148,7 @@ def test_a_reader_that_leaves_is_forgotten(running: Running) -> None:
 
 def test_a_slow_reader_loses_nothing(running: Running, wire: Wire) -> None:
     create(running, "p")
-    wire.watch(f"{PODS}?watch=true&resourceVersion={running.call(lambda store: store.ledger.version)}")
+    wire.watch(f"{PODS}?watch=true&resourceVersion={running.call(lambda store: store.storage.version)}")
 
     def write(store: Store) -> None:
         for index in range(3000):

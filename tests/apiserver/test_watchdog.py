@@ -51,24 +51,24 @@ class Heard(logging.Handler):
 
 @pytest.mark.holds_the_loop
 def test_a_handler_that_does_not_end_is_named_while_it_holds_the_loop() -> None:
-    heard, log = Heard(), logging.getLogger("pumice.http.watchdog")
+    on_failure, log = Heard(), logging.getLogger("pumice.http.watchdog")
     patience_s = 60.0
     ended: list[bool] = []
 
     def until_named(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-        ended.append(heard.first.wait(patience_s))
+        ended.append(on_failure.first.wait(patience_s))
         return None
 
     rule = AdmissionRule(("configmaps",), ("CREATE",), validate=until_named)
     path = "/api/v1/namespaces/default/configmaps"
-    log.addHandler(heard)
+    log.addHandler(on_failure)
     try:
         with Watchdog(look_s=0.02), in_thread(plain=True, rules=[rule]) as running, Wire(running) as wire:
             assert wire.ask("POST", path, {"metadata": {"name": "endless"}})[0] == 201
     finally:
-        log.removeHandler(heard)
+        log.removeHandler(on_failure)
     assert ended == [True]
-    (told,) = (each for each in heard.records if "POST" in each and "has been holding" in each)
+    (told,) = (each for each in on_failure.records if "POST" in each and "has been holding" in each)
     assert told.startswith(f"POST {path} has been holding the event loop for more than 0.02 s, in wait (") and "until_named" in told
 
 

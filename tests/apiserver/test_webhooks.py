@@ -197,7 +197,7 @@ def test_an_update_that_has_become_stale_meanwhile_is_tried_on_the_new_object(ru
 
     def meanwhile(path: str, request: Object) -> Object:
         if len(program.asked) == 1:
-            running.call(lambda store: store.ledger.put("configmaps", ("default", "m"), changed(store)))
+            running.call(lambda store: store.storage.put("configmaps", ("default", "m"), changed(store)))
         return {"allowed": True}
 
     def changed(store: Any) -> Object:

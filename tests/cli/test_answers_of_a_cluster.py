@@ -77,11 +77,11 @@ def test_the_scheduler_and_the_api_server_tell_the_same(tmp_path: Path) -> None:
             finally:
                 process.terminate()
                 await process.wait()
-            version = store.ledger.version
+            version = store.storage.version
             built_in = tmp_path / "built-in.conf"
             built_in.write_text(DEFAULT)
             of_server = await answers(large, "--kubeconfig", str(kubeconfig), "--conf", str(built_in))
-            assert store.ledger.version == version, "nothing is written"
+            assert store.storage.version == version, "nothing is written"
             return of_scheduler, of_server
 
     of_scheduler, of_server = asyncio.run(story())

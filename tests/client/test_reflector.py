@@ -297,7 +297,7 @@ def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_i
     view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     view.list_ends("5")
-    assert view.heard(meta("a", 7)) and view.changed("a", meta("a", 7)) == []
+    assert view.note_answer(meta("a", 7)) and view.changed("a", meta("a", 7)) == []
     view.list_begins()
     assert view.list_ends("9") == [Deleted("", "a", "u")]
 
@@ -305,7 +305,7 @@ def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_i
 def test_a_list_says_nothing_of_what_was_heard_of_after_it() -> None:
     view: KnownObjects[str] = KnownObjects()
     view.list_begins()
-    assert view.heard(meta("a", 12))
+    assert view.note_answer(meta("a", 12))
     assert view.list_ends("9") == []
     assert view.deleted(meta("a", 13)) == [Deleted("", "a", "u")]
 
@@ -315,8 +315,8 @@ def test_an_answer_that_comes_after_the_end_of_its_object_is_not_believed() -> N
     view.list_begins()
     view.changed("b", meta("b", 8, uid="later"))
     view.list_ends("9")
-    assert not view.heard(meta("a", 7))
-    assert not view.heard(meta("b", 7)) and view.heard(meta("b", 8, uid="later"))
+    assert not view.note_answer(meta("a", 7))
+    assert not view.note_answer(meta("b", 7)) and view.note_answer(meta("b", 8, uid="later"))
 
 
 def test_a_list_older_than_what_was_told_is_refused() -> None:

@@ -46,11 +46,11 @@ def test_what_docstrings_and_comments_call_by_name_exists() -> None:
     assert gone == set()
 
 
-def test_only_the_store_writes_into_its_ledger() -> None:
+def test_only_the_store_writes_into_its_storage() -> None:
     """Whoever passes by the steps of a write says so, by `put_trusted`; and there are few."""
     root = Path(pumice.__file__).parent
     texts = {str(path.relative_to(root)): path.read_text() for path in root.rglob("*.py")}
-    assert [path for path, text in texts.items() if re.search(r"ledger\.(put|remove)\(", text)] == ["cluster/apiserver/store.py"]
+    assert [path for path, text in texts.items() if re.search(r"storage\.(put|remove)\(", text)] == ["cluster/apiserver/store.py"]
     trusted = Counter({path: len(re.findall(r"\.(put|remove)_trusted\(", text)) for path, text in texts.items()})
     assert +trusted == {
         "cluster/apiserver/crd.py": 3,

@@ -308,7 +308,7 @@ def test_a_reflector_over_the_store_sees_what_was_and_what_comes() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert [type(each) for each in told] == [Added, Added, Modified, Deleted]
-        assert cluster.ledger.shelf("pods").watches == []
+        assert cluster.storage.kind_storage("pods").watches == []
 
     in_loop(story)
 

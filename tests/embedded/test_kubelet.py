@@ -232,9 +232,9 @@ def test_running_pods_cost_nothing_while_nothing_happens() -> None:
     for number in range(200):
         still.pod(f"web-{number}", f"cpu64-{number % 10}", cpu="10m")
     still.after(3600)
-    before = still.store.ledger.shelf("pods").events[-1].resource_version
+    before = still.store.storage.kind_storage("pods").events[-1].resource_version
     still.after(86400)
-    assert still.store.ledger.shelf("pods").events[-1].resource_version == before
+    assert still.store.storage.kind_storage("pods").events[-1].resource_version == before
 
 
 STAGES = """

@@ -14,7 +14,7 @@ from pumice.scheduler.framework import hopes
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer, Reader, Together
-from pumice.scheduler.framework.past_evictions import LEDGER_MEMORY, EvictedFor, LastEviction
+from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS, EvictedFor, LastEviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
@@ -204,7 +204,7 @@ def test_what_is_said_is_true_though_an_eviction_of_the_cycle_was_the_second_of_
         low = [podgroup("low", 0).phase("Running"), pod("low").gang("low").cpu(4).on("n0")]
         high = [podgroup("high").phase("Inqueue").priority_class("high"), pod("high").gang("high").cpu(2)]
         found = cluster(node("n0").cpu(4), node("n1").cpu(1), queue("default"), priority_class("high", 9), *low, *gang("wide", 1, 6))
-        found.memory[LEDGER_MEMORY] = {EvictedFor("default/low", "default/high", "preempt"): LastEviction(NOW - 60, 0, came_back=True)}
+        found.memory[PAST_EVICTIONS] = {EvictedFor("default/low", "default/high", "preempt"): LastEviction(NOW - 60, 0, came_back=True)}
         cycle(found, policy, NOW)
         for each in high:
             found.put(*each.build())

@@ -25,7 +25,7 @@ def test_parts_of_a_gang_have_no_hypernode_after_a_rehearsal() -> None:
 
 def test_after_a_rehearsed_preemption_nobody_leaves_and_nobody_is_nominated() -> None:
     chosen = stage.policy()
-    made = stage.cluster(chosen, stage.machine("n", 1), stage.standing("low", "n"), stage.waiting("high", priority=9))
+    made = stage.cluster(chosen, stage.machine("n", 1), stage.existing("low", "n"), stage.waiting("high", priority=9))
     low, high = made.tasks["default/low"], made.tasks["default/high"]
     rehearsed = rehearse(made, chosen, NOW)
     assert (low.deleting, low.disrupted, high.nominated) == (False, False, "")

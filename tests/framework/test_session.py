@@ -329,9 +329,9 @@ def test_plugins_are_told_who_came_to_hold_a_place_and_who_ceased_to_and_of_nobo
         def on_deallocate(self, task: Task) -> None:
             told.append(f"-{task.name}")
 
-    standing = [pod(name).gang("g").on("a") for name in ("old", "lost")]
-    lost = standing[1].having("status", "phase", value="Unknown")
-    made = cluster(node("a").cpu(4), podgroup("g"), standing[0], lost, pod("new").gang("g"), pod("free"))
+    existing = [pod(name).gang("g").on("a") for name in ("old", "lost")]
+    lost = existing[1].having("status", "phase", value="Unknown")
+    made = cluster(node("a").cpu(4), podgroup("g"), existing[0], lost, pod("new").gang("g"), pod("free"))
     tasks = {task.name: task for task in made.tasks.values()}
     with session(made, Listener) as opened, opened.statement() as statement:
         statement.evict(tasks["old"], "test")

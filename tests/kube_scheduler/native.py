@@ -15,7 +15,7 @@ from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, Wo
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing.builders import Builder, PodBuilder
-from tests.kube_scheduler.stage import NOW, cluster, standing, waiting
+from tests.kube_scheduler.stage import NOW, cluster, existing, waiting
 
 TOPOLOGY = {"TopologyAwareWorkloadScheduling": True}
 TREES = {"TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True}
@@ -57,7 +57,7 @@ def member(name: str, of: str, cpu: int | str = 1, priority: int = 0) -> PodBuil
 
 
 def running(name: str, of: str, on: str, cpu: int | str = 1, priority: int = 0, since: str | None = None) -> PodBuilder:
-    made = standing(name, on, cpu, priority) if since is None else standing(name, on, cpu, priority, since)
+    made = existing(name, on, cpu, priority) if since is None else existing(name, on, cpu, priority, since)
     return made.having("spec", "schedulingGroup", value={"podGroupName": of})
 
 

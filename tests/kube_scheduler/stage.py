@@ -53,7 +53,7 @@ def waiting(name: str, cpu: int | str = 1, priority: int = 0) -> PodBuilder:
     return pod(name).cpu(cpu).memory("100Mi").priority(priority).scheduler("default-scheduler")
 
 
-def standing(name: str, on: str, cpu: int | str = 1, priority: int = 0, since: str | None = EARLIER) -> PodBuilder:
+def existing(name: str, on: str, cpu: int | str = 1, priority: int = 0, since: str | None = EARLIER) -> PodBuilder:
     made = waiting(name, cpu, priority).on(on)
     return made.having("status", "startTime", value=since) if since else made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pumice.testing.builders import PodBuilder
-from tests.kube_scheduler.stage import Outcome, machine, play, standing, waiting
+from tests.kube_scheduler.stage import Outcome, existing, machine, play, waiting
 from tests.nodes_for_pods.test_devices import asks, claim, device, device_class, held, pool
 
 BIG = 'device.attributes["drv"].big'
@@ -20,7 +20,7 @@ def told(outcome: Outcome, name: str) -> str:
 def test_a_pod_without_its_claim_is_not_tried() -> None:
     """So nobody is evicted for it, and where it was nominated it holds no room, though it stays nominated."""
     nominated = using(waiting("p", 2, priority=9), "c").having("status", "nominatedNodeName", value="a")
-    outcome = play(machine("a", 2), standing("low", "a", 1), nominated, waiting("q", 1), device_class())
+    outcome = play(machine("a", 2), existing("low", "a", 1), nominated, waiting("q", 1), device_class())
     assert outcome.binds == {"q": "a"} and not outcome.evictions and outcome.nominations == {"p": "a"}
     assert told(outcome, "p") == 'resourceclaim "c" not found'
 

@@ -22,7 +22,7 @@ from pumice.live.scheduler.extenders import HttpExtender
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.cycle import cycle
 from tests.dripping import dripping
-from tests.kube_scheduler.stage import KUBE_DEFAULT, NOW, Outcome, cluster, machine, play, policy, standing, waiting
+from tests.kube_scheduler.stage import KUBE_DEFAULT, NOW, Outcome, cluster, existing, machine, play, policy, waiting
 
 Told = Callable[[dict[str, Any]], Any]
 ZIPPED = b"\x1f\x8b"
@@ -151,7 +151,7 @@ def test_scores_count_by_weight() -> None:
 # -- preemption
 
 
-FULL = (machine("a"), machine("b"), standing("x", "a", 2), standing("y", "b", 2, 5), waiting("high", 2, 9))
+FULL = (machine("a"), machine("b"), existing("x", "a", 2), existing("y", "b", 2, 5), waiting("high", 2, 9))
 
 
 def victims(**named: list[str]) -> Told:
@@ -203,7 +203,7 @@ def test_who_is_refused_by_an_extender_alone_evicts_nobody(apart: list[Any]) -> 
     path = ("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     high = waiting("high", 1, 9).having(*path, value=apart) if apart else waiting("high", 1, 9)
     with serving(filter={"NodeNames": [], "FailedNodes": {"a": "not today"}}) as (url, _):
-        outcome = scheduled(url, "filterVerb: filter, nodeCacheCapable: true", machine("a"), standing("x", "a"), high)
+        outcome = scheduled(url, "filterVerb: filter, nodeCacheCapable: true", machine("a"), existing("x", "a"), high)
     assert outcome.evictions == []
     assert outcome.waiting["high"] == ('0/1 nodes are available: 1 not today. preemption: expected at least one victim pod on node "a"')
 

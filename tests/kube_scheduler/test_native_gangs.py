@@ -20,7 +20,7 @@ from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.testing.builders import manifest
 from tests.kube_scheduler.native import CLAIMS, TOPOLOGY, TREES, group, member, play, policy, run, running, tree
-from tests.kube_scheduler.stage import NOW, cluster, machine, profile, standing, waiting
+from tests.kube_scheduler.stage import NOW, cluster, existing, machine, profile, waiting
 
 TWO = machine("n1", cpu=2)
 RACKS = (machine("a1", cpu=2, rack="a"), machine("b1", cpu=3, rack="b"))
@@ -92,7 +92,7 @@ def test_what_became_of_each_try_is_told() -> None:
     assert tries(group("g", 2), member("p1", "g"), member("p2", "g")) == [GroupTry("default-scheduler", "scheduled")]
     assert tries(group("g", 2), member("p1", "g", 2), member("p2", "g", 2)) == [GroupTry("default-scheduler", "unschedulable")]
     assert tries(group("g"), member("p1", "g", priority=5)) == [GroupTry("default-scheduler", "error")]
-    low = [standing(name, "n1") for name in ("v1", "v2")]
+    low = [existing(name, "n1") for name in ("v1", "v2")]
     (preempting,) = tries(*low, group("g", 1, priority=9), member("p1", "g", 2, priority=9))
     assert preempting == GroupTry("default-scheduler", "waiting_on_preemption", victims=2)
 
@@ -121,7 +121,7 @@ def test_members_agree_in_their_preemption_policy(gates: dict[str, bool], own: s
 def test_the_policy_of_the_group_forbids_to_preempt() -> None:
     never = group("g", 1, priority=9).having("spec", "preemptionPolicy", value="Never")
     pod = member("p", "g", cpu=2, priority=9).having("spec", "preemptionPolicy", value="Never")
-    outcome = play(TWO, standing("low", "n1"), never, pod, gates={"PodGroupPreemptionPolicy": True})
+    outcome = play(TWO, existing("low", "n1"), never, pod, gates={"PodGroupPreemptionPolicy": True})
     assert outcome.groups["g"][1].endswith("pod group preemption: not eligible due to preemptionPolicy=Never.") and not outcome.evictions
 
 
@@ -156,14 +156,14 @@ def test_the_first_error_of_a_member_ends_the_attempt() -> None:
 
 def test_a_group_that_waits_for_its_victims_evicts_nobody_else() -> None:
     chosen = policy()
-    made = cluster(chosen, TWO, standing("low", "n1", cpu=2), group("g", 1, priority=9), member("p", "g", cpu=2, priority=9))
+    made = cluster(chosen, TWO, existing("low", "n1", cpu=2), group("g", 1, priority=9), member("p", "g", cpu=2, priority=9))
     first = run(made, chosen)
     assert first.evictions == ["low"] and first.nominations == {"p": "n1"}
     chosen = policy()
     made = cluster(
         chosen,
         TWO,
-        standing("low", "n1", cpu=2)
+        existing("low", "n1", cpu=2)
         .having("metadata", "deletionTimestamp", value="2026-01-01T11:00:00Z")
         .having("status", "conditions", value=[{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]),
         group("g", 1, priority=9),
@@ -176,7 +176,7 @@ def test_a_group_that_waits_for_its_victims_evicts_nobody_else() -> None:
 
 def test_members_that_would_fit_are_nominated_too_where_room_is_made() -> None:
     outcome = play(
-        machine("n1", cpu=2), standing("low", "n1"), group("g", 2, priority=9), member("p1", "g", priority=9), member("p2", "g", priority=9)
+        machine("n1", cpu=2), existing("low", "n1"), group("g", 2, priority=9), member("p1", "g", priority=9), member("p2", "g", priority=9)
     )
     assert outcome.evictions == ["low"] and outcome.nominations == {"p1": "n1", "p2": "n1"}
     found = "pod group preemption: found a placement for podgroup, preempting 1 victims"
@@ -188,8 +188,8 @@ def test_victims_are_spared_that_leave_room_to_other_nominated_pods() -> None:
     """A pod of another group is nominated to the node: its room is not free for those that come back."""
     outcome = play(
         machine("n1", cpu=4),
-        standing("low1", "n1"),
-        standing("low2", "n1"),
+        existing("low1", "n1"),
+        existing("low2", "n1"),
         waiting("top", cpu=1, priority=99).having("status", "nominatedNodeName", value="n1").having("spec", "schedulingGates", value=[]),
         group("g", 1, priority=9),
         member("p", "g", cpu=2, priority=9),
@@ -199,11 +199,11 @@ def test_victims_are_spared_that_leave_room_to_other_nominated_pods() -> None:
 
 def test_units_return_by_every_rule_if_resources_do_not_decide_alone() -> None:
     port = [{"containerPort": 80, "hostPort": 80}]
-    taken = standing("low1", "n1").having("spec", "containers", 0, "ports", value=port)
+    taken = existing("low1", "n1").having("spec", "containers", 0, "ports", value=port)
     outcome = play(
         machine("n1", cpu=4),
         taken,
-        standing("low2", "n1"),
+        existing("low2", "n1"),
         group("g", 2, priority=9),
         member("p1", "g", priority=9).having("spec", "containers", 0, "ports", value=port),
         member("p2", "g", priority=9),
@@ -216,7 +216,7 @@ def test_by_rules_too_the_room_of_other_nominated_pods_is_left_to_them() -> None
     port = [{"containerPort": 80, "hostPort": 80}]
     with_port = member("p", "g", priority=9).having("spec", "containers", 0, "ports", value=port)
     held = member("top", "h", cpu=2, priority=99).having("status", "nominatedNodeName", value="n1")
-    objects = [standing("low1", "n1"), standing("low2", "n1"), group("h", 2, priority=99), held]
+    objects = [existing("low1", "n1"), existing("low2", "n1"), group("h", 2, priority=99), held]
     gated = member("other", "h", priority=99).having("spec", "schedulingGates", value=[{"name": "example.com/wait"}])
     outcome = play(machine("n1", cpu=4), *objects, gated, group("g", 1, priority=9), with_port)
     assert outcome.evictions == ["low2"] and outcome.nominations == {"p": "n1"}
@@ -233,7 +233,7 @@ def test_a_nomination_of_a_member_counts_until_it_has_its_place() -> None:
     """p2 is nominated where p1 is placed. It counts against p1, which is tried before it."""
     outcome = play(
         machine("n1", cpu=3),
-        standing("low", "n1", cpu=2),
+        existing("low", "n1", cpu=2),
         group("g", 1, priority=9),
         member("p1", "g", cpu=2, priority=9),
         member("p2", "g", priority=9).having("status", "nominatedNodeName", value="n1"),
@@ -244,8 +244,8 @@ def test_a_nomination_of_a_member_counts_until_it_has_its_place() -> None:
 def test_the_nomination_of_a_member_that_has_its_place_counts_no_more() -> None:
     outcome = play(
         machine("n1", cpu=3),
-        standing("low1", "n1"),
-        standing("low2", "n1"),
+        existing("low1", "n1"),
+        existing("low2", "n1"),
         group("g", 2, priority=9),
         member("p1", "g", priority=9).having("status", "nominatedNodeName", value="n1"),
         member("p2", "g", priority=9),
@@ -271,7 +271,7 @@ def test_a_member_that_an_extender_cannot_bind_comes_back() -> None:
 
 def test_a_placed_member_of_a_group_that_waits_for_its_victims_keeps_its_nomination() -> None:
     leaving = (
-        standing("low", "n1", cpu=2)
+        existing("low", "n1", cpu=2)
         .having("metadata", "deletionTimestamp", value="2026-01-01T11:00:00Z")
         .having("status", "conditions", value=[{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])
     )
@@ -289,7 +289,7 @@ def test_a_placed_member_of_a_group_that_waits_for_its_victims_keeps_its_nominat
 
 def test_pods_without_a_group_are_evicted_node_by_node_also_where_groups_wait_or_run() -> None:
     top, second = waiting("top", cpu=2, priority=9), waiting("second", cpu=2, priority=9)
-    objects = [machine("n1", cpu=2), machine("n2", cpu=2), standing("low1", "n1"), standing("low2", "n2", priority=1), top, second]
+    objects = [machine("n1", cpu=2), machine("n2", cpu=2), existing("low1", "n1"), existing("low2", "n2", priority=1), top, second]
     waits = [group("g", 9, priority=1), member("m", "g", priority=1)]
     outcome = play(*objects, *waits)
     assert outcome.evictions == ["low1", "low2"] and outcome.nominations == {"top": "n1", "second": "n2"}
@@ -514,7 +514,7 @@ def test_devices_of_a_group_are_given_back_unless_somebody_uses_them(users: tupl
         group("g", 2).having("spec", "resourceClaims", value=[named]),
         *(member(name, "g").having("spec", "resourceClaims", value=[named]) for name in ("p1", "p2")),
         *([running("r", "g", "n1", cpu="100m")] if runs else []),
-        standing("full", "n2", priority=9),
+        existing("full", "n2", priority=9),
     ]
     chosen = policy(CLAIMS)
     made = cluster(chosen, *objects)

@@ -8,7 +8,7 @@ from pumice.api.errors import InputError
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from tests.kube_scheduler.stage import cluster, document, machine, play, run, standing, waiting
+from tests.kube_scheduler.stage import cluster, document, existing, machine, play, run, waiting
 
 OLD_POLICY = """\
 apiVersion: v1
@@ -72,7 +72,7 @@ def test_the_weights_of_a_policy_are_those_of_its_plugins() -> None:
 
 def test_disable_preemption_of_v1alpha1_is_heeded() -> None:
     text = "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\ndisablePreemption: true\n"
-    full = (machine("a", 1), standing("low", "a"), waiting("high", priority=9))
+    full = (machine("a", 1), existing("low", "a"), waiting("high", priority=9))
     assert play(*full).evictions == ["low"]
     assert play(*full, conf=text).evictions == []
 
@@ -94,13 +94,13 @@ def test_a_policy_becomes_a_profile() -> None:
 def test_a_policy_packs_by_its_curve() -> None:
     text = OLD_POLICY[: OLD_POLICY.index("extenders")]
     chosen, _ = read(text)
-    made = cluster(chosen, machine("a", 4), machine("b", 4), standing("x", "b"), waiting("p"))
+    made = cluster(chosen, machine("a", 4), machine("b", 4), existing("x", "b"), waiting("p"))
     assert run(made, chosen).binds == {"p": "b"}
 
 
 def test_a_policy_without_lists_keeps_the_defaults() -> None:
     chosen, _ = read("apiVersion: v1\nkind: Policy\n")
-    made = cluster(chosen, machine("a", 4), machine("b", 4), standing("x", "a"), waiting("p"))
+    made = cluster(chosen, machine("a", 4), machine("b", 4), existing("x", "a"), waiting("p"))
     assert run(made, chosen).binds == {"p": "b"}
 
 
@@ -110,7 +110,7 @@ def test_of_two_strategies_the_last_is_taken_with_a_note() -> None:
     )
     chosen, notes = read(two)
     assert any("MostAllocated takes the place of LeastAllocated" in note for note in notes)
-    made = cluster(chosen, machine("a", 4), machine("b", 4), standing("x", "b"), waiting("p"))
+    made = cluster(chosen, machine("a", 4), machine("b", 4), existing("x", "b"), waiting("p"))
     assert run(made, chosen).binds == {"p": "b"}
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.placements import PlacementMemory, placements
 from tests.kube_scheduler.native import TOPOLOGY, Outcome, group, member, policy, run, running
-from tests.kube_scheduler.stage import NOW, cluster, machine, standing
+from tests.kube_scheduler.stage import NOW, cluster, existing, machine
 
 
 class World(NamedTuple):
@@ -36,7 +36,7 @@ def outcomes(world: World, *, shortcuts: bool) -> list[Outcome]:
         objects += [member(f"g{number}-{n}", f"g{number}", cpu) for n in range(size)]
     for number, (node, cpu) in enumerate(world.pods):
         on = f"n{node % len(world.nodes)}"
-        objects.append(running(f"r{number}", "g0", on, cpu) if number % 2 else standing(f"r{number}", on, cpu))
+        objects.append(running(f"r{number}", "g0", on, cpu) if number % 2 else existing(f"r{number}", on, cpu))
     made = cluster(chosen, *objects)
     return [run(made, chosen, NOW + number) for number in range(2)]
 

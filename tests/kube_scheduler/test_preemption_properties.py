@@ -19,7 +19,7 @@ from pumice.scheduler.kube.find_node import FitError
 from pumice.scheduler.kube.units import Units
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from tests.kube_scheduler.stage import NOW, budget, cluster, machine, policy, standing, waiting
+from tests.kube_scheduler.stage import NOW, budget, cluster, existing, machine, policy, waiting
 
 POLICY = policy()
 PRIORITIES = (-10, 0, 1, 5, 5, 50)
@@ -64,7 +64,7 @@ def made(world: World) -> Cluster:
     for number, guest in enumerate(world.guests):
         since = None if guest.since is None else f"2026-01-01T0{guest.since}:00:00Z"
         on = f"n{guest.node % len(world.nodes)}"
-        objects.append(standing(f"g{number}", on, guest.cpu, guest.priority, since).label("app", guest.app))
+        objects.append(existing(f"g{number}", on, guest.cpu, guest.priority, since).label("app", guest.app))
     for number, (node, cpu, priority) in enumerate(world.nominated):
         on = f"n{node % len(world.nodes)}"
         objects.append(waiting(f"m{number}", cpu, priority).having("status", "nominatedNodeName", value=on))

@@ -20,7 +20,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing.builders import PodBuilder, podgroup, queue
-from tests.kube_scheduler.stage import KUBE_DEFAULT, Outcome, cluster, document, machine, play, policy, profile, run, standing, waiting
+from tests.kube_scheduler.stage import KUBE_DEFAULT, Outcome, cluster, document, existing, machine, play, policy, profile, run, waiting
 
 PACK = (
     "{plugins: {score: {disabled: [{name: '*'}], enabled: [{name: NodeResourcesFit}]}}, pluginConfig: [{name: NodeResourcesFit, args: %s}]}"
@@ -52,10 +52,10 @@ def test_on_the_network_of_its_node_all_ports_of_a_pod_are_the_nodes() -> None:
     def listening(made: PodBuilder, **port: int) -> PodBuilder:
         return made.having("spec", "containers", 0, "ports", value=[{"containerPort": 80} | port])
 
-    on_host = listening(standing("x", "a")).having("spec", "hostNetwork", value=True)
+    on_host = listening(existing("x", "a")).having("spec", "hostNetwork", value=True)
     both = machine("a"), machine("b")
     assert play(*both, on_host, listening(waiting("p"), hostPort=80), listening(waiting("q"))).binds == {"p": "b", "q": "a"}
-    elsewhere = listening(standing("x", "a"), hostPort=81).having("spec", "hostNetwork", value=True)
+    elsewhere = listening(existing("x", "a"), hostPort=81).having("spec", "hostNetwork", value=True)
     assert play(machine("a"), elsewhere, listening(waiting("p"), hostPort=80)).binds == {"p": "a"}
 
 
@@ -90,7 +90,7 @@ def test_pods_of_unknown_schedulers_are_left_alone() -> None:
 def test_profiles_work_side_by_side() -> None:
     packer = MOST.replace("{plugins", "{schedulerName: packer, plugins", 1)
     conf = f"{KUBE_DEFAULT}profiles: [{{schedulerName: default-scheduler}}, {packer}]\n"
-    crowd = (machine("a", 4), machine("b", 4), standing("x", "b", 2))
+    crowd = (machine("a", 4), machine("b", 4), existing("x", "b", 2))
     assert play(*crowd, waiting("p"), waiting("q").scheduler("packer"), conf=conf).binds == {"p": "a", "q": "b"}
 
 
@@ -119,7 +119,7 @@ def test_a_nominated_node_is_taken_without_comparing() -> None:
 def test_a_nomination_holds_its_room_against_equals_but_not_against_the_more_important() -> None:
     held = waiting("held", 2, priority=5).having("status", "nominatedNodeName", value="a").created("2026-01-01T09:00:00Z")
     full = (
-        standing("x", "a", 2)
+        existing("x", "a", 2)
         .leaving()
         .having("status", "conditions", value=[{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])
     )
@@ -210,15 +210,15 @@ def test_a_pod_for_nodes_by_name_is_looked_for_among_them_alone() -> None:
 def test_who_is_due_but_gone_or_somebody_elses_is_neither_tried_nor_remembered() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a", 9), waiting("gone"), waiting("theirs"), waiting("stays"))
-    backlog = SchedulingQueue(made)
+    scheduling_queue = SchedulingQueue(made)
     for task in made.without_job.values():
-        backlog.add(task)
+        scheduling_queue.add(task)
     gone, theirs = (made.tasks[f"default/{name}"] for name in ("gone", "theirs"))
     made.remove("Pod", gone.key)
     made.put(*waiting("theirs").scheduler("somebody").build())
-    assert run(made, chosen, queue=backlog).binds == {"stays": "a"}
-    assert not backlog.knows(gone)
-    assert not backlog.knows(theirs)
+    assert run(made, chosen, queue=scheduling_queue).binds == {"stays": "a"}
+    assert not scheduling_queue.knows(gone)
+    assert not scheduling_queue.knows(theirs)
 
 
 # -- beside Volcano
@@ -277,7 +277,7 @@ def test_a_claimed_pod_that_waits_alone_is_told_in_kube_schedulers_words() -> No
 
 def promised(plain: PodBuilder, *more: Any, cpu: int = 4, leaves: int = 1) -> Outcome:
     """A gang of two waits for a pod that leaves: one of them would have room at once, beside a core that the other waits for."""
-    leaving = standing("old", "a", leaves).leaving()
+    leaving = existing("old", "a", leaves).leaving()
     gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
     text = (VOLCANO % "").replace("backfill", "backfill, schedule")
     return run(cluster(policy(text), queue("default"), machine("a", cpu), leaving, podgroup("g", 2), *gang, plain, *more), policy(text))
@@ -296,7 +296,7 @@ def test_room_that_is_promised_to_a_gang_is_not_taken() -> None:
 def test_nobody_is_evicted_where_a_gang_waits_least_of_all_the_pods_of_the_gang(cpu: str | int) -> None:
     outcome = promised(waiting("plain", cpu, priority=9))
     assert (outcome.binds, outcome.evictions, outcome.nominations) == ({}, [], {})
-    outcome = promised(waiting("plain", cpu, priority=9), machine("b", 2), standing("other", "b", 2))
+    outcome = promised(waiting("plain", cpu, priority=9), machine("b", 2), existing("other", "b", 2))
     assert (outcome.evictions, outcome.nominations) == (["other"], {"plain": "b"})
 
 
@@ -304,12 +304,12 @@ def test_who_would_evict_where_a_gang_waits_only_backs_off() -> None:
     """No event tells that the gang waits there no longer."""
     text = (VOLCANO % "").replace("backfill", "backfill, schedule")
     gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
-    there = (machine("a", 6), standing("old", "a", 1).leaving(), standing("low", "a", 2))
+    there = (machine("a", 6), existing("old", "a", 1).leaving(), existing("low", "a", 2))
     made = cluster(policy(text), queue("default"), *there, podgroup("g", 2), *gang, waiting("high", 4, priority=9), waiting("equal", 4))
-    backlog = SchedulingQueue(made)
-    assert run(made, policy(text), queue=backlog).waiting["high"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert [entry.task.name for entry in backlog.backoff.values()] == ["high"]
-    assert [entry.task.name for entry in backlog.waiting.values()] == ["equal"]
+    scheduling_queue = SchedulingQueue(made)
+    assert run(made, policy(text), queue=scheduling_queue).waiting["high"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert [entry.task.name for entry in scheduling_queue.backoff.values()] == ["high"]
+    assert [entry.task.name for entry in scheduling_queue.waiting.values()] == ["equal"]
 
 
 @pytest.mark.parametrize("shares", ["capacity", "proportion"])
@@ -317,7 +317,7 @@ def test_who_would_evict_where_a_gang_waits_only_backs_off() -> None:
 def test_pods_of_a_group_or_a_queue_that_is_gone_hold_nothing_of_any_queue(shares: str, group: tuple[Any, ...]) -> None:
     """Plain pods are placed, and less important ones give way, whatever their annotation names."""
     texts = ((VOLCANO % "").replace("proportion", shares), KUBE_DEFAULT)
-    objects = (queue("default"), machine("a", 3), *group, standing("old", "a", 2).gang("g"))
+    objects = (queue("default"), machine("a", 3), *group, existing("old", "a", 2).gang("g"))
     small = run(cluster(policy(*texts), *objects, waiting("plain").gang("none")), policy(*texts))
     large = run(cluster(policy(*texts), *objects, waiting("plain", 2, priority=9)), policy(*texts))
     assert (small.binds, large.evictions) == ({"plain": "a"}, ["old"])
@@ -365,7 +365,7 @@ class Naming(Nowhere):
 def test_nor_may_an_extender_name_it(named: str, evicted: list[str]) -> None:
     chosen = kept_waiting(f"{KUBE_DEFAULT}extenders: [{{urlPrefix: 'http://e', preemptVerb: preempt}}]\n")
     gang = podgroup("g"), waiting("w").scheduler("volcano").gang("g")
-    made = cluster(chosen, queue("default"), machine("a", 2), *gang, standing("x", "a"), waiting("p", 1, 9))
+    made = cluster(chosen, queue("default"), machine("a", 2), *gang, existing("x", "a"), waiting("p", 1, 9))
     outcome = run(made, chosen, world=Naming(f"default-{named}"))
     assert outcome.evictions == evicted
     assert ("is not on node" in outcome.waiting["p"]) is (named == "w")
@@ -386,6 +386,6 @@ class Silent(Nowhere):
 
 def test_nobody_is_evicted_where_an_extender_leaves_a_node_out_without_a_word() -> None:
     conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: 'http://e', filterVerb: filter, nodeCacheCapable: true}}]\n"
-    crowd = machine("a"), standing("low", "a"), waiting("high", priority=9)
+    crowd = machine("a"), existing("low", "a"), waiting("high", priority=9)
     assert "1 Preemption is not helpful for scheduling" in play(*crowd, conf=conf, world=Silent()).waiting["high"]
     assert "expected at least one victim pod" in play(*crowd, conf=conf, world=Silent(a="no")).waiting["high"]

@@ -15,7 +15,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import WIDTH
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Pairs
-from tests.kube_scheduler.stage import NOW, cluster, machine, policy, profile, standing, waiting
+from tests.kube_scheduler.stage import NOW, cluster, existing, machine, policy, profile, waiting
 
 FIT = frozenset(["NodeResourcesFit"])
 TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -27,98 +27,98 @@ def names(tasks: Iterable[Task]) -> list[str]:
 
 def started(*objects: object) -> tuple[Cluster, SchedulingQueue]:
     made = cluster(policy(), *objects)  # type: ignore[arg-type]
-    backlog = SchedulingQueue(made)
+    queue = SchedulingQueue(made)
     for task in made.without_job.values():
-        backlog.add(task)
-    return made, backlog
+        queue.add(task)
+    return made, queue
 
 
 def refused_once(*objects: object, by: frozenset[str] = FIT) -> tuple[Cluster, SchedulingQueue]:
     """All pending pods were tried at 0 and refused."""
-    made, backlog = started(*objects)
-    for task in backlog.take(0.0):
-        backlog.refused(task, by, 0.0)
-    return made, backlog
+    made, queue = started(*objects)
+    for task in queue.take(0.0):
+        queue.refused(task, by, 0.0)
+    return made, queue
 
 
 GONE = ClusterEvent(EventKind.POD_GONE)
 
 
 def test_a_new_pod_is_tried_once_and_then_waits_for_help() -> None:
-    _, backlog = started(waiting("p"))
-    assert names(backlog.take(0.0)) == ["p"]
-    backlog.refused(backlog.cluster.tasks["default/p"], FIT, 0.0)
-    assert backlog.take(100.0) == []
-    assert names(backlog.happened(GONE)) == ["p"]
-    assert names(backlog.take(100.0)) == ["p"]
+    _, queue = started(waiting("p"))
+    assert names(queue.take(0.0)) == ["p"]
+    queue.refused(queue.cluster.tasks["default/p"], FIT, 0.0)
+    assert queue.take(100.0) == []
+    assert names(queue.happened(GONE)) == ["p"]
+    assert names(queue.take(100.0)) == ["p"]
 
 
 def test_a_pod_that_is_told_of_again_keeps_its_place() -> None:
-    made, backlog = refused_once(waiting("p"))
-    backlog.add(made.tasks["default/p"])
-    assert backlog.take(100.0) == []
-    backlog.happened(GONE)
-    backlog.take(100.0)
-    backlog.add(made.tasks["default/p"])
-    assert backlog.take(100.0) == []
+    made, queue = refused_once(waiting("p"))
+    queue.add(made.tasks["default/p"])
+    assert queue.take(100.0) == []
+    queue.happened(GONE)
+    queue.take(100.0)
+    queue.add(made.tasks["default/p"])
+    assert queue.take(100.0) == []
 
 
 @pytest.mark.parametrize(("failures", "wait_s"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (16, 10), (1000, 10)])
 def test_back_off_doubles_up_to_its_limit(failures: int, wait_s: float) -> None:
-    made, backlog = started(waiting("p"), waiting("other"))
+    made, queue = started(waiting("p"), waiting("other"))
     task = made.tasks["default/p"]
     for _ in range(failures):
-        backlog.take(0.0)
-        backlog.refused(task, FIT, 0.0)
-        backlog.activate([task])
-    backlog.take(0.0)
-    backlog.refused(task, FIT, 50.0)
-    backlog.forget(made.tasks["default/other"])
-    backlog.happened(GONE)
+        queue.take(0.0)
+        queue.refused(task, FIT, 0.0)
+        queue.activate([task])
+    queue.take(0.0)
+    queue.refused(task, FIT, 50.0)
+    queue.forget(made.tasks["default/other"])
+    queue.happened(GONE)
     expected = 50.0 + min(wait_s * 2, 10.0)
-    assert backlog.next_due() == expected
+    assert queue.next_due() == expected
 
 
 def test_a_pod_that_backs_off_is_taken_early_only_if_nobody_else_is_ready() -> None:
-    made, backlog = refused_once(waiting("p"))
-    backlog.happened(GONE)
+    made, queue = refused_once(waiting("p"))
+    queue.happened(GONE)
     made.put(*waiting("q").build())
-    backlog.add(made.tasks["default/q"])
-    assert names(backlog.take(0.1)) == ["q"]
-    assert names(backlog.take(0.1)) == ["p"]
+    queue.add(made.tasks["default/q"])
+    assert names(queue.take(0.1)) == ["q"]
+    assert names(queue.take(0.1)) == ["p"]
 
 
 def test_an_error_backs_off_and_is_never_taken_early() -> None:
-    made, backlog = started(waiting("p"))
-    task = backlog.take(0.0)[0]
-    backlog.failed(task, 0.0)
-    assert backlog.take(0.5) == []
-    assert names(backlog.take(1.0)) == ["p"]
-    backlog.failed(made.tasks["default/p"], 1.0)
-    assert backlog.next_due() == 3.0
+    made, queue = started(waiting("p"))
+    task = queue.take(0.0)[0]
+    queue.failed(task, 0.0)
+    assert queue.take(0.5) == []
+    assert names(queue.take(1.0)) == ["p"]
+    queue.failed(made.tasks["default/p"], 1.0)
+    assert queue.next_due() == 3.0
 
 
 def test_nobody_waits_for_ever() -> None:
-    _, backlog = refused_once(waiting("p"))
-    assert backlog.next_due() == FORGOTTEN_S
-    assert backlog.take(FORGOTTEN_S - 1) == []
-    assert names(backlog.take(FORGOTTEN_S)) == ["p"]
+    _, queue = refused_once(waiting("p"))
+    assert queue.next_due() == FORGOTTEN_S
+    assert queue.take(FORGOTTEN_S - 1) == []
+    assert names(queue.take(FORGOTTEN_S)) == ["p"]
 
 
 def test_what_happens_during_an_attempt_is_not_missed() -> None:
-    _, backlog = started(waiting("p"))
-    task = backlog.take(0.0)[0]
-    backlog.happened(GONE)
-    backlog.refused(task, FIT, 0.0)
-    assert names(backlog.take(1.0)) == ["p"]
+    _, queue = started(waiting("p"))
+    task = queue.take(0.0)[0]
+    queue.happened(GONE)
+    queue.refused(task, FIT, 0.0)
+    assert names(queue.take(1.0)) == ["p"]
 
 
 def test_a_pod_that_is_gone_is_forgotten_wherever_it_is() -> None:
-    made, backlog = refused_once(waiting("p"))
-    backlog.forget(made.tasks["default/p"])
-    backlog.happened(GONE)
-    assert not backlog.knows(made.tasks["default/p"])
-    assert (backlog.take(1e9), backlog.next_due()) == ([], None)
+    made, queue = refused_once(waiting("p"))
+    queue.forget(made.tasks["default/p"])
+    queue.happened(GONE)
+    assert not queue.knows(made.tasks["default/p"])
+    assert (queue.take(1e9), queue.next_due()) == ([], None)
 
 
 TAINT = frozenset(["TaintToleration"])
@@ -181,20 +181,20 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
     ],
 )
 def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: ClusterEvent, woken: bool) -> None:
-    x = standing("x", "big").label("app", "x").having("spec", "containers", 0, "ports", value=PORT)
+    x = existing("x", "big").label("app", "x").having("spec", "containers", 0, "ports", value=PORT)
     nodes = (machine("big", 4), machine("tainted").taint("t"), machine("cordoned").cordoned())
-    z = standing("z", "big").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
-    made, backlog = refused_once(*nodes, x, standing("y", "big"), z, pod, by=by)
+    z = existing("z", "big").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
+    made, queue = refused_once(*nodes, x, existing("y", "big"), z, pod, by=by)
     if isinstance(event.pod, str):
         event = replace(event, pod=made.tasks[f"default/{event.pod}"])
-    assert bool(backlog.happened(event)) == woken
+    assert bool(queue.happened(event)) == woken
 
 
 def test_a_pod_that_shrinks_helps_who_asks_for_the_same() -> None:
-    made, backlog = refused_once(machine("big"), standing("x", "big"), waiting("p"))
+    made, queue = refused_once(machine("big"), existing("x", "big"), waiting("p"))
     other = made.tasks["default/x"]
-    assert not backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request))
-    assert backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request * 2))
+    assert not queue.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request))
+    assert queue.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request * 2))
 
 
 def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
@@ -216,47 +216,47 @@ def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
 
 
 def test_who_was_refused_for_the_length_of_a_session_only_backs_off() -> None:
-    _, backlog = refused_once(waiting("p"), by=frozenset(["NodeResourcesFit", "PromisedRoom"]))
-    assert backlog.next_due() == 1.0
-    assert names(backlog.take(1.0)) == ["p"]
+    _, queue = refused_once(waiting("p"), by=frozenset(["NodeResourcesFit", "PromisedRoom"]))
+    assert queue.next_due() == 1.0
+    assert names(queue.take(1.0)) == ["p"]
 
 
 def test_binds_that_fail_again_and_again_back_off_longer_and_longer() -> None:
-    made, backlog = started(waiting("p"))
+    made, queue = started(waiting("p"))
     task, now, waits = made.tasks["default/p"], 0.0, []
     for _ in range(3):
-        assert names(backlog.take(now)) == ["p"]
-        backlog.placed(task)
-        assert backlog.next_due() is None
-        backlog.failed(task, now)
-        due = backlog.next_due()
+        assert names(queue.take(now)) == ["p"]
+        queue.placed(task)
+        assert queue.next_due() is None
+        queue.failed(task, now)
+        due = queue.next_due()
         assert due is not None
         waits.append(due - now)
         now = due
     assert waits == [1.0, 2.0, 4.0]
-    backlog.take(now)
-    backlog.placed(task)
-    backlog.add(task)
-    assert names(backlog.take(now)) == ["p"], "it waits again, for whatever reason"
+    queue.take(now)
+    queue.placed(task)
+    queue.add(task)
+    assert names(queue.take(now)) == ["p"], "it waits again, for whatever reason"
 
 
 def test_one_unrelated_event_asks_for_nobody() -> None:
-    _, backlog = refused_once(machine("a", 1), *waiting("p", 2).times(200))
-    assert backlog.happened(ClusterEvent(EventKind.NODE_TAINTS, "a")) == []
+    _, queue = refused_once(machine("a", 1), *waiting("p", 2).times(200))
+    assert queue.happened(ClusterEvent(EventKind.NODE_TAINTS, "a")) == []
 
 
-def test_a_loop_with_a_backlog_tries_who_is_due() -> None:
+def test_a_loop_with_a_queue_tries_who_is_due() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a", 1), waiting("fits"), waiting("big", 8))
-    backlog = SchedulingQueue(made)
+    queue = SchedulingQueue(made)
     for task in made.without_job.values():
-        backlog.add(task)
-    assert names(bind.task for bind in cycle(made, chosen, NOW, queue=backlog).binds) == ["fits"]
-    assert cycle(made, chosen, NOW + 1, queue=backlog).waiting == []
+        queue.add(task)
+    assert names(bind.task for bind in cycle(made, chosen, NOW, queue=queue).binds) == ["fits"]
+    assert cycle(made, chosen, NOW + 1, queue=queue).waiting == []
     made.put(*machine("b", 9).build())
-    backlog.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))
-    assert names(bind.task for bind in cycle(made, chosen, NOW + 2, queue=backlog).binds) == ["big"]
-    assert backlog.next_due() is None
+    queue.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))
+    assert names(bind.task for bind in cycle(made, chosen, NOW + 2, queue=queue).binds) == ["big"]
+    assert queue.next_due() is None
 
 
 def test_an_attempt_that_fails_backs_off_in_the_loop() -> None:
@@ -264,65 +264,65 @@ def test_an_attempt_that_fails_backs_off_in_the_loop() -> None:
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: u, filterVerb: f}]\n"
     )
     made = cluster(chosen, machine("a", 1), waiting("p"))
-    backlog = SchedulingQueue(made)
-    backlog.add(made.tasks["default/p"])
-    cycle(made, chosen, NOW, queue=backlog)
-    assert backlog.next_due() == NOW + 1
+    queue = SchedulingQueue(made)
+    queue.add(made.tasks["default/p"])
+    cycle(made, chosen, NOW, queue=queue)
+    assert queue.next_due() == NOW + 1
 
 
 def test_a_pod_that_gets_another_node_than_its_nominated_one_leaves_that_to_who_waits() -> None:
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
-    made = cluster(chosen, machine("a", 2), standing("low", "a", 1), nominee, waiting("p"))
-    backlog = SchedulingQueue(made)
-    assert cycle(made, chosen, NOW, queue=backlog).binds == []
+    made = cluster(chosen, machine("a", 2), existing("low", "a", 1), nominee, waiting("p"))
+    queue = SchedulingQueue(made)
+    assert cycle(made, chosen, NOW, queue=queue).binds == []
     made.put(*machine("b", 2).build())
-    backlog.activate([made.tasks["default/nominee"]])
-    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 2, queue=backlog).binds] == [("nominee", "b")]
-    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 4, queue=backlog).binds] == [("p", "a")]
+    queue.activate([made.tasks["default/nominee"]])
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 2, queue=queue).binds] == [("nominee", "b")]
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 4, queue=queue).binds] == [("p", "a")]
 
 
 def test_a_victim_that_stays_sends_who_waits_for_its_room_to_try_again() -> None:
-    _, backlog = started(waiting("nominee").having("status", "nominatedNodeName", value="a"), waiting("other"))
-    for task in backlog.take(0.0):
-        backlog.refused(task, FIT, 0.0)
-    backlog.eviction_failed("b")
-    assert backlog.take(0.0) == []
-    backlog.eviction_failed("a")
-    assert names(backlog.take(0.0)) == ["nominee"]
+    _, queue = started(waiting("nominee").having("status", "nominatedNodeName", value="a"), waiting("other"))
+    for task in queue.take(0.0):
+        queue.refused(task, FIT, 0.0)
+    queue.eviction_failed("b")
+    assert queue.take(0.0) == []
+    queue.eviction_failed("a")
+    assert names(queue.take(0.0)) == ["nominee"]
 
 
 def test_a_pod_that_gets_its_nominated_node_leaves_nothing() -> None:
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
     made = cluster(chosen, machine("a", 2), nominee, waiting("p"))
-    backlog = SchedulingQueue(made)
-    backlog.add(made.tasks["default/p"])
-    backlog.take(NOW)
-    backlog.refused(made.tasks["default/p"], FIT, NOW)
-    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW, queue=backlog).binds] == [("nominee", "a")]
-    assert names(entry.task for entry in backlog.waiting.values()) == ["p"]
+    queue = SchedulingQueue(made)
+    queue.add(made.tasks["default/p"])
+    queue.take(NOW)
+    queue.refused(made.tasks["default/p"], FIT, NOW)
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW, queue=queue).binds] == [("nominee", "a")]
+    assert names(entry.task for entry in queue.waiting.values()) == ["p"]
 
 
 def test_a_node_without_what_the_profile_ignores_may_help() -> None:
     chosen = policy(profile("{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}]}"))
     asking = (waiting(name, 2).request(f"example.com/{what}", 1) for name, what in (("p", "disk"), ("q", "gpu")))
     made = cluster(chosen, machine("a", 1), *asking)
-    backlog = SchedulingQueue(made)
-    cycle(made, chosen, NOW, queue=backlog)
+    queue = SchedulingQueue(made)
+    cycle(made, chosen, NOW, queue=queue)
     made.put(*machine("b", 2).build())
-    assert names(backlog.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))) == ["p"]
+    assert names(queue.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))) == ["p"]
 
 
 def test_many_pods_take_several_cycles_the_most_important_first() -> None:
     chosen = policy()
     pods = [waiting(f"p{number}", 1, priority=number) for number in range(7)]
     made = cluster(chosen, machine("a", 7), *pods)
-    backlog = SchedulingQueue(made, at_once=3)
+    queue = SchedulingQueue(made, at_once=3)
     found = []
     for _ in range(3):
-        found.append(sorted(bind.task.name for bind in cycle(made, chosen, NOW, queue=backlog).binds))
-        assert backlog.next_due() == (0.0 if len(found) < 3 else None)
+        found.append(sorted(bind.task.name for bind in cycle(made, chosen, NOW, queue=queue).binds))
+        assert queue.next_due() == (0.0 if len(found) < 3 else None)
     assert found == [["p4", "p5", "p6"], ["p1", "p2", "p3"], ["p0"]]
 
 

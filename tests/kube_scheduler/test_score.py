@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pumice.api.structs import encode
 from pumice.cli.main import cli
 from pumice.testing.builders import Builder, podgroup, queue
-from tests.kube_scheduler.stage import machine, standing, waiting
+from tests.kube_scheduler.stage import existing, machine, waiting
 from tests.kube_scheduler.test_schedule import VOLCANO
 
 KINDS = {"PodGroup": "scheduling.volcano.sh/v1beta1", "Queue": "scheduling.volcano.sh/v1beta1"}
@@ -58,7 +58,7 @@ def test_volcanos_plugins_are_shown_within_the_gang(tmp_path: Path) -> None:
 
 
 def test_shortages_under_volcano_tell_need_and_room(tmp_path: Path) -> None:
-    objects = (queue("default"), machine("a", 2), standing("x", "a", 1), podgroup("g", 1), waiting("w", 2).scheduler("volcano").gang("g"))
+    objects = (queue("default"), machine("a", 2), existing("x", "a", 1), podgroup("g", 1), waiting("w", 2).scheduler("volcano").gang("g"))
     table, _ = asked(tmp_path, "w", *objects, conf=VOLCANO % "")
     assert table["rejected"] == {"a": "Insufficient cpu (needs 2, free 1)"}
 
@@ -67,7 +67,7 @@ def test_a_pod_that_has_no_turn_is_shown_with_the_reason(tmp_path: Path) -> None
     for pod, why in (
         (waiting("p").having("spec", "schedulingGates", value=[{"name": "g"}]), "scheduling gates hold it back"),
         (waiting("p").scheduler("somebody"), "its schedulerName is somebody"),
-        (standing("p", "a"), "it is Running"),
+        (existing("p", "a"), "it is Running"),
     ):
         table, said = asked(tmp_path, "p", machine("a", 4), pod, waiting("other"))
         assert table["feasible"] == ["a"]

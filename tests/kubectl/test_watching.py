@@ -70,7 +70,7 @@ def test_watching_one_object(kubectl: Kubectl, until: Until) -> None:
     process = kubectl.popen("get", "pod", "single", "-w")
     try:
         lines_until(process, "single")
-        until(lambda: kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches) == 1))
+        until(lambda: kubectl.running.call(lambda store: len(store.storage.kind_storage("pods").watches) == 1))
         set_ready(kubectl, "single")
         lines_until(process, "Running")
     finally:
@@ -92,7 +92,7 @@ def test_wait_for_deletion(kubectl: Kubectl, until: Until) -> None:
     make(kubectl, "leaving")
     process = kubectl.popen("wait", "--for=delete", "pod/leaving", "--timeout=10s")
     try:
-        until(lambda: kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches) == 1))
+        until(lambda: kubectl.running.call(lambda store: len(store.storage.kind_storage("pods").watches) == 1))
         kubectl("delete", "pod", "leaving", "--wait=false")
         lines_until(process, "condition met")
     finally:
@@ -175,10 +175,10 @@ def test_waiting_for_a_field_and_for_a_creation(kubectl: Kubectl) -> None:
 
 def test_watching_only_what_changes_in_all_namespaces(kubectl: Kubectl, until: Until) -> None:
     make(kubectl, "old")
-    before = kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches))
+    before = kubectl.running.call(lambda store: len(store.storage.kind_storage("pods").watches))
     process = kubectl.popen("get", "pods", "-A", "--watch-only", "-o", "name")
     try:
-        until(lambda: kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches)) > before)
+        until(lambda: kubectl.running.call(lambda store: len(store.storage.kind_storage("pods").watches)) > before)
         make(kubectl, "fresh")
         assert lines_until(process, "fresh") == ["pod/fresh\n"]
     finally:

@@ -41,7 +41,7 @@ class MemoryServer:
         self._oldest = 0  #: watches that go on from an earlier version are refused
         self._start_s = start_s
         self._stop_s = stop_s
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._kubelets: set[asyncio.Task[None]] = set()
 
     # ---- for stories
@@ -141,8 +141,8 @@ class MemoryServer:
 
     async def _until_news(self, at: int, deadline: float) -> None:
         try:
-            async with asyncio.timeout_at(deadline), self._news:
-                await self._news.wait_for(lambda: len(self.log) > at or self._away)
+            async with asyncio.timeout_at(deadline), self._changed:
+                await self._changed.wait_for(lambda: len(self.log) > at or self._away)
         except TimeoutError:
             pass
 
@@ -286,8 +286,8 @@ class MemoryServer:
         task.add_done_callback(self._kubelets.discard)
 
     async def _wake(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+        async with self._changed:
+            self._changed.notify_all()
 
 
 def _merged(old: Any, new: Any) -> Any:

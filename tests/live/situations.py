@@ -59,7 +59,7 @@ def one_is_too_large() -> MemoryServer:
     return api
 
 
-def standing(
+def existing(
     api: MemoryServer, name: str, pods: int, nodes: str, *, cpu: float = 1, minimum: int = 1, priority: int = 0, **spec: Any
 ) -> None:
     """An elastic gang that runs."""
@@ -79,7 +79,7 @@ def important(minimum: int) -> MemoryServer:
     api = server("a", "b")
     for name, value in (("low", 1), ("high", 10)):
         api.put(PRIORITY_CLASSES, name, value=value)
-    standing(api, "low", 4, "ab", minimum=minimum, priority=1, priorityClassName="low")
+    existing(api, "low", 4, "ab", minimum=minimum, priority=1, priorityClassName="low")
     waiting(api, "high", 2, priority=10, priorityClassName="high")
     return api
 
@@ -89,7 +89,7 @@ def one_queue_has_it_all(minimum: int) -> MemoryServer:
     api = server("a", "b", cpu=3)
     api.queue("greedy")
     api.queue("poor")
-    standing(api, "greedy", 6, "ab", minimum=minimum, queue="greedy")
+    existing(api, "greedy", 6, "ab", minimum=minimum, queue="greedy")
     waiting(api, "poor", 3, queue="poor")
     return api
 
@@ -101,7 +101,7 @@ def important_and_poor() -> MemoryServer:
         api.put(PRIORITY_CLASSES, name, value=value)
     api.queue("greedy")
     api.queue("poor")
-    standing(api, "low", 6, "abc", priority=1, queue="greedy", priorityClassName="low")
+    existing(api, "low", 6, "abc", priority=1, queue="greedy", priorityClassName="low")
     waiting(api, "high", 2, priority=10, queue="greedy", priorityClassName="high")
     waiting(api, "poor", 3, queue="poor", priorityClassName="low")
     return api
@@ -112,7 +112,7 @@ def large_pods_of_importance() -> MemoryServer:
     api = server("a", "b", "c", cpu=2)
     for name, value in (("low", 1), ("high", 10)):
         api.put(PRIORITY_CLASSES, name, value=value)
-    standing(api, "low", 6, "abc", priority=1, priorityClassName="low")
+    existing(api, "low", 6, "abc", priority=1, priorityClassName="low")
     waiting(api, "high", 2, cpu=2, priority=10, priorityClassName="high")
     return api
 

@@ -134,15 +134,15 @@ def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found:
         cluster.put("Pod", shown(5, of=waits))
     event_translation = EventTranslation(cluster)
     event_translation.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
-    backlog = event_translation.queue
-    assert isinstance(backlog, SchedulingQueue)
+    queue = event_translation.queue
+    assert isinstance(queue, SchedulingQueue)
     task, other = cluster.tasks["ns/p"], cluster.tasks["ns/q"]
     cluster.move(task, status.BINDING, 0)
-    backlog.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
+    queue.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
     assert asyncio.run(
         assumed_pods(cluster, told=5, event_translation=event_translation).pod_read(
             ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found
         )
     )
-    assert list(backlog.backoff) == [other.uid]
-    assert list(backlog.failing) == ([task.uid] if task.status == status.PENDING and found is not None else [])
+    assert list(queue.backoff) == [other.uid]
+    assert list(queue.failing) == ([task.uid] if task.status == status.PENDING and found is not None else [])

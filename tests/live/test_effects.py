@@ -12,7 +12,7 @@ from pumice.api.times import instant
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus
 from pumice.live.scheduler.sender import apply_mark
-from pumice.live.scheduler.sent_status import SentStatus, news_at
+from pumice.live.scheduler.sent_status import SentStatus, new_at
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict, GroupCondition, GroupEvent, GroupStatus, Pipelined, Waiting
@@ -217,7 +217,7 @@ def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_someth
     ],
 )
 def test_statuses_are_compared_by_what_they_say(left: dict[str, Any], right: dict[str, Any], same: bool) -> None:
-    assert (news_at(left, right) <= NOW) is not same
+    assert (new_at(left, right) <= NOW) is not same
 
 
 @pytest.mark.parametrize(("text", "after_s", "news"), [("6 cpu short", 59, False), ("6 cpu short", 60, True), ("6 memory short", 0, True)])
@@ -225,13 +225,13 @@ def test_a_condition_in_which_only_amounts_changed_is_written_again_after_a_minu
     before, after = (
         {"conditions": [{"type": "A", "message": sent_status, "lastTransitionTime": AT}]} for sent_status in ("5 cpu short", text)
     )
-    assert (news_at(before, after) <= instant(AT) + after_s) is news
+    assert (new_at(before, after) <= instant(AT) + after_s) is news
 
 
 def test_an_event_in_which_only_amounts_changed_is_no_news() -> None:
     sent_status = SentStatus()
     told = ["1 cpu of n-1 short", "2500m cpu of n-1 short", "1 cpu of n-2 short", "1 memory of n-2 short"]
-    assert [sent_status.is_news("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
+    assert [sent_status.is_new("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
 
 
 def test_a_mark_leaves_a_pod_alone_that_was_placed_meanwhile() -> None:

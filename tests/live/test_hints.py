@@ -284,9 +284,9 @@ def test_a_pod_that_somebody_else_bound_waits_no_more() -> None:
         async with running(Counting(api, policy())) as scheduler:
             await until(lambda: "p" in scheduler.refusals)
             api.put(PODS, "p", spec={**api.found(PODS, "p")["spec"], "nodeName": "a"})
-            backlog = cast(SchedulingQueue, scheduler.scheduling_queue)
-            await until(lambda: not backlog.waiting, within_s=2)
-            assert backlog.next_due() is None
+            queue = cast(SchedulingQueue, scheduler.scheduling_queue)
+            await until(lambda: not queue.waiting, within_s=2)
+            assert queue.next_due() is None
 
     run(story())
 

@@ -61,12 +61,12 @@ def quiet() -> Iterator[None]:
 
 def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> list[str]:
     """Pods that wait for a hint, and that a scheduler which begins now would place or make room for. Empty while anybody is on the way."""
-    backlog = cast(SchedulingQueue, scheduler.scheduling_queue)
-    if backlog.next_due() != min((entry.since + FORGOTTEN_S for entry in backlog.waiting.values()), default=None):
+    queue = cast(SchedulingQueue, scheduler.scheduling_queue)
+    if queue.next_due() != min((entry.since + FORGOTTEN_S for entry in queue.waiting.values()), default=None):
         return []
     if any(task.status == status.BINDING for task in scheduler.cluster.tasks.values()):
         return []
-    refused.update(name for entry in backlog.waiting.values() for name in entry.refused_by)
+    refused.update(name for entry in queue.waiting.values() for name in entry.refused_by)
     fresh = Cluster(scheduler.options.schedulers)
     for source in sources(scheduler.options, scheduler.policy):
         for obj in api.all(source.resource):
@@ -74,7 +74,7 @@ def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> li
             fresh.put(source.resource.kind, getattr(item, "item", item))
     decided = cycle(fresh, scheduler.policy, scheduler.clock.now())
     placed = [(bind.task, bind.node) for bind in decided.binds] + [(task, node) for task, node in decided.nominations.items() if node]
-    return [f"{task.name} to {node}" for task, node in placed if task.uid in backlog.waiting]
+    return [f"{task.name} to {node}" for task, node in placed if task.uid in queue.waiting]
 
 
 async def nobody_waits_who_could_be_placed(theme: str, happenings: list[Step], pauses: list[float], refused: Counter[str]) -> None:

@@ -88,8 +88,8 @@ def test_pods_of_another_replica_take_room_on_our_nodes_until_they_end() -> None
     async def story() -> None:
         (node,), (gang,), theirs = of(0, "n")[:1], of(0, "g")[:1], of(1, "p")[:3]
         api: MemoryServer = server(node, cpu=2)
-        standing: Any = {"node": node}
-        api.pod(theirs[0], **standing)
+        existing: Any = {"node": node}
+        api.pod(theirs[0], **existing)
         api.pod(theirs[1])
         async with scheduling(api, options=sharing(0)) as scheduler:
             api.gang(gang, pods=2)

@@ -54,10 +54,10 @@ def stands(number: int, node: str, colour: str = "blue", spec: Spec | None = Non
 
 async def _refused(api: MemoryServer, scheduler: Scheduler, story: Story) -> None:
     """Once, by that rule alone, and not tried since."""
-    backlog = scheduler.scheduling_queue
-    await until(lambda: any(entry.task.name == "p0" for entry in backlog.waiting.values()))
+    queue = scheduler.scheduling_queue
+    await until(lambda: any(entry.task.name == "p0" for entry in queue.waiting.values()))
     await asyncio.sleep(WELL_BEFORE_PATIENCE_S)
-    entries = {entry.task.name: (entry.refusals, set(entry.refused_by)) for entry in backlog.waiting.values()}
+    entries = {entry.task.name: (entry.refusals, set(entry.refused_by)) for entry in queue.waiting.values()}
     assert entries["p0"] == (1, {story.by})
 
 

@@ -376,12 +376,12 @@ def test_the_check_of_the_sums_names_what_is_wrong(spoil: Callable[[Cluster], ob
 
 
 def test_news_from_before_an_eviction_do_not_undo_it() -> None:
-    standing = pod("p").cpu(1).gang("g").on("n")
-    made = cluster(node("n").cpu(4), podgroup("g"), standing)
+    existing = pod("p").cpu(1).gang("g").on("n")
+    made = cluster(node("n").cpu(4), podgroup("g"), existing)
     made.move(made.tasks["default/p"], status.RELEASING, 0)
-    made.put(*standing.label("beat", "2").build())
+    made.put(*existing.label("beat", "2").build())
     assert made.tasks["default/p"].status == status.RELEASING
-    made.put(*standing.having("status", "phase", value="Succeeded").build())
+    made.put(*existing.having("status", "phase", value="Succeeded").build())
     assert made.tasks["default/p"].status == status.SUCCEEDED
 
 

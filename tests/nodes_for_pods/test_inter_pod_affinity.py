@@ -138,9 +138,9 @@ def test_label_keys_take_over_the_pods_own_values() -> None:
     assert where(*pods, near(app("p", "p").label("version", "2"), term("web", **same))) == "c"
     other = {"mismatchLabelKeys": ["version"]}
     assert where(*pods, near(app("p", "p").label("version", "2"), term("web", **other))) == "a b"
-    standing = far(app("old", "web", "a").label("version", "1"), term("p", **same))
-    assert where(standing, app("p", "p").label("version", "1")) == "c d"
-    assert where(standing, app("p", "p").label("version", "2")) == "a b c d"
+    existing = far(app("old", "web", "a").label("version", "1"), term("p", **same))
+    assert where(existing, app("p", "p").label("version", "1")) == "c d"
+    assert where(existing, app("p", "p").label("version", "2")) == "a b c d"
 
 
 def test_an_absent_selector_means_nobody_and_an_empty_one_everybody() -> None:
@@ -209,21 +209,21 @@ def test_preferences_of_standing_pods_count_as_well() -> None:
 
 
 def test_required_affinity_of_standing_pods_counts_by_the_hard_weight() -> None:
-    standing = near(app("x", "web", "a"), term("p"))
-    assert scored(standing, app("p", "p")) == [100, 100, 0, 0]
-    assert scored(standing, app("p", "p"), hard_weight=0) == []
+    existing = near(app("x", "web", "a"), term("p"))
+    assert scored(existing, app("p", "p")) == [100, 100, 0, 0]
+    assert scored(existing, app("p", "p"), hard_weight=0) == []
 
 
 def test_what_standing_pods_prefer_can_be_ignored_for_a_pod_that_prefers_nothing() -> None:
-    standing = likes(app("x", "web", "c"), 5, term("p"))
-    assert scored(standing, app("p", "p"), ignore_existing=True) == []
-    assert scored(standing, likes(app("p", "p"), 1, term("none")), ignore_existing=True) == [0, 0, 100, 0]
+    existing = likes(app("x", "web", "c"), 5, term("p"))
+    assert scored(existing, app("p", "p"), ignore_existing=True) == []
+    assert scored(existing, likes(app("p", "p"), 1, term("none")), ignore_existing=True) == [0, 0, 100, 0]
 
 
 def test_standing_pods_can_be_heard_on_some_nodes_only() -> None:
-    standing = (likes(app("x", "web", "a"), 5, term("p")), likes(app("y", "web", "c"), 5, term("p")))
-    made = cluster(*ZONES, *standing, app("p", "p"), likes(app("q", "p"), 1, term("none")))
-    rule = InterPodAffinityScorer(made, heard=made.nodes.alive & [True, False, False, False])
+    existing = (likes(app("x", "web", "a"), 5, term("p")), likes(app("y", "web", "c"), 5, term("p")))
+    made = cluster(*ZONES, *existing, app("p", "p"), likes(app("q", "p"), 1, term("none")))
+    rule = InterPodAffinityScorer(made, counted_rows=made.nodes.alive & [True, False, False, False])
     assert scores(made, "default/p", rule) == [100, 100, 0, 0]
     assert scores(made, "default/q", rule) == [100, 100, 100, 0]
 
@@ -234,5 +234,5 @@ def test_equal_scores_are_nothing() -> None:
 
 def test_scaling_truncates_as_floats_do() -> None:
     """29 hundredths times a hundred is a little less than 29."""
-    standing = [app(f"x{i}", "web", "a") for i in range(29)] + [app(f"y{i}", "web", "c") for i in range(100)]
-    assert scored(*standing, likes(app("p", "p"), 1, term("web", HOST))) == [28, 0, 100, 0]
+    existing = [app(f"x{i}", "web", "a") for i in range(29)] + [app(f"y{i}", "web", "c") for i in range(100)]
+    assert scored(*existing, likes(app("p", "p"), 1, term("web", HOST))) == [28, 0, 100, 0]

@@ -69,8 +69,8 @@ ROWS: dict[str, tuple[Any, str, tuple[str, str], tuple[tuple[int, int], tuple[in
 def test_resource_scores_are_those_of_the_table(name: str) -> None:
     scorer, asker, used, sizes, expected = ROWS[name]
     nodes = [node(f"n{i}").cpu(f"{c}m").memory(m) for i, (c, m) in enumerate(sizes)]
-    standing = [of(f"u{i}-{j}", *PODS[kind]).on(f"n{i}") for i, kinds in enumerate(used) for j, kind in enumerate(kinds)]
-    made = cluster(*nodes, *standing, of("p", *PODS[asker]))
+    existing = [of(f"u{i}-{j}", *PODS[kind]).on(f"n{i}") for i, kinds in enumerate(used) for j, kind in enumerate(kinds)]
+    made = cluster(*nodes, *existing, of("p", *PODS[asker]))
     assert scores(made, "default/p", scorer) == expected
 
 
@@ -78,8 +78,8 @@ def test_resource_scores_are_those_of_the_table(name: str) -> None:
 def test_a_ratio_of_an_extended_resource_counts_whole_units(asks: int, used: int, expected: list[int]) -> None:
     scorer = RequestedToCapacityRatio(((0, 0), (100, 10)), {"test/foo": 1})
     nodes = [node("n0").resource("test/foo", 8), node("n1").resource("test/foo", 4)]
-    standing = [pod("u").request("test/foo", used).on("n1")] if used else []
-    made = cluster(*nodes, *standing, pod("p").request("test/foo", asks) if asks else pod("p"))
+    existing = [pod("u").request("test/foo", used).on("n1")] if used else []
+    made = cluster(*nodes, *existing, pod("p").request("test/foo", asks) if asks else pod("p"))
     assert scores(made, "default/p", scorer) == expected
 
 

@@ -26,7 +26,7 @@ def asker(*constraints: dict[str, Any], label: str = "s") -> Any:
     return app("p", label).having("spec", "topologySpreadConstraints", value=list(constraints))
 
 
-def standing(**counts: int) -> list[Any]:
+def existing(**counts: int) -> list[Any]:
     return [app(f"{name}{number}", "s", name) for name, count in counts.items() for number in range(count)]
 
 
@@ -41,31 +41,31 @@ def where(*things: Any) -> str:
 
 def test_a_domain_may_not_be_above_the_least_by_more_than_the_skew() -> None:
     nodes = zoned(a="z1", b="z1", c="z2", d="z3")
-    assert where(*nodes, *standing(a=1, b=1, c=1, d=1), asker(hard())) == "c d"
-    assert where(*nodes, *standing(a=1, b=1, c=1, d=1), asker(hard(maxSkew=2))) == "a b c d"
+    assert where(*nodes, *existing(a=1, b=1, c=1, d=1), asker(hard())) == "c d"
+    assert where(*nodes, *existing(a=1, b=1, c=1, d=1), asker(hard(maxSkew=2))) == "a b c d"
 
 
 def test_a_pod_that_the_selector_does_not_mean_adds_nothing() -> None:
-    assert where(*zoned(a="z1", b="z2"), *standing(a=1), asker(hard(), label="other")) == "a b"
+    assert where(*zoned(a="z1", b="z2"), *existing(a=1), asker(hard(), label="other")) == "a b"
 
 
 def test_a_node_without_the_label_of_any_constraint_is_refused_for_good_and_does_not_count() -> None:
-    made = cluster(*zoned(a="z1", b="z2", c="", d="z2"), *standing(b=2, c=1), asker(hard(), hard(HOST)))
+    made = cluster(*zoned(a="z1", b="z2", c="", d="z2"), *existing(b=2, c=1), asker(hard(), hard(HOST)))
     assert refusals(made, "default/p", rule(made)) == {"b": SKEWED, "c": MISSING, "d": SKEWED}
-    made = cluster(*zoned(a="z1", b="z2", c=""), *standing(b=2, c=1), asker(hard(HOST), hard()))
+    made = cluster(*zoned(a="z1", b="z2", c=""), *existing(b=2, c=1), asker(hard(HOST), hard()))
     assert refusals(made, "default/p", rule(made)) == {"b": SKEWED, "c": MISSING}
 
 
 def test_with_fewer_domains_than_asked_for_the_least_is_nothing() -> None:
-    nodes, pods = zoned(a="z1", b="z2"), standing(a=1, b=1)
+    nodes, pods = zoned(a="z1", b="z2"), existing(a=1, b=1)
     assert where(*nodes, *pods, asker(hard(minDomains=2))) == "a b"
     assert where(*nodes, *pods, asker(hard(minDomains=3))) == ""
 
 
 def test_an_empty_selector_counts_nobody_and_an_absent_one_means_nobody() -> None:
-    assert where(*zoned(a="z1", b="z2"), *standing(a=3), asker(hard(labelSelector={}))) == "a b"
+    assert where(*zoned(a="z1", b="z2"), *existing(a=3), asker(hard(labelSelector={}))) == "a b"
     bare = {key: value for key, value in hard().items() if key != "labelSelector"}
-    assert where(*zoned(a="z1", b="z2"), *standing(a=3), asker(bare)) == "a b"
+    assert where(*zoned(a="z1", b="z2"), *existing(a=3), asker(bare)) == "a b"
 
 
 def test_terminating_pods_and_other_namespaces_do_not_count() -> None:
@@ -74,7 +74,7 @@ def test_terminating_pods_and_other_namespaces_do_not_count() -> None:
 
 
 def test_a_pod_that_begins_to_leave_no_longer_counts() -> None:
-    made = cluster(*zoned(a="z1", b="z2"), *standing(a=1), asker(hard()))
+    made = cluster(*zoned(a="z1", b="z2"), *existing(a=1), asker(hard()))
     assert admitted(made, "default/p", rule(made)) == "b"
     made.move(made.tasks["default/a0"], status.RELEASING, made.nodes.rows["a"])
     assert admitted(made, "default/p", rule(made)) == "a b"
@@ -85,7 +85,7 @@ def test_by_default_nodes_that_the_pod_does_not_select_make_no_domain(policy: st
     a, b, c = zoned(a="z1", b="z2", c="z3")
     wanted = hard() if policy is None else hard(nodeAffinityPolicy=policy)
     pod = asker(wanted).selector("use", "yes")
-    made = cluster(a.label("use", "yes"), b.label("use", "yes"), c, *standing(a=2, b=1), pod)
+    made = cluster(a.label("use", "yes"), b.label("use", "yes"), c, *existing(a=2, b=1), pod)
     refused = refusals(made, "default/p", rule(made))
     assert " ".join(name for name in "ab" if name not in refused) == expected
 
@@ -94,14 +94,14 @@ def test_by_default_nodes_that_the_pod_does_not_select_make_no_domain(policy: st
 def test_on_request_tainted_nodes_make_no_domain(policy: str | None, expected: str) -> None:
     a, b, c = zoned(a="z1", b="z2", c="z3")
     wanted = hard() if policy is None else hard(nodeTaintsPolicy=policy)
-    made = cluster(a, b, c.taint("kept"), *standing(a=2, b=1), asker(wanted))
+    made = cluster(a, b, c.taint("kept"), *existing(a=2, b=1), asker(wanted))
     refused = refusals(made, "default/p", rule(made))
     assert " ".join(name for name in "ab" if name not in refused) == expected
 
 
 def test_default_constraints_may_be_hard() -> None:
     service = manifest("Service", "s", spec={"selector": {"app": "s"}})
-    made = cluster(service, *zoned(a="z1", b="z2"), *standing(a=1), app("p", "s"), app("q", "other"))
+    made = cluster(service, *zoned(a="z1", b="z2"), *existing(a=1), app("p", "s"), app("q", "other"))
     constraints = SpreadConstraints(made, [TopologySpreadConstraint(1, ZONE, "DoNotSchedule")], system=False)
     assert admitted(made, "default/p", PodTopologySpreadFilter(constraints)) == "b"
     assert admitted(made, "default/q", PodTopologySpreadFilter(constraints)) == "a b"

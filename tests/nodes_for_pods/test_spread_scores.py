@@ -20,15 +20,15 @@ def soft(key: str, skew: int = 1, app: str | None = "foo", **more: Any) -> dict[
 
 def score(nodes: dict[str, str], pods: dict[str, str], constraints: list[dict[str, Any]], among: str = "") -> list[int]:
     """`pods`: node to what stands there: f and g for the labels foo and bar, x for both, n for foo in another namespace, t terminating."""
-    standing = []
+    existing = []
     for name, letters in pods.items():
         for number, letter in enumerate(letters):
             made = app(f"{name}-{number}", "any", name, "other" if letter == "n" else "default")
             made = made.label("foo", "") if letter in "fxnt" else made
             made = made.label("bar", "") if letter in "gx" else made
-            standing.append(made.leaving() if letter == "t" else made)
+            existing.append(made.leaving() if letter == "t" else made)
     asker = app("p", "any").label("foo", "").label("bar", "").having("spec", "topologySpreadConstraints", value=constraints)
-    made = cluster(*zoned(**nodes), *standing, asker)
+    made = cluster(*zoned(**nodes), *existing, asker)
     return scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made)), among)
 
 
@@ -70,7 +70,7 @@ def labelled_nodes(labels: dict[str, str]) -> list[Any]:
     ]
 
 
-def standing(counts: dict[str, int]) -> list[Any]:
+def existing(counts: dict[str, int]) -> list[Any]:
     return [app(f"{name}-{number}", "s", name) for name, count in counts.items() for number in range(count)]
 
 
@@ -84,7 +84,7 @@ def constrained(*constraints: dict[str, Any]) -> Any:
 def test_a_node_without_the_label_gets_nothing() -> None:
     made = cluster(
         *labelled_nodes({"a": "a", "b": "", "c": "c", "d": "d"}),
-        *standing({"a": 4, "b": 2, "c": 1, "d": 3}),
+        *existing({"a": 4, "b": 2, "c": 1, "d": 3}),
         constrained({"topologyKey": "node"}),
     )
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made)), "a b c") == [16, 0, 100]
@@ -109,19 +109,19 @@ def test_a_policy_decides_whether_nodes_that_the_pod_cannot_use_count(kind: str,
         a, b, asker = a.label("use", "yes"), b.label("use", "yes"), asker.selector("use", "yes")
     else:
         c = c.taint("kept")
-    made = cluster(a, b, c, *standing({"a": 2, "b": 1, "c": 1}), asker)
+    made = cluster(a, b, c, *existing({"a": 2, "b": 1, "c": 1}), asker)
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == expected
 
 
 def test_a_least_number_of_domains_does_not_matter_to_scores() -> None:
     wanted = {"topologyKey": "node", "maxSkew": 2, "minDomains": 10}
-    made = cluster(*labelled_nodes({"a": "a", "b": "b", "c": "c"}), *standing({"a": 2, "b": 2, "c": 1}), constrained(wanted))
+    made = cluster(*labelled_nodes({"a": "a", "b": "b", "c": "c"}), *existing({"a": 2, "b": 2, "c": 1}), constrained(wanted))
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == [75, 75, 100]
 
 
 def test_defaults_apply_to_pods_that_a_service_selects_and_do_not_ask_for_every_label() -> None:
     service = manifest("Service", "s", spec={"selector": {"app": "s"}})
-    made = cluster(service, *zoned(a="", b="", c="", d=""), *standing({"a": 4, "b": 3, "c": 2, "d": 1}), app("p", "s"), app("q", "other"))
+    made = cluster(service, *zoned(a="", b="", c="", d=""), *existing({"a": 4, "b": 3, "c": 2, "d": 1}), app("p", "s"), app("q", "other"))
     scorer = PodTopologySpreadScorer(SpreadConstraints(made, SYSTEM_DEFAULTS))
     assert scores(made, "default/p", scorer) == [44, 66, 77, 100]
     assert scores(made, "default/q", scorer) == []
@@ -137,7 +137,7 @@ def test_defaults_apply_to_pods_that_a_controller_made(kind: str) -> None:
         manifest(kind, "s", spec={"selector": selector}),
         manifest("Service", "none", spec={}),
         *zoned(a="z1", b="z2"),
-        *standing({"a": 2}),
+        *existing({"a": 2}),
         app("p", "s").having("metadata", "ownerReferences", value=owner),
         app("orphan", "s").having("metadata", "ownerReferences", value=[owner[0] | {"name": "gone"}]),
     )
@@ -155,5 +155,5 @@ def test_pods_with_equal_labels_where_constraints_look_share_an_evaluation() -> 
 
 def test_label_keys_complete_the_selector_with_the_pods_own_values() -> None:
     wanted = {"labelSelector": {}, "topologyKey": HOST, "matchLabelKeys": ["app", "absent"]}
-    made = cluster(*zoned(a="", b=""), *standing({"a": 1}), app("other", "o", "b"), constrained(wanted))
+    made = cluster(*zoned(a="", b=""), *existing({"a": 1}), app("other", "o", "b"), constrained(wanted))
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == [0, 100]

@@ -25,8 +25,8 @@ def attached(name: str, driver: str = "csi.test") -> list[ObjectBuilder]:
 
 def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once() -> None:
     things = [*attached("1"), *attached("2"), *attached("3"), limits("a", 2), limits("b", 1), limits("gone", 1)]
-    standing = (using("x", "1", "2").on("a"), using("y", "1").on("a"), using("z", "1").on("b"))
-    made = cluster(*NODES, *things, *standing, using("p", "3"), using("q", "1"), using("r", "2"))
+    existing = (using("x", "1", "2").on("a"), using("y", "1").on("a"), using("z", "1").on("b"))
+    made = cluster(*NODES, *things, *existing, using("p", "3"), using("q", "1"), using("r", "2"))
     rule = NodeVolumeLimits(made)
     assert refusals(made, "default/p", rule) == dict.fromkeys("ab", "node(s) exceed max volume count")
     assert admitted(made, "default/q", rule) == "a b c"
@@ -108,8 +108,8 @@ def test_a_claim_yet_without_volume_counts_for_its_classs_driver_until_it_has_on
 def test_volumes_are_counted_from_pods_that_stand_there_already() -> None:
     claims = [claim("c"), claim("d"), claim("e", "w"), claim("f", storageClassName="none")]
     things = [storage_class(), volume("v"), *claims, volume("w", phase="Bound"), *attached("1"), limits("a", 1)]
-    standing = (using("x", "c", "e").on("a"), using("y", "1", "none").on("a"), pod("z").on("a"))
-    made = cluster(*NODES, *things, *standing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
+    existing = (using("x", "c", "e").on("a"), using("y", "1", "none").on("a"), pod("z").on("a"))
+    made = cluster(*NODES, *things, *existing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
     assert admitted(made, "default/p", *binding(made)) == "a b c"
     assert admitted(made, "default/q", NodeVolumeLimits(made)) == "a b c"
     assert admitted(made, "default/r", NodeVolumeLimits(made)) == "a b c"

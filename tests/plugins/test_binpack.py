@@ -9,7 +9,7 @@ from pumice.testing import cluster, node, pod, podgroup, scores
 
 FOO = "example.com/foo"
 NODES = [node("n1").has(cpu=2, memory="4Gi"), node("n2").has(cpu=4, memory="16Gi", gpu=4), node("n3").has(cpu=2, memory="4Gi", **{FOO: 16})]
-STANDING = [pod("s1").gang("r").on("n1").asks(cpu=1, memory="1Gi"), pod("s2").gang("r").on("n3").cpu("1500m")]
+EXISTING = [pod("s1").gang("r").on("n1").asks(cpu=1, memory="1Gi"), pod("s2").gang("r").on("n3").cpu("1500m")]
 ASKED: dict[str, Thing] = {
     "p1": {"cpu": 1, "memory": "1Gi"},
     "p2": {"cpu": "1500m"},
@@ -44,7 +44,7 @@ ROWS = [
 @pytest.mark.parametrize(("plugin", "name", "expected"), ROWS)
 def test_scores(plugin: str, name: str, expected: list[float]) -> None:
     with opened(
-        cluster(NODES, podgroup("r").admitted(), STANDING, podgroup("a").admitted(), pod(name).gang("a").asks(**ASKED[name])), plugin
+        cluster(NODES, podgroup("r").admitted(), EXISTING, podgroup("a").admitted(), pod(name).gang("a").asks(**ASKED[name])), plugin
     ) as session:
         assert list(scores(session, name).values()) == pytest.approx(expected)
 

@@ -166,8 +166,8 @@ def test_asking_for_victims_leaves_the_shares_as_they_were() -> None:
         tree = session.plugin("drf").tree
         assert session.queue_before(made.queues["b"], made.queues["a"])
         before = [(node.share, node.saturated) for node in tree.root.children.values()]
-        standing = [task for task in made.tasks.values() if task.node >= 0]
-        named = session.reclaimable(made.tasks["default/b"], standing)
+        existing = [task for task in made.tasks.values() if task.node >= 0]
+        named = session.reclaimable(made.tasks["default/b"], existing)
         assert session.queue_before(made.queues["b"], made.queues["a"])
         assert [(node.share, node.saturated) for node in tree.root.children.values()] == before
     assert [task.name for task in named] == [f"a-{number}" for number in range(4)]

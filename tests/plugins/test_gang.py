@@ -122,8 +122,8 @@ def test_jobs_that_lack_places_are_served_before_those_that_could_grow() -> None
 
 @pytest.mark.parametrize(("least", "running", "gone"), [(1, 3, 2), (3, 3, 0), (0, 3, 3), (4, 3, 0)])
 def test_a_gang_is_never_cut_below_its_minimum(least: int, running: int, gone: int) -> None:
-    standing = [*pod("a").gang("a").on("n").cpu(1).times(running), pod("stray").on("n").cpu(1)]
-    made = cluster(node("n").cpu(9), podgroup("a", least).admitted(), standing, podgroup("b").admitted(), pod("b").gang("b").cpu(1))
+    existing = [*pod("a").gang("a").on("n").cpu(1).times(running), pod("stray").on("n").cpu(1)]
+    made = cluster(node("n").cpu(9), podgroup("a", least).admitted(), existing, podgroup("b").admitted(), pod("b").gang("b").cpu(1))
     with opened(made, "gang") as session:
         candidates = [task for task in made.tasks.values() if task.node >= 0]
         for ask in (session.preemptable, session.reclaimable):

@@ -35,8 +35,8 @@ def test_the_sub_group_with_the_most_important_task_is_served_first() -> None:
 
 def victims(made: Cluster, preemptor: str) -> list[str]:
     with opened(made, "priority") as session:
-        standing = [task for task in made.tasks.values() if task.node >= 0]
-        return [task.name for task in session.preemptable(made.tasks[f"default/{preemptor}"], standing)]
+        existing = [task for task in made.tasks.values() if task.node >= 0]
+        return [task.name for task in session.preemptable(made.tasks[f"default/{preemptor}"], existing)]
 
 
 def test_tasks_of_less_important_jobs_and_less_important_tasks_of_the_own_job_may_go() -> None:
@@ -45,9 +45,9 @@ def test_tasks_of_less_important_jobs_and_less_important_tasks_of_the_own_job_ma
         podgroup("h").priority_class("high").admitted(),
         podgroup("own").priority_class("high").admitted(),
     ]
-    standing = [pod("l").gang("l").on("n").priority(999), pod("h").gang("h").on("n").priority(0), pod("stray").on("n")]
+    existing = [pod("l").gang("l").on("n").priority(999), pod("h").gang("h").on("n").priority(0), pod("stray").on("n")]
     own = [pod(name).gang("own").on(on).priority(priority) for name, on, priority in (("o-low", "n", 3), ("o-same", "n", 5), ("p", "", 5))]
-    assert victims(cluster(CLASSES, node("n").cpu(9), jobs, standing, own), "p") == ["l", "o-low"]
+    assert victims(cluster(CLASSES, node("n").cpu(9), jobs, existing, own), "p") == ["l", "o-low"]
 
 
 class Context:
@@ -68,9 +68,9 @@ def test_gangs_take_from_less_important_jobs_and_across_queues_from_anybody() ->
     )
     with opened(made, "priority") as session:
         plugin, of = session.plugin("priority"), made.jobs["default/own"]
-        standing = [task for task in made.tasks.values() if task.node >= 0]
-        assert [task.name for task in plugin.unified_evictable(Context("gangpreempt", of), standing)] == ["l"]
-        assert plugin.unified_evictable(Context("gangreclaim", of), standing) == standing
+        existing = [task for task in made.tasks.values() if task.node >= 0]
+        assert [task.name for task in plugin.unified_evictable(Context("gangpreempt", of), existing)] == ["l"]
+        assert plugin.unified_evictable(Context("gangreclaim", of), existing) == existing
 
 
 @pytest.mark.parametrize(("tiers", "starving"), [(("priority", "gang"), True), (("priority, gang",), False), (("gang", "priority"), False)])

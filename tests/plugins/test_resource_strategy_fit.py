@@ -11,7 +11,7 @@ from scene import Thing, binds, opened, outcome
 from pumice.testing import cluster, node, pod, podgroup, refusals, scores
 
 NODES = [node("c").has(cpu=10, memory="10Gi"), node("g").has(cpu=20, memory="40Gi", gpu=8)]
-STANDING = [pod("s1").gang("r").on("c").asks(cpu=4, memory="1Gi"), pod("s2").gang("r").on("g").asks(cpu=3, memory="9Gi", gpu=4)]
+EXISTING = [pod("s1").gang("r").on("c").asks(cpu=4, memory="1Gi"), pod("s2").gang("r").on("g").asks(cpu=3, memory="9Gi", gpu=4)]
 
 
 def strategy(**arguments: Any) -> str:
@@ -63,7 +63,7 @@ ROWS: list[tuple[str, str, Thing, Thing, dict[str, float]]] = [
 @pytest.mark.parametrize(("what", "plugin", "asked", "notes", "expected"), ROWS, ids=[row[0] for row in ROWS])
 def test_fit_scores(what: str, plugin: str, asked: Thing, notes: Thing, expected: dict[str, float]) -> None:
     with opened(
-        cluster(NODES, podgroup("r").admitted(), STANDING, podgroup("a").admitted(), pod("p").gang("a").asks(**asked).annotations(notes)),
+        cluster(NODES, podgroup("r").admitted(), EXISTING, podgroup("a").admitted(), pod("p").gang("a").asks(**asked).annotations(notes)),
         plugin,
     ) as session:
         assert scores(session, "p") == pytest.approx(expected)

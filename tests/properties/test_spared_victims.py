@@ -40,7 +40,7 @@ def asking(one: PodBuilder, cpu: int, port: int) -> PodBuilder:
     return one.having("spec", "containers", 0, "ports", value=[{"containerPort": 1, "hostPort": port}]) if port else one
 
 
-def scene(standing: list[Any], wish: Any, action: str) -> Objects:
+def scene(existing: list[Any], wish: Any, action: str) -> Objects:
     """Nodes with what runs on them as far as there is room, and one gang that waits."""
     free = {name: 3 + number for number, name in enumerate(NAMES)}
     used: set[tuple[str, int]] = set()
@@ -48,7 +48,7 @@ def scene(standing: list[Any], wish: Any, action: str) -> Objects:
     objects += [priority_class(name, value) for name, value in (("low", 1), ("mid", 5), ("high", 9))]
     objects += [queue("own").weight(9), queue("other")]
     theirs = "other" if action.endswith("reclaim") else "own"
-    for number, (where, least, cpu, port, rank) in enumerate(standing):
+    for number, (where, least, cpu, port, rank) in enumerate(existing):
         least = least if action.startswith("gang") else 0  # or the plugin gang lets too few go
         objects.append(podgroup(f"j{number}", least).queue(theirs).priority_class(rank).phase("Running"))
         for index, name in enumerate(where):
@@ -109,8 +109,8 @@ def stands(session: Session, made: Cluster, gone: list[Task], decisions: Decisio
 @pytest.mark.parametrize("action", ["gangpreempt", "gangreclaim", "preempt", "reclaim"])
 @settings(max_examples=30, deadline=None)
 @given(st.lists(running, min_size=2, max_size=9), waiting)
-def test_nobody_goes_in_vain(action: str, standing: list[Any], wish: Any) -> None:
-    objects = scene(standing, wish, action)
+def test_nobody_goes_in_vain(action: str, existing: list[Any], wish: Any) -> None:
+    objects = scene(existing, wish, action)
     decisions, volcanos = decided(objects, action, spare=True), decided(objects, action, spare=False)
     assert bool(decisions.evictions) == bool(volcanos.evictions)
     made = cluster(*objects)

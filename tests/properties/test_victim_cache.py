@@ -36,14 +36,14 @@ job = st.tuples(
 )
 
 
-def scene(standing: list[tuple[int, int, int, str, str]], waiting: list[tuple[int, int, int, str, str]], spread: bool) -> Cluster:
+def scene(existing: list[tuple[int, int, int, str, str]], waiting: list[tuple[int, int, int, str, str]], spread: bool) -> Cluster:
     made = cluster(
         *(node(name).cpu(3 + number).pods(5) for number, name in enumerate(NAMES)),
         *(queue(name).weight(2).deserves(cpu=4) for name in ("one", "two")),
         *(priority_class(name, value) for name, value in CLASSES.items()),
     )
-    for number, (size, least, cpu, where, rank) in enumerate(standing + waiting):
-        name, runs = f"j{number:02}", number < len(standing)
+    for number, (size, least, cpu, where, rank) in enumerate(existing + waiting):
+        name, runs = f"j{number:02}", number < len(existing)
         group = podgroup(name, min(size, least)).queue(where).phase("Running" if runs else "Inqueue")
         made.put(*(group.priority_class(rank) if rank else group).build())
         for index, member in enumerate(pod(name).gang(name).times(size)):
@@ -64,7 +64,7 @@ def scene(standing: list[tuple[int, int, int, str, str]], waiting: list[tuple[in
     st.booleans(),
 )
 def test_who_is_evicted_for_whom_is_the_same_with_fresh_answers(
-    standing: list[tuple[int, int, int, str, str]],
+    existing: list[tuple[int, int, int, str, str]],
     waiting: list[tuple[int, int, int, str, str]],
     shares: str,
     more: type[Plugin],
@@ -72,7 +72,7 @@ def test_who_is_evicted_for_whom_is_the_same_with_fresh_answers(
     ports: bool,
 ) -> None:
     def outcome(*also: type[Plugin]) -> Outcome:
-        return schedule(scene(standing, waiting, ports), f"enqueue, {actions}", "priority", "gang", more, shares, "predicates", *also)
+        return schedule(scene(existing, waiting, ports), f"enqueue, {actions}", "priority", "gang", more, shares, "predicates", *also)
 
     assert outcome() == outcome(Agrees)
 

@@ -31,7 +31,7 @@ SELECTED = "volume.kubernetes.io/selected-node"
 class Given(NamedTuple):
     volumes: list[ObjectBuilder]
     claims: list[ObjectBuilder]
-    standing: list[tuple[str, list[str]]]  #: node, claims
+    existing: list[tuple[str, list[str]]]  #: node, claims
     pending: list[list[str]]
     room: str  #: the zone in which volumes can be made, "" for any
     limits: dict[str, int]
@@ -97,7 +97,7 @@ class Reference:
         self.owner = {name: dict(each["spec"]["claimRef"]) for name, each in self.volumes.items() if "claimRef" in each["spec"]}
         self.selected = {name: each["metadata"]["annotations"][SELECTED] for name, each in self.claims.items() if selects(each)}
         self.promised: dict[str, str] = {}  #: claim to the volume that a placed pod will get for it; no other is made elsewhere
-        self.placed = list(given.standing)
+        self.placed = list(given.existing)
 
     def admits(self, wanted: list[str], node: str) -> bool:
         if any(self._exclusive(name) for name in wanted) or not self._within_limits(wanted, node):
@@ -230,9 +230,9 @@ def compare(state: Given) -> None:
         manifest("CSINode", name, spec={"drivers": [{"name": "csi.x", "allocatable": {"count": count}}]})
         for name, count in state.limits.items()
     ]
-    standing = [using(f"x{i}", *wanted).on(node) for i, (node, wanted) in enumerate(state.standing)]
+    existing = [using(f"x{i}", *wanted).on(node) for i, (node, wanted) in enumerate(state.existing)]
     asking = [using(f"p{i}", *wanted) for i, wanted in enumerate(state.pending)]
-    made = cluster(*zoned(**ZONES), *CLASSES.values(), driver, *room, *limits, *state.volumes, *state.claims, *standing, *asking)
+    made = cluster(*zoned(**ZONES), *CLASSES.values(), driver, *room, *limits, *state.volumes, *state.claims, *existing, *asking)
     made.index(AssumedVolumes)
     for i, wanted in enumerate(state.pending):
         filters = [VolumeRestrictions(made), NodeVolumeLimits(made), *binding(made), VolumeZone(made)]

@@ -179,7 +179,7 @@ def test_beside_an_embedded_cluster_the_command_sends_no_write(tmp_path: Path) -
             embedded.server.kubeconfig(kubeconfig, "test")
             embedded.plane.store.create("pods", POD, "default")
             await asyncio.sleep(1)
-            version = embedded.plane.store.ledger.version
+            version = embedded.plane.store.storage.version
             command = [sys.executable, "-m", "pumice", "scheduler", "--shadow", *flags]
             process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
             try:
@@ -187,7 +187,7 @@ def test_beside_an_embedded_cluster_the_command_sends_no_write(tmp_path: Path) -
                     while not await seen():
                         await asyncio.sleep(0.2)
                 await asyncio.sleep(1)
-                assert embedded.plane.store.ledger.version == version > 0
+                assert embedded.plane.store.storage.version == version > 0
                 measured = await asyncio.to_thread(served, port, "/metrics")
                 assert "pumice_shadow_would_place 1\n" in measured and "volcano_e2e_scheduling_latency_milliseconds_count" in measured
                 assert '"Pod"' in await asyncio.to_thread(served, port, "/debug/state")

@@ -10,15 +10,15 @@ from click.testing import CliRunner
 
 from pumice.cli.main import cli
 from pumice.cluster.recording.files import Retention, entries, files_of
-from pumice.cluster.recording.usage import Ledger, UsageAccount
+from pumice.cluster.recording.usage import UsageAccount, UsageTotals
 from tests.live.virtual import START
 from tests.recording.week import record_week
 
 HUNDREDTH = 0.01
 
 
-def ledger(folder: Path, *by: str, start: float = START, end: float = START + 1800) -> Ledger:
-    made = Ledger(by or ("queue",), start, end)
+def totals(folder: Path, *by: str, start: float = START, end: float = START + 1800) -> UsageTotals:
+    made = UsageTotals(by or ("queue",), start, end)
     for path in files_of(folder):
         for entry in entries(path, pytest.fail):
             made.take(entry)
@@ -29,7 +29,7 @@ def ledger(folder: Path, *by: str, start: float = START, end: float = START + 18
 def test_hours_are_those_that_there_were(tmp_path: Path) -> None:
     """Eight pods of a CPU for ten minutes, of which six go on; two others from then on; three that wait for the last ten."""
     record_week(tmp_path)
-    accounts = ledger(tmp_path).accounts
+    accounts = totals(tmp_path).accounts
     research, finance = accounts["research",], accounts["finance",]
     assert isclose(research.got.cpu, (8 * 600 + 6 * 1200) / 3600, rel_tol=HUNDREDTH)
     assert isclose(finance.got.cpu, 2 * 1200 / 3600, rel_tol=HUNDREDTH)
@@ -39,7 +39,7 @@ def test_hours_are_those_that_there_were(tmp_path: Path) -> None:
 
 def test_what_one_lends_another_borrows(tmp_path: Path) -> None:
     record_week(tmp_path)
-    made = ledger(tmp_path)
+    made = totals(tmp_path)
     research, finance = made.accounts["research",], made.accounts["finance",]
     assert isclose(finance.lent.cpu, research.borrowed.cpu) and finance.lent.cpu > 0.3
     assert finance.borrowed.cpu == research.lent.cpu == 0
@@ -49,8 +49,8 @@ def test_what_one_lends_another_borrows(tmp_path: Path) -> None:
 
 def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
     record_week(tmp_path)
-    whole = ledger(tmp_path).accounts
-    halves = [ledger(tmp_path, end=START + 700).accounts, ledger(tmp_path, start=START + 700).accounts]
+    whole = totals(tmp_path).accounts
+    halves = [totals(tmp_path, end=START + 700).accounts, totals(tmp_path, start=START + 700).accounts]
     for queue in (("research",), ("finance",)):
         first, second = (half.get(queue, UsageAccount()) for half in halves)
         assert isclose(first.got.cpu + second.got.cpu, whole[queue].got.cpu)
@@ -60,7 +60,7 @@ def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
 
 def test_periods_add_up_to_all_of_the_time(tmp_path: Path) -> None:
     record_week(tmp_path)
-    whole, made, cut = ledger(tmp_path).accounts, Ledger(("queue",), START, START + 1800), []
+    whole, made, cut = totals(tmp_path).accounts, UsageTotals(("queue",), START, START + 1800), []
     for path in files_of(tmp_path):
         for entry in entries(path, pytest.fail):
             while entry.at >= START + 500 * (len(cut) + 1):
@@ -87,7 +87,7 @@ def test_a_folder_of_many_files_gives_what_one_file_gives(tmp_path: Path) -> Non
     record_week(tmp_path / "one")
     record_week(tmp_path / "many", Retention(file_s=0.0))
     assert len(files_of(tmp_path / "many")) > 5
-    one, many = ledger(tmp_path / "one").accounts, ledger(tmp_path / "many").accounts
+    one, many = totals(tmp_path / "one").accounts, totals(tmp_path / "many").accounts
     for queue in (("research",), ("finance",)):
         assert isclose(one[queue].got.cpu, many[queue].got.cpu, rel_tol=HUNDREDTH)
         assert isclose(one[queue].lent.cpu, many[queue].lent.cpu, rel_tol=HUNDREDTH)

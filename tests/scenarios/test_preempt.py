@@ -131,13 +131,13 @@ CHOICES = {
 @pytest.mark.parametrize("rule", CHOICES)
 def test_of_the_nodes_compared_that_one_is_taken_whose_victims_are(rule: str) -> None:
     nodes, gone = CHOICES[rule]
-    standing = [pod(f"{n}{i}").cpu(cpu).priority(p).gang("low").on(n) for n, pods in nodes for i, (cpu, p) in enumerate(pods)]
+    existing = [pod(f"{n}{i}").cpu(cpu).priority(p).gang("low").on(n) for n, pods in nodes for i, (cpu, p) in enumerate(pods)]
     made = cluster(
         *CLASSES,
         *(node(name).cpu(2) for name, _ in nodes),
         podgroup("low", 0).priority_class("low").phase("Running"),
         podgroup("high").priority_class("high").phase("Inqueue"),
-        *standing,
+        *existing,
         pod("p").cpu(2).gang("high"),
     )
     chosen = Policy((Preempt(PreemptArgs(topology_aware=True, candidates_percent=100)),), policy("preempt", PLUGINS).tiers)
@@ -146,8 +146,8 @@ def test_of_the_nodes_compared_that_one_is_taken_whose_victims_are(rule: str) ->
 
 @pytest.mark.parametrize(("a", "b", "gone"), [("08", "09", "on-b"), ("09", "08", "on-a"), ("09", "", "on-b")])
 def test_of_equal_victims_those_go_that_started_last_and_who_has_no_start_started_now(a: str, b: str, gone: str) -> None:
-    standing = [pod(f"on-{name}").cpu(2).gang("low").on(name) for name in "ab"]
-    starts = zip(standing, (a, b), strict=True)
+    existing = [pod(f"on-{name}").cpu(2).gang("low").on(name) for name in "ab"]
+    starts = zip(existing, (a, b), strict=True)
     started = [one.having("status", "startTime", value=f"2025-12-31T{hour}:00:00Z") if hour else one for one, hour in starts]
     made = cluster(
         *CLASSES,
@@ -181,9 +181,9 @@ def test_a_pod_whose_place_was_undone_with_its_gang_is_told_where_room_could_be_
 @WAYS
 @pytest.mark.parametrize("more", [1, 2])
 def test_within_a_job_each_task_that_matters_more_takes_the_place_of_one_that_matters_less(more: int, topology_aware: bool) -> None:
-    standing = [one.priority(1).on("a") for one in pod("old").cpu(1).gang("g").times(2)]
+    existing = [one.priority(1).on("a") for one in pod("old").cpu(1).gang("g").times(2)]
     pods = pod("new").cpu(1).priority(9).gang("g").times(more)
-    made = cluster(node("a").cpu(2), podgroup("g").phase("Running"), *standing, *pods)
+    made = cluster(node("a").cpu(2), podgroup("g").phase("Running"), *existing, *pods)
     chosen = policy("preempt", ("priority", "predicates"))
     decided = cycle(made, Policy((Preempt(PreemptArgs(topology_aware=topology_aware)),), chosen.tiers), NOW)
     made.check()

@@ -127,8 +127,8 @@ def test_gain_and_cost_are_measured_in_parts_of_what_is_needed(elsewhere: int, f
     """One gang gives both cpus that are needed and has as many elsewhere; the other gives all the memory, and has so much elsewhere."""
     gangs = {"cpu": [pod(f"cpu-{n}").cpu(1).gang("cpu") for n in range(4)]}
     gangs["memory"] = [pod(f"memory-{n}").memory("2Gi").gang("memory") for n in range(2 + elsewhere)]
-    standing = [one.on("n" if number < 2 else "m") for pods in gangs.values() for number, one in enumerate(pods)]
-    made = cluster(node("n").cpu(9), node("m").cpu(9), podgroup("cpu", 4), podgroup("memory", 2 + elsewhere), *standing)
+    existing = [one.on("n" if number < 2 else "m") for pods in gangs.values() for number, one in enumerate(pods)]
+    made = cluster(node("n").cpu(9), node("m").cpu(9), podgroup("cpu", 4), podgroup("memory", 2 + elsewhere), *existing)
     assert names(offered(made, cpu=2, memory=4 * 2**30))[0] == [f"{first}-0", f"{first}-1"]
 
 

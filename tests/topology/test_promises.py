@@ -45,7 +45,7 @@ def decide(made: Cluster, actions: str) -> Decisions:
     return cycle(made, policy(actions, PLUGINS), NOW)
 
 
-def standing(made: Cluster, placed: set[str], uid: str) -> int:
+def existing(made: Cluster, placed: set[str], uid: str) -> int:
     """Tasks of a job that will have a place."""
     tasks = made.jobs[uid].tasks.values()
     return sum(1 for task in tasks if task.key in placed or task.status & status.ALLOCATED_ALL)
@@ -69,7 +69,7 @@ def test_allocate_keeps_limits_and_gangs(made: Cluster) -> None:
     places = {bind.task.key: bind.node for bind in decisions.binds}
     assert_within_limits(made, places)
     if places:
-        assert standing(made, set(places), "default/high") >= made.jobs["default/high"].min_member
+        assert existing(made, set(places), "default/high") >= made.jobs["default/high"].min_member
     else:
         assert_same(before, state(made))
 
@@ -89,7 +89,7 @@ def test_gangpreempt_evicts_only_for_a_whole_gang_and_bundle_by_bundle(made: Clu
     if not gone:
         assert_same(before, state(made))
         return
-    assert standing(made, set(promised), "default/high") >= made.jobs["default/high"].min_member
+    assert existing(made, set(promised), "default/high") >= made.jobs["default/high"].min_member
     assert_within_limits(made, promised)
     high = made.jobs["default/high"]
     for uid, count in gone.items():

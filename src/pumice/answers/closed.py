@@ -158,7 +158,5 @@ def _unfriendly(cluster: Cluster, task: Task, row: int) -> list[Task]:
     for held, _ in cluster.index(ExistingTerms).meeting(TermRole.REFUSES, task):
         codes, _ = cluster.nodes.codes(held.term.key)
         near |= codes == codes[row]
-    standing = (other for at in np.flatnonzero(near).tolist() for other in cluster.nodes.tasks[at].values())
-    return [
-        other for other in standing if (affinity := other.template.spec.affinity) is not None and affinity.pod_anti_affinity is not None
-    ]
+    others = (other for at in np.flatnonzero(near).tolist() for other in cluster.nodes.tasks[at].values())
+    return [other for other in others if (affinity := other.template.spec.affinity) is not None and affinity.pod_anti_affinity is not None]

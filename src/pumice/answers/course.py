@@ -123,7 +123,7 @@ class _Run:
         victims: dict[Task, None] = {}
         carry_out(self._sketch, decisions, self._now, lambda eviction: victims.update(dict.fromkeys(with_gang(eviction.task))))
         self._count_starts(decisions.binds, waits)
-        return self._leave(decisions, victims, waits) or goes_on
+        return self._take_off(decisions, victims, waits) or goes_on
 
     def _admit(self, admitted: list[Job], waits: Waiter) -> bool:
         """Let controllers make the pods of jobs that were admitted, the oldest job first."""
@@ -144,7 +144,7 @@ class _Run:
             if _is_own(bind.task, waits):
                 self._places[bind.task.key] = bind.node
 
-    def _leave(self, decisions: Decisions, victims: dict[Task, None], waits: Waiter) -> bool:
+    def _take_off(self, decisions: Decisions, victims: dict[Task, None], waits: Waiter) -> bool:
         """Let the victims go, and all who are leaving anyway."""
         for task in victims:
             self._evicted[owner_of(task)] += 1
@@ -198,7 +198,7 @@ def _is_own(task: Task, waits: Waiter) -> bool:
 def with_gang(victim: Task) -> list[Task]:
     """The pods that leave with a victim: those of its gang that cannot go on without it."""
     job = victim.job
-    standing = status.BINDING | status.BOUND | status.RUNNING
-    if job is None or job.min_member < job.count(standing | status.PENDING | status.PIPELINED | status.RELEASING):
+    placed = status.BINDING | status.BOUND | status.RUNNING
+    if job is None or job.min_member < job.count(placed | status.PENDING | status.PIPELINED | status.RELEASING):
         return [victim]
-    return [victim, *(task for task in job.tasks.values() if task.status & standing)]
+    return [victim, *(task for task in job.tasks.values() if task.status & placed)]

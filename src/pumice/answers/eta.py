@@ -43,7 +43,7 @@ STANDS = status.BINDING | status.BOUND | status.RUNNING
 WAITS = status.PENDING | status.PIPELINED
 
 
-class StandingForecast(NamedTuple):
+class PlacedForecast(NamedTuple):
     """An existing job, or a pod without a job: its pods that hold nodes, and how long it is expected to run."""
 
     name: str
@@ -67,13 +67,13 @@ class Forecast:
         stand = [(work, tasks, _batches(tasks, now)) for work, tasks in there]
         running = ((work, _first(batches)) for work, tasks, batches in stand if batches and not _is_service(tasks))
         run_times = RunTimes(past, now, running)
-        self.standing = [self._standing(work, tasks, batches, run_times) for work, tasks, batches in stand]
+        self.placed = [self._placed(work, tasks, batches, run_times) for work, tasks, batches in stand]
         self._recent = [(_fresh(work), run_times.guess(work)) for work in past.recent(now)]
 
     @property
     def sources(self) -> Counter[str]:
         """The sources from which run times were guessed, each with its number of jobs."""
-        return Counter(each.guess.source for each in self.standing)
+        return Counter(each.guess.source for each in self.placed)
 
     @property
     def arrivals(self) -> int:
@@ -87,9 +87,9 @@ class Forecast:
 
     def rollout(self, number: int, wanted: set[str]) -> dict[str, float]:
         """The instants at which the wanted jobs start in one rollout. Jobs that do not start before the horizon are left out."""
-        runs = {each.name: each.guess.run(_share(each.seed, number)) for each in self.standing}
-        batches = (batch for each in self.standing for batch in each.batches)
-        promised = [Coming(each.promised, runs[each.name]) for each in self.standing if each.promised is not None]
+        runs = {each.name: each.guess.run(_share(each.seed, number)) for each in self.placed}
+        batches = (batch for each in self.placed for batch in each.batches)
+        promised = [Coming(each.promised, runs[each.name]) for each in self.placed if each.promised is not None]
         rollout = Rollout(self._cluster, self._policy, self._now, runs, batches)
         return rollout.starts(wanted, promised, self._arrivals(number), self._now + HORIZON_S)
 
@@ -103,10 +103,10 @@ class Forecast:
                 again = replace(work, name=f"{work.name}-again-{day}", submit=self._now + day * WINDOW_S + after)
                 yield Coming(again, guess.run(_share(_seed(again), number)))
 
-    def _standing(self, work: Work, tasks: list[Task], batches: list[Batch], run_times: RunTimes) -> StandingForecast:
+    def _placed(self, work: Work, tasks: list[Task], batches: list[Batch], run_times: RunTimes) -> PlacedForecast:
         elapsed = self._now - _first(batches) if batches else 0.0
         guess = SERVICE if _is_service(tasks) else run_times.guess(work, elapsed)
-        return StandingForecast(f"{work.namespace}/{work.name}", _seed(work), batches, guess, None if tasks else work)
+        return PlacedForecast(f"{work.namespace}/{work.name}", _seed(work), batches, guess, None if tasks else work)
 
 
 def past_of(works: dict[str, Work], cluster: Cluster) -> Past:

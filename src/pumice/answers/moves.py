@@ -28,8 +28,8 @@ def moves(cluster: Cluster, policy: Policy, now: float, world: World, waits: Tas
     """Moves of single pods after which a node has room for a pod like `waits`, each rehearsed: the pod finds the other node by itself."""
     for row in _nearly_fitting(cluster, waits):
         free = cluster.nodes.idle[:, row]
-        standing = [task for task in cluster.nodes.tasks[row].values() if task.status == status.RUNNING]
-        enough = [task for task in standing if (free + task.template.request > waits.template.request - EPSILON).all()]
+        running = [task for task in cluster.nodes.tasks[row].values() if task.status == status.RUNNING]
+        enough = [task for task in running if (free + task.template.request > waits.template.request - EPSILON).all()]
         for task in sorted(enough, key=lambda each: (float(each.template.request.sum()), each.key))[:MOST_PODS]:
             if node := _elsewhere(cluster, policy, now, world, task):
                 yield Move(task.key, node)

@@ -42,7 +42,7 @@ ROOM = (
     Because.GANG,
     Because.GANG_TOO_LARGE,
 )  #: nodes do not grow: others are added
-STANDING = status.BINDING | status.BOUND | status.RUNNING
+PLACED = status.BINDING | status.BOUND | status.RUNNING
 
 
 class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -233,13 +233,13 @@ class _Search:
         if headline is None or headline.because not in (Because.QUOTA, Because.OVERCOMMITTED):
             return None
         total = self._cluster.nodes.total()
-        waiting = (job for job in self._cluster.waiting.values() if job.promises.reserve is not None and not job.count(STANDING))
+        waiting = (job for job in self._cluster.waiting.values() if job.promises.reserve is not None and not job.count(PLACED))
         found = nlargest(MOST_PROMISED, ((dominant_share(promised_to(job), total), f"podgroup/{job.uid}") for job in waiting))
         return next(filter(None, (self._option((Gone((name,)),)) for _, name in found)), None)
 
     def _somebody_ends(self) -> Option | None:
         """The end of the smallest running job, or running pod without a job, that helps. Where none does alone, that of several."""
-        names = self._smallest_standing()
+        names = self._smallest_running()
         for name in names:
             if (option := self._option((Gone((name,)),))) is not None:
                 return option
@@ -255,15 +255,15 @@ class _Search:
             needed = without if self._helps(Gone(tuple(without))) else needed
         return self._option((Gone(tuple(needed)),))
 
-    def _smallest_standing(self) -> list[str]:
+    def _smallest_running(self) -> list[str]:
         """The names of the smallest running jobs, and of running pods without a job."""
         cluster, total = self._cluster, self._cluster.nodes.total()
-        running = (job for job in cluster.jobs.values() if job.count(STANDING) and job is not self._waits.job and job.group is not None)
+        running = (job for job in cluster.jobs.values() if job.count(PLACED) and job is not self._waits.job and job.group is not None)
         enough = [(dominant_share(job.held, total), f"podgroup/{job.uid}") for job in running]
         enough += [
             (dominant_share(task.template.request, total), f"pod/{task.key}")
             for task in cluster.tasks.values()
-            if task.status & STANDING and (task.job is None or task.job.group is None)
+            if task.status & PLACED and (task.job is None or task.job.group is None)
         ]
         return [name for _, name in nsmallest(MOST_ENDING, enough)]
 

@@ -26,7 +26,7 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
     With --against, or --from-cluster: can the jobs of the files ever run there? Exit code 1 if one cannot.
     """
     now = time.time()
-    objects = replace(inputs, from_cluster=inputs.from_cluster and not inputs.files).read(now, leave_out=False)
+    objects = replace(inputs, from_cluster=inputs.from_cluster and not inputs.files).read(now, omit=False)
     policy = replace(inputs, strict=True).policy(objects)
     if inputs.files and (against or inputs.from_cluster):
         _fit(inputs, against, objects, now)

@@ -91,7 +91,7 @@ class DataDir:
             self._named.unlink(missing_ok=True)
             self._named.symlink_to(self.directory)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Remove what `claim` and the cluster have put here, but not the cluster's data in a directory of --data."""
         silent = self.log.exists() and not self.log.stat().st_size
         for path in (self.kubeconfig, self._pid, *([self.log] if silent else ())):

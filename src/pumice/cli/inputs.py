@@ -79,9 +79,9 @@ class Inputs(Struct, frozen=True):
         except ValueError:
             raise InputError(f'"{text}" is not a time; write one such as 2026-01-01T12:00:00Z', where=option) from None
 
-    def read(self, now: float, leave_out: bool = True) -> Objects:
+    def read(self, now: float, omit: bool = True) -> Objects:
         """All objects, with the pods that controllers would have created by now for workloads. A workload that a server would refuse has no
-        pods, and a warning says so; if `leave_out` is not set, it raises InputError. Raises InputError; ClickException if the cluster does
+        pods, and a warning says so; if `omit` is not set, it raises InputError. Raises InputError; ClickException if the cluster does
         not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
@@ -99,7 +99,7 @@ class Inputs(Struct, frozen=True):
             from pumice.cluster.workloads import expanded  # controllers are not needed if the input has the pods
 
             present = complete(objects.items)
-            objects.items += expanded(workloads, present, now, warn, leave_out)
+            objects.items += expanded(workloads, present, now, warn, omit)
         if objects.gangs:
             from pumice.cluster.gangs import pods_of_owners  # nor is this needed if no object means a gang
 

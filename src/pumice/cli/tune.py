@@ -63,11 +63,11 @@ def tune(
     resume: bool,
 ) -> None:
     """Look for a configuration that would have served a workload better, and check it on days that were held back."""
-    from pumice.simulate.tune import told
+    from pumice.simulate.tune import summary
     from pumice.simulate.tune.advice import Adviser
     from pumice.simulate.tune.days import Setting
     from pumice.simulate.tune.goal import goal_of
-    from pumice.simulate.tune.ledger import Ledger
+    from pumice.simulate.tune.results import TrialResults
     from pumice.simulate.tune.space import Space
 
     goal = goal_of(objective, keeps)
@@ -77,12 +77,12 @@ def tune(
     space = Space(text, where, plugins(plugins_dir), actions(plugins_dir))
     setting = Setting(workload, cluster, nodes, kill_at_estimate, plugins_dir)
     with Crew(processes, dask) as crew:
-        ledger = Ledger(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
-        advice = Adviser(setting, space, goal, ledger, seeds, seed).advise(trials, seconds(period) if period else None)
-    found = told.configuration(advice, space, _command(click.get_current_context())) if advice.values is not None else ""
-    say("\n".join(told.sentences(advice)))
+        results = TrialResults(crew, out, resume=resume, played=lambda count: say(f"simulation {count}: done", err=True))
+        advice = Adviser(setting, space, goal, results, seeds, seed).advise(trials, seconds(period) if period else None)
+    found = summary.configuration(advice, space, _command(click.get_current_context())) if advice.values is not None else ""
+    say("\n".join(summary.sentences(advice)))
     if advice.values is not None:
-        print_table(f"\n{told.queue_table(advice)}\n")
+        print_table(f"\n{summary.queue_table(advice)}\n")
     if out is None:
         say(found, nl=False)
     else:
@@ -91,18 +91,18 @@ def tune(
 
 def _write(out: Path, advice: Advice, space: Space, found: str) -> None:
     """Write what was tried and what was found, and say what can be done with it."""
-    from pumice.simulate.tune import told
+    from pumice.simulate.tune import summary
     from pumice.simulate.tune.report import tune_report
 
-    rows = [*told.rows_of_trials(advice, space)]
-    with (out / told.TRIALS).open("w", newline="", encoding="utf-8") as opened:
+    rows = [*summary.rows_of_trials(advice, space)]
+    with (out / summary.TRIALS).open("w", newline="", encoding="utf-8") as opened:
         csv.writer(opened, lineterminator="\n").writerows(rows)
-    (out / told.REPORT).write_text(tune_report(advice, told.sentences(advice), found, rows), encoding="utf-8")
-    say(f"All of it, with charts: {out / told.REPORT}")
+    (out / summary.REPORT).write_text(tune_report(advice, summary.sentences(advice), found, rows), encoding="utf-8")
+    say(f"All of it, with charts: {out / summary.REPORT}")
     if advice.recommended:
-        file = out / told.CONFIGURATION
+        file = out / summary.CONFIGURATION
         file.write_text(found, encoding="utf-8")
-        say(f"Written: {file}. To try it beside the scheduler in charge, which it leaves alone:\n\n    {told.shadow_command(file)}")
+        say(f"Written: {file}. To try it beside the scheduler in charge, which it leaves alone:\n\n    {summary.shadow_command(file)}")
 
 
 def in_force(workload: str, conf: str | None) -> tuple[str, str]:

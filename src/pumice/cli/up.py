@@ -98,10 +98,10 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
     except Exception as error:
         if child is None or isinstance(error, InputError):
             raise
-        traceback.print_exc()  # into the log, before `leave` removes an empty log
+        traceback.print_exc()  # into the log, before `release` removes an empty log
         code = 1
     finally:
-        place.leave()
+        place.release()
     sys.exit(code)
 
 

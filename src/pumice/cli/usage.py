@@ -18,7 +18,7 @@ from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
 from pumice.cluster.recording.entries import Entry
 from pumice.cluster.recording.files import entries, files_of
-from pumice.cluster.recording.usage import FIELDS, HOUR_S, Group, Ledger, UsageAccount, UsageAmounts
+from pumice.cluster.recording.usage import FIELDS, HOUR_S, Group, UsageAccount, UsageAmounts, UsageTotals
 from pumice.text_table import columns, shown_in_line
 
 PERIODS = {"hour": HOUR_S, "day": 24 * HOUR_S}
@@ -38,10 +38,10 @@ def usage(files: tuple[Path, ...], by: str, per: str | None, month: str | None, 
     FILES are recordings, or folders of them, in the order of time.
     """
     start, end = _month(month) if month else (-inf, inf)
-    ledger = Ledger(_fields("queue" if lent else by), start, end)
+    totals = UsageTotals(_fields("queue" if lent else by), start, end)
     length_s = PERIODS[per] if per else inf
-    found = [(since, part) for since, part in _parts(ledger, _entries(files), length_s) if since < end and not since + length_s <= start]
-    head, rows = _flows(ledger) if lent else _sums(ledger.by, found, dated=per is not None)
+    found = [(since, part) for since, part in _parts(totals, _entries(files), length_s) if since < end and not since + length_s <= start]
+    head, rows = _flows(totals) if lent else _sums(totals.by, found, dated=per is not None)
     if output == "table":
         print_table(columns(head, rows))
     else:
@@ -56,18 +56,18 @@ def _entries(files: Iterable[Path]) -> Iterator[Entry]:
 Part = tuple[float, dict[Group, UsageAccount]]  #: from when on, and the accounts of this time
 
 
-def _parts(ledger: Ledger, taken: Iterable[Entry], length_s: float) -> Iterator[Part]:
+def _parts(totals: UsageTotals, taken: Iterable[Entry], length_s: float) -> Iterator[Part]:
     """The accounts of each period of this length, beginning with the one of the first entry."""
     since = -inf
     for entry in taken:
         if since == -inf and length_s < inf:
             since = entry.at // length_s * length_s
         while entry.at >= since + length_s:
-            yield since, ledger.cut(since + length_s)
+            yield since, totals.cut(since + length_s)
             since += length_s
-        ledger.take(entry)
-    ledger.close()
-    yield since, ledger.accounts
+        totals.take(entry)
+    totals.close()
+    yield since, totals.accounts
 
 
 def _fields(text: str) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def _of(account: UsageAccount, part: str, resource: str) -> float:
     return float(getattr(getattr(account, part), resource))
 
 
-def _flows(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
-    flows = sorted(ledger.flows.items())
+def _flows(totals: UsageTotals) -> tuple[list[str], list[list[str]]]:
+    flows = sorted(totals.flows.items())
     shown = [(title, name) for title, name in RESOURCES if any(getattr(amounts, name) for _, amounts in flows)]
     rows = [[lender, borrower, *(f"{getattr(amounts, name):.2f}" for _, name in shown)] for (lender, borrower), amounts in flows]
     return ["LENDER", "BORROWER", *(title for title, _ in shown)], rows

@@ -11,7 +11,7 @@ whatever a server sends into changes that are delivered once each and never go b
 * a list is compared with the known objects: an unchanged object gives no change, missing objects are Deleted at its end;
 * a watch event must be newer than the known version of its object. An older event of a known object is dropped;
 * an object with a known name and another uid gives Deleted, then Added;
-* an object that the consumer has `heard` of from the answer to a call counts as delivered.
+* an object that the consumer has `note_answer` of from the answer to a call counts as delivered.
 
 Resource versions are compared as numbers: Kubernetes guarantees this since 1.35, and with etcd it was always so. After its list, a watch
 sends them in rising order. An event of an unknown object that is not newer than `position` breaks this order (`OutOfOrder`): only a new
@@ -143,7 +143,7 @@ class KnownObjects(Generic[T]):
         known = self._known.get(key)
         return [self._drop(key)] if known and version >= known.version else []
 
-    def heard(self, metadata: Metadata) -> bool:
+    def note_answer(self, metadata: Metadata) -> bool:
         """Note an object that the consumer has from the answer to a call, to deliver its deletion. False if it is deleted already."""
         key, version = _key(metadata), _number(metadata.resource_version)
         known = self._known.get(key) or KnownObject("", self.position)
@@ -246,9 +246,9 @@ class Reflector(Generic[T]):
         """The resource version of an object as it was delivered last; 0 if the object is not known."""
         return self._view.version(namespace, name)
 
-    def heard(self, metadata: Metadata) -> bool:
+    def note_answer(self, metadata: Metadata) -> bool:
         """Note an object from the answer to a call. False if it has been deleted since: no more changes of it will be delivered."""
-        return self._view.heard(metadata)
+        return self._view.note_answer(metadata)
 
     async def run(self) -> None:
         while True:

@@ -117,9 +117,9 @@ class InProcess:
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
-        wish = DeleteOptions(uid=ref.uid, grace_s=grace_s, propagation=propagation)
+        delete_options = DeleteOptions(uid=ref.uid, grace_s=grace_s, propagation=propagation)
         with _answering():
-            await self._done(lambda: self._store.delete(self._kind(resource), ref.name, ref.namespace, wish, self._options))
+            await self._done(lambda: self._store.delete(self._kind(resource), ref.name, ref.namespace, delete_options, self._options))
 
     async def _done(self, work: Callable[[], Done]) -> Done:
         """What a write returns, which waits for webhooks outside of this process if it concerns any."""
@@ -183,16 +183,16 @@ class StoreLister:
         self._storages: dict[str, str] = {}  #: kind to the storage of its objects
         self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
         self._index = KeyIndex()
-        for storage, shelf in store.ledger.shelves.items():
-            for key in shelf.keys:
-                self._heard(storage, None, shelf.objects[key])
-        store.ledger.listeners.append(self._written)
+        for storage, kind_storage in store.storage.kind_storages.items():
+            for key in kind_storage.keys:
+                self._on_write(storage, None, kind_storage.objects[key])
+        store.storage.listeners.append(self._written)
 
     # What controllers look up
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         storage = self.storage_of(kind)
-        return self.store.ledger.get(storage, (namespace, name)) if storage else None
+        return self.store.storage.get(storage, (namespace, name)) if storage else None
 
     def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
         storage = self.storage_of(kind)
@@ -234,9 +234,9 @@ class StoreLister:
         return taken
 
     def _written(self, storage: str, event: WatchEvent) -> None:
-        self._heard(storage, event.previous, None if event.type == "DELETED" else event.object)
+        self._on_write(storage, event.previous, None if event.type == "DELETED" else event.object)
 
-    def _heard(self, storage: str, old: Object | None, new: Object | None) -> None:
+    def _on_write(self, storage: str, old: Object | None, new: Object | None) -> None:
         if storage == "events":  # no controller looks at events, and there are many of them
             return
         change = ObjectChange(old, new)
@@ -321,8 +321,8 @@ class StoreWrites:
         found = self._lister.get(write.kind, write.namespace, write.name)
         if found is None or (write.uid and uid_of(found) != write.uid):
             return
-        wish = DeleteOptions(grace_s=write.grace_s, propagation=write.propagation)
-        self._store.delete(self._storage(write.kind), write.name, write.namespace, wish, self._options)
+        delete_options = DeleteOptions(grace_s=write.grace_s, propagation=write.propagation)
+        self._store.delete(self._storage(write.kind), write.name, write.namespace, delete_options, self._options)
 
     def _storage(self, kind: str) -> str:
         return self._lister.storage_of(kind) or kind

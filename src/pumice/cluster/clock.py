@@ -167,9 +167,9 @@ class ClockSetting:
         else:
             store.update("configmaps", body | {"metadata": {"name": KEY[1], "namespace": KEY[0]}})
         store.admission.add([AdmissionRule(("configmaps",), ("CREATE", "UPDATE"), validate=_only_a_speed)])
-        store.ledger.listeners.append(self._heard)
+        store.storage.listeners.append(self._on_write)
 
-    def _heard(self, storage: str, event: WatchEvent) -> None:
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage == "configmaps" and event.key == KEY and event.type != "DELETED":
             speed = read_speed(field(event.object, "data.speed"))
             if speed is not None and speed != self._clock.speed:

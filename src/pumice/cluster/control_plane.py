@@ -370,7 +370,7 @@ class ControlPlane:
 
     def quiet(self) -> None:
         """Without an event loop: let all workers and the garbage collector run until nothing is left to do at this instant."""
-        run_quiet([self.store.collector, *self._workers], lambda: self.store.ledger.version)
+        run_quiet([self.store.collector, *self._workers], lambda: self.store.storage.version)
 
 
 def _default_storage(store: Store) -> None:

@@ -26,10 +26,10 @@ def why_refused(workload: Object) -> str:
     except WrongType as wrong:
         return str(wrong)
     copy["metadata"]["uid"] = _UID
-    behaviour = strategy_of(kind)
-    behaviour.begin(copy)
-    behaviour.default(copy)
-    causes = schema_causes(kind, copy, None) or behaviour.causes(copy, None)
+    strategy = strategy_of(kind)
+    strategy.begin(copy)
+    strategy.default(copy)
+    causes = schema_causes(kind, copy, None) or strategy.causes(copy, None)
     return "; ".join(f"{field}: {text}" for field, text in causes)
 
 

@@ -39,12 +39,12 @@ def expanded(
     present: Sequence[tuple[str, Wire]],
     now: float,
     tell: Callable[[str], None] | None = None,
-    leave_out: bool = False,
+    omit: bool = False,
 ) -> list[tuple[str, Wire]]:
     """The objects that controllers make of the manifests in a cluster that holds `present` (with defaults). With `tell`, all objects exist
     at the same time: those that a ResourceQuota refuses are left out, and `tell` gets a line about them.
 
-    A manifest that would be refused raises InputError; with `leave_out` and `tell` it has no pods, and `tell` gets a line about it. Of a
+    A manifest that would be refused raises InputError; with `omit` and `tell` it has no pods, and `tell` gets a line about it. Of a
     workload that a server has looked after, only the pods that are not present are made."""
     wanted = list(manifests)
     looked_up = (*LOOKED_UP, "Pod") if any(manifest.is_served for manifest in wanted) else LOOKED_UP
@@ -56,7 +56,7 @@ def expanded(
         try:
             obj = _accepted(manifest, cluster)
         except InputError as refused:
-            if tell is None or not leave_out:
+            if tell is None or not omit:
                 raise
             tell(f"{refused}; its pods are left out")
             continue

@@ -205,14 +205,14 @@ def patch(subject: Object, content: Object, subresource: str = "") -> Patch:
 def change(subject: Object, wanted: Object) -> list[Write]:
     """The patch that makes `subject` equal to `wanted`, except for its status; no write if nothing differs."""
     now, then = ({key: value for key, value in each.items() if key != "status"} for each in (subject, wanted))
-    news = difference(now, then)
-    return [patch(subject, news)] if news else []
+    changed = difference(now, then)
+    return [patch(subject, changed)] if changed else []
 
 
 def status_change(subject: Object, status: Object, subresource: str = "status") -> list[Write]:
     """The patch that makes the status of `subject` equal to `status`; no write if nothing differs."""
-    news = difference(status_of(subject), status)
-    return [patch(subject, {"status": news}, subresource)] if news else []
+    changed = difference(status_of(subject), status)
+    return [patch(subject, {"status": changed}, subresource)] if changed else []
 
 
 EVERY = "*"  #: in `watches`: changes of all kinds

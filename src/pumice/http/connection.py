@@ -196,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         self._whole = False  #: the reply is of no use before its end
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None  #: why the connection is lost
-        self._heard_at = 0.0
+        self._last_read_at = 0.0
 
     # ---- setting up; raises OSError
 
@@ -207,14 +207,14 @@ class Connection(asyncio.BufferedProtocol):
         self._send(layer.seal(b""))
         self._layers.append(layer)
         while not layer.ready:
-            await self._news()
+            await self._progress()
 
     async def tunnel(self, request: bytes) -> None:
         """Send a CONNECT request to a proxy. Everything after this goes to the server that the request names."""
         reply = self._reply = Reply()
         self._send(request)
         while not reply.status:
-            await self._news()
+            await self._progress()
         self._reply = None
         if reply.status >= 300:
             raise ConnectionError(f"the proxy answered {reply.status}")
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._send(request)
             while not reply.ended:
-                await self._news()
+                await self._progress()
             return Answer(reply.status, reply.retry_after, reply.whole(), reply.warnings)
         except BaseException:
             self.abort()
@@ -241,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
         """The answer in parts as they arrive, the first as soon as the head is there. The server may be silent for at most `idle_s`."""
         reply = self._reply = Reply(None)
         self._whole = False
-        self._heard_at = self._loop.time()
+        self._last_read_at = self._loop.time()
         self._timer = self._loop.call_later(idle_s, self._still_speaks, idle_s)
         try:
             self._send(request)
@@ -254,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
                 elif reply.ended:
                     return
                 else:
-                    await self._news()
+                    await self._progress()
         except BaseException:
             self.abort()
             raise
@@ -264,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _still_speaks(self, idle_s: float) -> None:
         """End the call if the server has been silent for `idle_s`, else check again when it could have been."""
-        left_s = self._heard_at + idle_s - self._loop.time()
+        left_s = self._last_read_at + idle_s - self._loop.time()
         if left_s <= 0:
             self._lost(TimeoutError())
         else:
@@ -287,7 +287,7 @@ class Connection(asyncio.BufferedProtocol):
         if data and self._transport is not None:
             self._transport.write(data)
 
-    async def _news(self) -> None:
+    async def _progress(self) -> None:
         if self._error is not None:
             raise self._error
         self._waiter = self._loop.create_future()
@@ -308,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data: Bytes = memoryview(self._buffer)[:nbytes]
-        self._heard_at = self._loop.time()
+        self._last_read_at = self._loop.time()
         try:
             for layer in self._layers:
                 data = layer.open(data)

@@ -81,9 +81,9 @@ class ObjectCache:
 
         return deliver
 
-    def follow(self, kind: str, heard: Callable[[Object], bool]) -> None:
-        """Call `heard` for each answer with this kind: its reflector must report the end even of an object that its watch never showed."""
-        self._followers[kind] = heard
+    def follow(self, kind: str, note_answer: Callable[[Object], bool]) -> None:
+        """Call `note_answer` for each answer with this kind: the reflector must report the end even of an object that no watch showed."""
+        self._followers[kind] = note_answer
 
     def answered(self, kind: str, subject: Object) -> None:
         """Store an object as the answer to a call has it, unless its reflector knows that it is gone."""
@@ -100,14 +100,14 @@ class ObjectCache:
             self.removed(kind, key, uid_of(old))
             old = None
         self._objects.setdefault(kind, {}).setdefault(key.namespace, {})[key.name] = subject
-        self._heard(kind, key, old, subject)
+        self._on_change(kind, key, old, subject)
 
     def assume(self, kind: str, subject: Object) -> None:
         """Store what a known object will be, until the server sends a newer version."""
         key = key_of(subject)
         old = self.get(kind, *key)
         self._objects[kind][key.namespace][key.name] = subject
-        self._heard(kind, key, old, subject)
+        self._on_change(kind, key, old, subject)
 
     def removed(self, kind: str, key: Key, uid: str) -> None:
         """Remove an object that is gone. Another object of its name stays."""
@@ -117,9 +117,9 @@ class ObjectCache:
         old = self.get(kind, *key)
         if old is not None and uid_of(old) in ("", uid):
             del self._objects[kind][key.namespace][key.name]
-            self._heard(kind, key, old, None)
+            self._on_change(kind, key, old, None)
 
-    def _heard(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
+    def _on_change(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
         self._index.changed(kind, key, old, new)
         self._changes.append(ObjectChange(old, new))
         if len(self._changes) == 1:
@@ -206,7 +206,7 @@ def followed(
         deliver = cache.delivery(kind, scope.resource)
         made = Reflector(transport, scope, as_dict, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
         if not scope.field_selector:
-            cache.follow(kind, lambda subject: not is_shown(subject, scope) or made.heard(dict_metadata(subject)))
+            cache.follow(kind, lambda subject: not is_shown(subject, scope) or made.note_answer(dict_metadata(subject)))
         return made
 
     return {name: reflector(name, scope) for name, scope in wanted.items()}

@@ -101,9 +101,9 @@ class SentRows:
         touched = self._touched(cluster)
         touched.refresh()
         fresh = {
-            "nodes": self._news("nodes", self._nodes(cluster, touched.rows, amounting)),
-            "jobs": self._news("jobs", self._jobs(cluster, touched, amounting)),
-            "queues": self._news("queues", self._queues(cluster, amounting)),
+            "nodes": self._changed("nodes", self._nodes(cluster, touched.rows, amounting)),
+            "jobs": self._changed("jobs", self._jobs(cluster, touched, amounting)),
+            "queues": self._changed("queues", self._queues(cluster, amounting)),
         }
         touched.begin()
         return {kind: rows for kind, rows in fresh.items() if rows}
@@ -122,17 +122,17 @@ class SentRows:
             self._index = cluster.index(Touched)
         return self._index
 
-    def _news(self, kind: str, rows: Iterable[tuple[str, bytes | None]]) -> Rows:
+    def _changed(self, kind: str, rows: Iterable[tuple[str, bytes | None]]) -> Rows:
         known = self.rows[kind]
-        news: Rows = {}
+        changed: Rows = {}
         for name, row in rows:
             if row is None:
                 if known.pop(name, None) is not None:
-                    news[name] = row
+                    changed[name] = row
             elif known.get(name) != row:
                 known[name] = row
-                news[name] = row
-        return news
+                changed[name] = row
+        return changed
 
     def _nodes(self, cluster: Cluster, touched: set[int], amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
         nodes = cluster.nodes

@@ -80,7 +80,7 @@ class Simulations:
         for old in sorted(self._runs)[:-KEPT]:
             del self._runs[old]
             self._reports.pop(old, None)
-        present = [obj for _, obj in self._api.store.ledger.everything()]
+        present = [obj for _, obj in self._api.store.storage.everything()]
         self._under_way = asyncio.ensure_future(self._play(run, present, wanted.seconds))
         return Response.json({"number": run.number}, 201, headers=UNCACHED)
 

@@ -77,10 +77,10 @@ class NodeLosses:
 
 
 def accidents_of(
-    faults: Faults, seed: int, at: At, nodes: NodeLosses, leave: Callable[[Random], Callable[[], None] | None]
+    faults: Faults, seed: int, at: At, nodes: NodeLosses, end_work: Callable[[Random], Callable[[], None] | None]
 ) -> Iterator[Accidents]:
     """The accidents of nodes and of the scheduler, where the faults have them."""
     if faults.nodes is not None:
         yield Accidents(faults.nodes, random_of(faults, seed, "nodes"), at, nodes.lose)
     if faults.scheduler is not None:
-        yield Accidents(faults.scheduler, random_of(faults, seed, "scheduler"), at, leave)
+        yield Accidents(faults.scheduler, random_of(faults, seed, "scheduler"), at, end_work)

@@ -102,12 +102,12 @@ class Reasons:
             return
         for waiting in self._last.refused:
             self._write(waiting)
-        for standing in self._last.standings:
-            if not standing.pods:
-                for member in standing.members:
+        for outcome in self._last.outcomes:
+            if not outcome.pods:
+                for member in outcome.members:
                     self._keep(member.job, before)
-            elif len(standing.members) == 1:
-                self._write(standing.last_word(standing.members[0]))
+            elif len(outcome.members) == 1:
+                self._write(outcome.last_word(outcome.members[0]))
         for waiting in self._last.stranded:
             self._write(waiting)
 

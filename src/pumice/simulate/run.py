@@ -61,7 +61,7 @@ def play_fast(scenario: Scenario, workload: Workload, record: Record) -> None:
         simulated.at(when, Rank.NODE, lambda subject: call(), None)
 
     for accidents in accidents_of(
-        faults, seed, at, NodeLosses(workload.nodes, simulated.fail, simulated.join), lambda random: simulated.leave()
+        faults, seed, at, NodeLosses(workload.nodes, simulated.fail, simulated.join), lambda random: simulated.end_work()
     ):
         accidents.begin(first, lambda: simulated.goes_on)
     simulated.play()

@@ -83,7 +83,7 @@ class SimulatedCluster:
         self.skew_s = 0.0  #: how many seconds the scheduler's clock is ahead
         self._evicted = 0  #: pods
         self._away = False  #: whether the scheduler is away
-        self._news = False  #: whether something has changed since the last cycle
+        self._has_changed = False  #: whether something has changed since the last cycle
         self._settles = all(action.settles for action in policy.actions)
         self._scheduler = schedulers_of(policy)[0]
         self._grouped = policy.profiles is None or policy.has_action("allocate")
@@ -123,9 +123,9 @@ class SimulatedCluster:
         while heap and heap[0][0] == now:
             _, rank, _, call, subject = heappop(heap)
             call(subject)
-            self._news = self._news or rank is not Rank.GONE or bool(subject)
-        if self._news and self._anybody_waits and not self._away:
-            self._news = False
+            self._has_changed = self._has_changed or rank is not Rank.GONE or bool(subject)
+        if self._has_changed and self._anybody_waits and not self._away:
+            self._has_changed = False
             self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock, observer=READER))
         return True
 
@@ -307,7 +307,7 @@ class SimulatedCluster:
         """Whether anything still happens apart from faults."""
         return bool(self._running) or any(rank in (Rank.GONE, Rank.ARRIVAL) for _, rank, *_ in self._heap)
 
-    def leave(self) -> Callable[[], None] | None:
+    def end_work(self) -> Callable[[], None] | None:
         """Let the scheduler decide nothing until the returned function is called. None if it is away already."""
         if self._away:
             return None

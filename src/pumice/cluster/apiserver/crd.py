@@ -123,12 +123,12 @@ _PROTECTED = ("k8s.io", "kubernetes.io")
 
 
 class CustomKinds:
-    """Listens to the ledger and keeps the custom kinds in the store's table of kinds up to date."""
+    """Listens to the storage and keeps the custom kinds in the store's table of kinds up to date."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def heard(self, storage: str, event: WatchEvent) -> None:
+    def on_write(self, storage: str, event: WatchEvent) -> None:
         if storage != CRDS:
             if event.type == "DELETED" and (definition := self._store.find(CRDS, "", storage)) and _is_going(definition):
                 self._store.collector.note(self._clean_up, storage)
@@ -154,13 +154,13 @@ class CustomKinds:
     def _default_stored(self, kind: ServedKind, schema: Object) -> None:
         """Give objects that were stored before the schema had its defaults these defaults, as if they were set whenever an object is read:
         their versions stay."""
-        shelf = self._store.ledger.shelf(kind.storage)
-        for key, obj in list(shelf.objects.items()):
+        kind_storage = self._store.storage.kind_storage(kind.storage)
+        for key, obj in list(kind_storage.objects.items()):
             if obj["apiVersion"] == kind.api_version:
                 body = {field: value for field, value in obj.items() if field not in ("apiVersion", "kind", "metadata")}
                 settled = settle(schema, body, "", Findings())
                 if settled != body:
-                    shelf.objects[key] = {**settled, **{field: obj[field] for field in ("apiVersion", "kind", "metadata")}}
+                    kind_storage.objects[key] = {**settled, **{field: obj[field] for field in ("apiVersion", "kind", "metadata")}}
 
     def _remove(self, definition: Object) -> None:
         if definition["spec"]["group"] not in BUILT_IN_GROUPS:
@@ -171,10 +171,10 @@ class CustomKinds:
         definition = self._store.find(CRDS, "", storage)
         if definition is not None and not _is_going(definition):
             return
-        shelf = self._store.ledger.shelf(storage)
-        living = (key for key in list(shelf.keys) if definition is None or not _is_going(shelf.objects[key]))
+        kind_storage = self._store.storage.kind_storage(storage)
+        living = (key for key in list(kind_storage.keys) if definition is None or not _is_going(kind_storage.objects[key]))
         for key in islice(living, DELETED_AT_ONCE):
-            obj = shelf.objects[key]
+            obj = kind_storage.objects[key]
             if definition is not None and obj["metadata"].get("finalizers"):
                 self._store.put_trusted(
                     storage, key, obj | {"metadata": obj["metadata"] | {"deletionTimestamp": rfc3339(self._store.now())}}
@@ -183,7 +183,7 @@ class CustomKinds:
                 self._store.remove_trusted(storage, key)
         if next(living, None) is not None:
             self._store.collector.note(self._clean_up, storage)
-        elif definition is not None and not shelf.keys and CLEANUP in (definition["metadata"].get("finalizers") or ()):
+        elif definition is not None and not kind_storage.keys and CLEANUP in (definition["metadata"].get("finalizers") or ()):
             self._store.collector.unfinalize((CRDS, ("", storage)), definition, CLEANUP)
 
     def _reconsider(self, group: str) -> None:

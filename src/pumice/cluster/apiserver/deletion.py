@@ -69,20 +69,22 @@ def is_finished(kind: ServedKind, obj: Object) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def delete(store: Store, kind: ServedKind, name: str, namespace: str, wish: DeleteOptions, options: WriteOptions) -> tuple[Object, bool]:
+def delete(
+    store: Store, kind: ServedKind, name: str, namespace: str, delete_options: DeleteOptions, options: WriteOptions
+) -> tuple[Object, bool]:
     key = (namespace if kind.namespaced else "", name)
-    old = store.ledger.get(kind.storage, key)
+    old = store.storage.get(kind.storage, key)
     if old is None:
         raise kind.not_found(name)
-    _check_preconditions(kind, name, wish, old)
+    _check_preconditions(kind, name, delete_options, old)
     review = AdmissionAttributes("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run, options.warnings)
     store.admission.check(review, store)
     store.webhooks.mutated(review)
     store.policies.check(review)
     store.webhooks.check(review)
     metadata = dict(old["metadata"])
-    grace_s = _grace_s(kind, old, wish)
-    _set_finalizers(kind, metadata, wish)
+    grace_s = _grace_s(kind, old, delete_options)
+    _set_finalizers(kind, metadata, delete_options)
     obj = old | {"metadata": metadata}
     held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
     if not held and not grace_s:
@@ -94,33 +96,36 @@ def delete(store: Store, kind: ServedKind, name: str, namespace: str, wish: Dele
     return store.put_trusted(kind.storage, key, obj), False
 
 
-def _check_preconditions(kind: ServedKind, name: str, wish: DeleteOptions, old: Object) -> None:
+def _check_preconditions(kind: ServedKind, name: str, delete_options: DeleteOptions, old: Object) -> None:
     metadata = old["metadata"]
-    for label, wanted, found in (("UID", wish.uid, metadata["uid"]), ("ResourceVersion", wish.version, metadata["resourceVersion"])):
+    for label, wanted, found in (
+        ("UID", delete_options.uid, metadata["uid"]),
+        ("ResourceVersion", delete_options.version, metadata["resourceVersion"]),
+    ):
         if wanted and wanted != found:
             why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found})."
             why += " The object might have been deleted and then recreated"
             raise status.conflict(kind.plural, kind.group, name, why)
 
 
-def _grace_s(kind: ServedKind, pod: Object, wish: DeleteOptions) -> int:
+def _grace_s(kind: ServedKind, pod: Object, delete_options: DeleteOptions) -> int:
     """The grace period in seconds. It is 0 except for pods that a kubelet may be running."""
     if kind.resource != "pods" or not pod["spec"].get("nodeName"):
         return 0
     if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     own = pod["spec"].get("terminationGracePeriodSeconds", 30)
-    return max(own if wish.grace_s is None else wish.grace_s, 0)
+    return max(own if delete_options.grace_s is None else delete_options.grace_s, 0)
 
 
 def _is_held_by_spec(kind: ServedKind, obj: Object) -> bool:
     return kind.resource == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _set_finalizers(kind: ServedKind, metadata: dict[str, Any], wish: DeleteOptions) -> None:
-    """Set the finalizers for the propagation policy that the request wishes, in place of those of an earlier request."""
+def _set_finalizers(kind: ServedKind, metadata: dict[str, Any], delete_options: DeleteOptions) -> None:
+    """Set the finalizers for the propagation policy that the request asks for, in place of those of an earlier request."""
     before = metadata.get("finalizers") or []
-    said = wish.propagation
+    said = delete_options.propagation
     if not said and kind.storage in _ORPHANING and not {*before} & {*_FINALIZERS.values()}:
         said = "Orphan"
     after = [each for each in before if not said or each not in _FINALIZERS.values()]
@@ -154,7 +159,7 @@ def _mark(kind: ServedKind, obj: Object, grace_s: int, now: float) -> None:
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-def evict(store: Store, namespace: str, name: str, wish: DeleteOptions, options: WriteOptions) -> Object:
+def evict(store: Store, namespace: str, name: str, delete_options: DeleteOptions, options: WriteOptions) -> Object:
     pod = store.get("pods", name, namespace)
     phase = (pod.get("status") or {}).get("phase")
     if phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp"):
@@ -165,7 +170,7 @@ def evict(store: Store, namespace: str, name: str, wish: DeleteOptions, options:
             )
         if budgets and not _spares_unready(budgets[0], pod):
             _spend(store, budgets[0], pod, options)
-    store.delete("pods", name, namespace, wish, options)
+    store.delete("pods", name, namespace, delete_options, options)
     return pod
 
 

@@ -143,16 +143,16 @@ class GarbageCollector:
         self._todo: OrderedDict[tuple[Callable[..., None], Any], None] = OrderedDict()
         self.wake: Callable[[], None] | None = None  #: called when there is work after there was none
 
-    def heard(self, storage: str, event: WatchEvent) -> None:
+    def on_write(self, storage: str, event: WatchEvent) -> None:
         place, metadata = (storage, event.key), event.object["metadata"]
         old = event.previous["metadata"] if event.previous else {}
         before = old.get("ownerReferences")
         after = metadata.get("ownerReferences") if event.type != "DELETED" else None
         if before is not after:
             self._ownership.change(place, before, after)
-            self._heard_of_owners(place, before or [], after or [])
+            self._on_owners(place, before or [], after or [])
         if event.type == "DELETED":
-            self._heard_removal(event, metadata)
+            self._on_removal(event, metadata)
         elif event.previous is not None and (storage == "namespaces" or _plan(old) != _plan(metadata)):
             self.follow(place, metadata)
 
@@ -171,7 +171,7 @@ class GarbageCollector:
             elif {FOREGROUND, ORPHAN} & set(metadata.get("finalizers") or ()):
                 self.note(self._prepare, place)
 
-    def _heard_of_owners(self, place: Place, before: list[Object], after: list[Object]) -> None:
+    def _on_owners(self, place: Place, before: list[Object], after: list[Object]) -> None:
         namespace = place[1][0]
         for reference in before:
             owner = self._ownership.owner(reference, namespace)
@@ -180,7 +180,7 @@ class GarbageCollector:
         if after and len(self._ownership.owners(after, namespace).living) < len(after):
             self.note(self._collect, place)
 
-    def _heard_removal(self, event: WatchEvent, metadata: dict[str, Any]) -> None:
+    def _on_removal(self, event: WatchEvent, metadata: dict[str, Any]) -> None:
         for place in sorted(self._ownership.of(metadata["uid"])):
             self.note(self._collect, place)
         if event.key[0] and self._terminating(event.key[0]):
@@ -216,7 +216,9 @@ class GarbageCollector:
 
     def _sweep(self, subject: None) -> None:
         """Find the dependents of owners that were deleted just before the store ended."""
-        alive = {obj["metadata"]["uid"] for shelf in self._store.ledger.shelves.values() for obj in shelf.objects.values()}
+        alive = {
+            obj["metadata"]["uid"] for kind_storage in self._store.storage.kind_storages.values() for obj in kind_storage.objects.values()
+        }
         for place in self._ownership.lost(alive):
             self.note(self._collect, place)
 
@@ -306,19 +308,19 @@ class GarbageCollector:
 
     def _inside(self, namespace: str) -> Iterator[Place]:
         """The objects in a namespace, without those of kinds that are served no more, as their feature gate is off now."""
-        for storage in self._store.ledger.shelves:
+        for storage in self._store.storage.kind_storages:
             if self._store.kinds.known(storage):
                 yield from self._of_kind(storage, namespace)
 
     def _of_kind(self, storage: str, namespace: str) -> Iterator[Place]:
-        keys = self._store.ledger.shelf(storage).keys
+        keys = self._store.storage.kind_storage(storage).keys
         inside = takewhile(lambda key: key[0] == namespace, islice(keys, bisect_left(keys, (namespace, "")), None))
         return ((storage, key) for key in inside)
 
     # The store
 
     def _find(self, place: Place) -> Object | None:
-        return self._store.ledger.get(*place)
+        return self._store.storage.get(*place)
 
     def _object(self, place: Place) -> Object:
         obj = self._find(place)

@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 class FileJournal:
-    """The journal in one data directory. Call `record` in the thread that writes the ledger. `commit` may run in another thread, but only
+    """The journal in one data directory. Call `record` in the thread that writes the storage. `commit` may run in another thread, but only
     one commit at a time."""
 
     def __init__(self, directory: Path, recover: bool = False) -> None:
@@ -235,10 +235,10 @@ TRIED_EVERY = 32  #: on a slow disk, the loop commits and measures one of this m
 
 
 class GroupCommit:
-    """Raises the ledger's `published` version as groups reach the disk, and calls the functions that waited for these versions."""
+    """Raises the storage's `published` version as groups reach the disk, and calls the functions that waited for these versions."""
 
-    def __init__(self, ledger: Storage, journal: FileJournal | None, failed: Callable[[Exception], None]) -> None:
-        self._ledger = ledger
+    def __init__(self, storage: Storage, journal: FileJournal | None, failed: Callable[[Exception], None]) -> None:
+        self._storage = storage
         self._journal = journal
         self._failed = failed
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
@@ -251,7 +251,7 @@ class GroupCommit:
         self._groups = 0
 
     def durable(self, version: int) -> bool:
-        return self._journal is None or version <= self._ledger.published
+        return self._journal is None or version <= self._storage.published
 
     def when_durable(self, version: int, then: Callable[[], None]) -> None:
         self._waiting.append((version, then))
@@ -290,7 +290,7 @@ class GroupCommit:
         except Exception as error:
             self._break(error)
             return
-        self._ledger.publish(version)
+        self._storage.publish(version)
         while self._waiting and self._waiting[0][0] <= version:
             self._waiting.popleft()[1]()
         self._begun = False
@@ -304,7 +304,7 @@ class GroupCommit:
         except OSError as error:
             self._break(error)
             return
-        objects = list(self._ledger.everything())
+        objects = list(self._storage.everything())
         self._snapshot = asyncio.get_running_loop().run_in_executor(self._thread, journal.write_snapshot, number, objects)
         self._snapshot.add_done_callback(self._shortened)
 
@@ -343,8 +343,12 @@ class Archive(msgspec.Struct):
 
 def export_cluster(store: Store) -> Iterator[bytes]:
     """The content of the file for the present cluster, in pieces: objects are never changed, so writes may come between two of them."""
-    objects = {name: [shelf.objects[key] for key in shelf.keys] for name, shelf in sorted(store.ledger.shelves.items()) if shelf.keys}
-    return _pieces(objects, store.ledger.version)
+    objects = {
+        name: [kind_storage.objects[key] for key in kind_storage.keys]
+        for name, kind_storage in sorted(store.storage.kind_storages.items())
+        if kind_storage.keys
+    }
+    return _pieces(objects, store.storage.version)
 
 
 def _pieces(objects: dict[str, list[Object]], version: int) -> Iterator[bytes]:
@@ -368,8 +372,8 @@ def import_cluster(store: Store, data: bytes, where: str = "archive") -> int:
     if archive.form != FORM:
         raise InputError(f'its form is "{archive.form}"; this version reads "{FORM}"', where=where)
     wanted = {(storage, _key(obj, where)): obj for storage, objects in archive.objects.items() for obj in objects}
-    for storage, shelf in list(store.ledger.shelves.items()):
-        for key in [key for key in shelf.keys if (storage, key) not in wanted]:
+    for storage, kind_storage in list(store.storage.kind_storages.items()):
+        for key in [key for key in kind_storage.keys if (storage, key) not in wanted]:
             store.remove_trusted(storage, key)
     for (storage, key), obj in sorted(wanted.items(), key=lambda item: item[0][0] != CRDS):
         store.put_trusted(storage, key, obj)

@@ -183,7 +183,7 @@ _TOPOLOGY_LABELS = (ZONE_LABEL, REGION_LABEL)
 def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: WriteOptions) -> Object:
     """Bind the pod and return it: `spec.nodeName` is set, its condition PodScheduled is true, and annotations of the binding replace or
     extend its own. Labels for the zone and region of the node are added where the pod has none. Raises StatusError."""
-    pod = store.ledger.get("pods", (namespace, name))
+    pod = store.storage.get("pods", (namespace, name))
     if pod is None:
         raise status.not_found("pods", "", name)
     spec, metadata = pod["spec"], pod["metadata"]
@@ -215,7 +215,7 @@ def _check_bindable(pod: Object, name: str, node: str, uid: str) -> None:
 
 
 def _topology(store: Store, node: str) -> dict[str, str]:
-    found = store.ledger.get("nodes", ("", node))
+    found = store.storage.get("nodes", ("", node))
     labels = found["metadata"].get("labels") if found else None
     return {key: labels[key] for key in _TOPOLOGY_LABELS if key in labels} if labels else {}
 

@@ -82,7 +82,7 @@ class ReadHandler:
         return self._store.list(target.kind, target.namespace, labels, fields, _number(request, "limit"), version, after)
 
     def page(self, request: Request, kind: ServedKind, items: list[Object], page: ListPage | None = None) -> Response | Pieces:
-        version = page.version if page else self._store.ledger.version
+        version = page.version if page else self._store.storage.version
         metadata: Object = {"resourceVersion": str(version)}
         if page and page.rest:
             metadata["continue"] = _token(version, page.rest, self._store.now())
@@ -103,7 +103,7 @@ class ReadHandler:
         first, second = next(pieces), next(pieces, None)
         if second is None:
             return Response(first, content_type=content_type)
-        answer = Pieces(chain((first, second), pieces), self._store.ledger.version)
+        answer = Pieces(chain((first, second), pieces), self._store.storage.version)
         answer.content_type = content_type
         return answer
 
@@ -116,8 +116,8 @@ class ReadHandler:
         match = request.query.get("resourceVersionMatch")
         if match and match not in ("Exact", "NotOlderThan"):
             raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersionMatch", f'Unsupported value: "{match}"')])
-        if version > self._store.ledger.version:
-            raise _too_new(version, self._store.ledger.version)
+        if version > self._store.storage.version:
+            raise _too_new(version, self._store.storage.version)
         return _Place(version, None) if match == "Exact" and version else None
 
     def _continued(self, token: str) -> _Place:
@@ -128,7 +128,7 @@ class ReadHandler:
             error = status.expired(_TOO_OLD)
             error.metadata["continue"] = _token(0, after, made)
             raise error
-        return _Place(version or self._store.ledger.version, after)
+        return _Place(version or self._store.storage.version, after)
 
     # Watches
 
@@ -143,11 +143,11 @@ class ReadHandler:
         if initial_events and request.query.get("resourceVersionMatch") != "NotOlderThan":
             text = "Forbidden: resourceVersionMatch is required to be NotOlderThan when sendInitialEvents is set"
             raise status.invalid("ListOptions", "meta.k8s.io", "", [("sendInitialEvents", text)])
-        if version > self._store.ledger.version:
-            raise _too_new(version, self._store.ledger.version)
+        if version > self._store.storage.version:
+            raise _too_new(version, self._store.storage.version)
         from_start = initial_events or (version == 0 and request.query.get("sendInitialEvents") != "false")
         page = self._store.list(target.kind, target.namespace, labels, fields) if from_start else None
-        since = page.version if page else version or self._store.ledger.version
+        since = page.version if page else version or self._store.storage.version
         try:
             watch = self._store.watch(target.kind, target.namespace, labels, fields, since)
         except StatusError as error:

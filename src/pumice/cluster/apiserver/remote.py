@@ -198,9 +198,9 @@ class Following:
         self._store.unwatch("pods", self._watch)
 
     def _wake(self) -> None:
-        asyncio.get_running_loop().call_soon(self._news)
+        asyncio.get_running_loop().call_soon(self._on_progress)
 
-    def _news(self) -> None:
+    def _on_progress(self) -> None:
         for kind, pod in self._watch.objects():
             self._show(pod)
             if kind == "DELETED" or self._ended(pod):

@@ -82,7 +82,7 @@ class RestHandler:
                 answer.stop()
             answer = Response(b"", answer.status if isinstance(answer, Response) else 200, answer.content_type)
         if isinstance(answer, Response):
-            answer.version = self.store.ledger.version
+            answer.version = self.store.storage.version
         return answer
 
     def _respond(self, request: Request) -> Answer:
@@ -128,7 +128,7 @@ class RestHandler:
             raise status.no_such_path()
         self.access.require_path(request.user, request.path)
         if request.path == ARCHIVE_PATH:
-            return Pieces(export_cluster(self.store), self.store.ledger.version)
+            return Pieces(export_cluster(self.store), self.store.storage.version)
         if request.path in self.documents:
             return Response(self.documents[request.path](), content_type=JSON)
         answer = self._openapi.respond(request) or self._discovery.respond(request)
@@ -175,29 +175,31 @@ class RestHandler:
         return self.store.find(target.kind.storage, target.namespace, target.name) is not None
 
     def _delete(self, request: Request, target: Target) -> Response:
-        kind, (wish, options) = target.kind, self._wish(request)
-        obj, gone = self.store.delete(kind, target.name, target.namespace, wish, options)
+        kind, (delete_options, options) = target.kind, self._delete_options(request)
+        obj, gone = self.store.delete(kind, target.name, target.namespace, delete_options, options)
         if not gone or kind.shown_when_deleted:
             return self._reader.one(request, kind, obj, 200, options)
         details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
         return Response.json(status.success(200, {key: value for key, value in details.items() if value}))
 
     def _delete_all(self, request: Request, target: Target) -> Answer:
-        wish, options = self._wish(request)
+        delete_options, options = self._delete_options(request)
         objects = self._reader.selected(request, target).items
-        deleting = self._deleted(target.kind, objects, wish, options)
+        deleting = self._deleted(target.kind, objects, delete_options, options)
         if next(deleting, None) is None:
             return self._reader.page(request, target.kind, objects)
         return asyncio.get_running_loop().create_task(self._go_on(request, target.kind, objects, deleting))
 
-    def _deleted(self, kind: ServedKind, objects: list[Object], wish: deletion.DeleteOptions, options: WriteOptions) -> Iterator[int]:
+    def _deleted(
+        self, kind: ServedKind, objects: list[Object], delete_options: deletion.DeleteOptions, options: WriteOptions
+    ) -> Iterator[int]:
         """Delete the objects. After each DELETED_AT_ONCE objects, the number of objects done so far is yielded."""
         for done, obj in enumerate(objects):
             if done and done % DELETED_AT_ONCE == 0:
                 yield done
             metadata = obj["metadata"]
             if self.store.find(kind.resource, metadata.get("namespace", ""), metadata["name"]) is not None:
-                self.store.delete(kind, metadata["name"], metadata.get("namespace", ""), wish, options)
+                self.store.delete(kind, metadata["name"], metadata.get("namespace", ""), delete_options, options)
 
     async def _go_on(self, request: Request, kind: ServedKind, objects: list[Object], deleting: Iterator[int]) -> Response | Stream:
         """Delete the rest of the objects, while other requests are answered in between. Returns the answer."""
@@ -214,7 +216,7 @@ class RestHandler:
                 answer = status.refusal(pending)
         return self._finished(request, answer)
 
-    def _wish(self, request: Request) -> tuple[deletion.DeleteOptions, WriteOptions]:
+    def _delete_options(self, request: Request) -> tuple[deletion.DeleteOptions, WriteOptions]:
         body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
         options = options_of(request)
         dry_run = body.get("dryRun")

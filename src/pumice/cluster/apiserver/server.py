@@ -64,9 +64,9 @@ class EventExpiry:
         self._written: OrderedDict[Key, float] = OrderedDict()  #: oldest first
         for obj in store.all(EVENTS):
             self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
-        store.ledger.listeners.append(self._heard)
+        store.storage.listeners.append(self._on_write)
 
-    def _heard(self, storage: str, event: WatchEvent) -> None:
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage == self._storage:
             if event.type == "DELETED":
                 self._written.pop(event.key, None)
@@ -161,7 +161,7 @@ class Server:
         self._why_broken: Exception | None = None
         self._event_ttl_s = event_ttl_s
         self._sweeper: asyncio.TimerHandle | None = None
-        self._commits = GroupCommit(self.store.ledger, self._journal, self._fail)
+        self._commits = GroupCommit(self.store.storage, self._journal, self._fail)
         self._door = Connections(time.monotonic, refuse=_refusal, durable=self._commits.durable, when_durable=self._commits.when_durable)
 
     @property
@@ -188,7 +188,7 @@ class Server:
         own_endpoints(self.store, "127.0.0.1" if self.host in ("0.0.0.0", "localhost") else self.host, self.port)
         self.store.collector.wake = self._collect_soon
         self._collect_soon()
-        self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
+        self.store.storage.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
         self._sweep(EventExpiry(self.store, self._event_ttl_s))
 

@@ -1,6 +1,6 @@
 """What is stored: objects by kind and key, one resourceVersion for all, and the last events of each kind.
 
-The ledger does not interpret objects. Writes are numbered 1, 2, 3 ... across all kinds. Each write is kept as an event on its kind's shelf,
+The storage does not interpret objects. Writes are numbered 1, 2, 3 ... across all kinds. Each write is kept as an event of its kind,
 so that a watch can start in the past and a paged list can be read as of its first page. The events are bounded in number and, over all
 kinds, in bytes: the kind with the most bytes forgets its oldest events first. The objects are bounded in bytes too, each one and all
 together; the bound on all together never refuses a write that deletes or shrinks an object. With a journal, an event is published (shown
@@ -28,7 +28,7 @@ _encode = msgspec.json.encode
 
 
 class StoreJournal(Protocol):
-    """The journal of a ledger, which records every write."""
+    """The journal of a storage, which records every write."""
 
     def record(self, storage: str, event: WatchEvent) -> None: ...
 
@@ -79,110 +79,110 @@ class KindStorage:
 
 
 class Storage:
-    """The ledger: the shelves of all kinds, with one version for all of them."""
+    """The objects of all kinds, with one version for all of them."""
 
     def __init__(self, journal: StoreJournal | None = None, version: int = 0) -> None:
         self.version = version  #: of the last write
         self.published = version  #: of the last write that watches may see
-        self.shelves: dict[str, KindStorage] = {}
+        self.kind_storages: dict[str, KindStorage] = {}
         self.journal = journal
         self._start = version
         self.stored = 0  #: bytes of the JSON of all objects
-        self._history = 0  #: bytes of the JSON of the events of all shelves
+        self._history = 0  #: bytes of the JSON of the events of all kinds
         self._unpublished: list[tuple[KindStorage, WatchEvent]] = []
         self.listeners: list[Callable[[str, WatchEvent], None]] = []  #: called at every write, at once
 
-    def shelf(self, storage: str) -> KindStorage:
-        shelf = self.shelves.get(storage)
-        if shelf is None:
-            shelf = self.shelves[storage] = KindStorage(self._start)
-        return shelf
+    def kind_storage(self, storage: str) -> KindStorage:
+        kind_storage = self.kind_storages.get(storage)
+        if kind_storage is None:
+            kind_storage = self.kind_storages[storage] = KindStorage(self._start)
+        return kind_storage
 
     def get(self, storage: str, key: Key) -> Object | None:
-        shelf = self.shelves.get(storage)
-        return shelf.objects.get(key) if shelf else None
+        kind_storage = self.kind_storages.get(storage)
+        return kind_storage.objects.get(key) if kind_storage else None
 
     def put(self, storage: str, key: Key, obj: Object, *, bounded: bool = False) -> Object:
         """Store an object and return it. Its `metadata` must be shared with nothing: the resourceVersion is set in it here.
 
         If `bounded`, raises StatusError 413 for an object that is too large, and 507 if all objects would be too large.
         """
-        shelf = self.shelf(storage)
-        previous = shelf.objects.get(key)
+        kind_storage = self.kind_storage(storage)
+        previous = kind_storage.objects.get(key)
         obj["metadata"]["resourceVersion"] = str(self.version + 1)
         body = _encode(obj)
-        grown = len(body) - shelf.sizes.get(key, 0)
+        grown = len(body) - kind_storage.sizes.get(key, 0)
         if bounded and len(body) > LARGEST_OBJECT:
             raise too_large(len(body), LARGEST_OBJECT)
         if bounded and grown > 0 and self.stored + grown > MOST_STORED:
             raise full(self.stored + grown, MOST_STORED)
         self.version += 1
         self.stored += grown
-        shelf.objects[key], shelf.sizes[key] = obj, len(body)
+        kind_storage.objects[key], kind_storage.sizes[key] = obj, len(body)
         if previous is None:
-            insort(shelf.keys, key)
-        self._write(storage, shelf, WatchEvent("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
+            insort(kind_storage.keys, key)
+        self._write(storage, kind_storage, WatchEvent("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
         return obj
 
     def remove(self, storage: str, key: Key) -> Object:
         """Remove an object. Returns its last state, with the version of its removal."""
-        shelf = self.shelf(storage)
-        previous = shelf.objects.pop(key)
-        del shelf.keys[bisect_left(shelf.keys, key)]
-        self.stored -= shelf.sizes.pop(key)
+        kind_storage = self.kind_storage(storage)
+        previous = kind_storage.objects.pop(key)
+        del kind_storage.keys[bisect_left(kind_storage.keys, key)]
+        self.stored -= kind_storage.sizes.pop(key)
         self.version += 1
         last = previous | {"metadata": previous["metadata"] | {"resourceVersion": str(self.version)}}
-        self._write(storage, shelf, WatchEvent("DELETED", key, last, previous, self.version, _encode(last)))
+        self._write(storage, kind_storage, WatchEvent("DELETED", key, last, previous, self.version, _encode(last)))
         return last
 
-    def _write(self, storage: str, shelf: KindStorage, event: WatchEvent) -> None:
-        shelf.keep(event)
+    def _write(self, storage: str, kind_storage: KindStorage, event: WatchEvent) -> None:
+        kind_storage.keep(event)
         self._history += len(event.body)
-        self._bound(shelf)
+        self._bound(kind_storage)
         if self.journal is None:
             self.published = event.resource_version
-            for watch in shelf.watches:
+            for watch in kind_storage.watches:
                 watch.offer(event)
         else:
-            self._unpublished.append((shelf, event))
+            self._unpublished.append((kind_storage, event))
             self.journal.record(storage, event)
         for listener in self.listeners:  # listeners may write, too: such a write follows this event everywhere
             listener(storage, event)
 
-    def _bound(self, shelf: KindStorage) -> None:
-        if len(shelf.events) > 2 * RING:
-            self._forget(shelf, RING)
+    def _bound(self, kind_storage: KindStorage) -> None:
+        if len(kind_storage.events) > 2 * RING:
+            self._forget(kind_storage, RING)
         while self._history > HISTORY_BYTES:
-            largest = max(self.shelves.values(), key=lambda shelf: shelf.size)
+            largest = max(self.kind_storages.values(), key=lambda kind_storage: kind_storage.size)
             self._forget(largest, 1 + len(largest.events) // 8)
 
-    def _forget(self, shelf: KindStorage, count: int) -> None:
-        before = shelf.size
-        shelf.forget(count)
-        self._history -= before - shelf.size
+    def _forget(self, kind_storage: KindStorage, count: int) -> None:
+        before = kind_storage.size
+        kind_storage.forget(count)
+        self._history -= before - kind_storage.size
 
     def publish(self, version: int) -> None:
         """Show watches all events up to `version`: the journal now has them."""
         count = 0
-        for shelf, event in self._unpublished:
+        for kind_storage, event in self._unpublished:
             if event.resource_version > version:
                 break
             count += 1
-            for watch in shelf.watches:
+            for watch in kind_storage.watches:
                 watch.offer(event)
         del self._unpublished[:count]
         self.published = max(self.published, version)
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back an object of a journal or archive, with the version that it has. Call this only before the first write and watch."""
-        shelf = self.shelf(storage)
-        shelf.objects[key], shelf.sizes[key] = obj, len(_encode(obj))
-        self.stored += shelf.sizes[key]
-        insort(shelf.keys, key)
+        kind_storage = self.kind_storage(storage)
+        kind_storage.objects[key], kind_storage.sizes[key] = obj, len(_encode(obj))
+        self.stored += kind_storage.sizes[key]
+        insort(kind_storage.keys, key)
 
     def everything(self) -> Iterator[tuple[tuple[str, str, str], Object]]:
         """Every object, with its storage, namespace and name."""
-        return (((storage, *key), obj) for storage, shelf in self.shelves.items() for key, obj in shelf.objects.items())
+        return (((storage, *key), obj) for storage, kind_storage in self.kind_storages.items() for key, obj in kind_storage.objects.items())
 
     def select(
         self, storage: str, filter: WatchFilter, version: int | None = None, after: Key | None = None
@@ -191,10 +191,12 @@ class Storage:
 
         Raises StatusError 410 if events after `version` were forgotten.
         """
-        shelf = self.shelf(storage)
-        if not shelf.keys and version in (None, self.version):
+        kind_storage = self.kind_storage(storage)
+        if not kind_storage.keys and version in (None, self.version):
             return iter(())
-        keys, objects = (shelf.keys, shelf.objects) if version is None or version == self.version else shelf.as_of(version)
+        keys, objects = (
+            (kind_storage.keys, kind_storage.objects) if version is None or version == self.version else kind_storage.as_of(version)
+        )
         start = bisect_right(keys, after) if after else bisect_left(keys, (filter.namespace, ""))
         end = bisect_left(keys, (filter.namespace + "\0", "")) if filter.namespace else len(keys)
         return ((key, objects[key]) for key in keys[start:end] if filter.passes(key, objects[key]))
@@ -203,18 +205,18 @@ class Storage:
         """A watch of all events after version `since`. Raises StatusError 410 if some were forgotten, 504 if `since` is in the future."""
         if since > self.version:
             raise StatusError(504, "Timeout", f"Too large resource version: {since}, current: {self.version}", {"retryAfterSeconds": 1})
-        shelf = self.shelf(storage)
-        index = shelf.since(since)
+        kind_storage = self.kind_storage(storage)
+        index = kind_storage.since(since)
         watch = Watch(filter, since)
-        for event in shelf.events[index:]:
+        for event in kind_storage.events[index:]:
             if event.resource_version > self.published:
                 break
             watch.offer(event)
         watch.rouse_with(wake)
-        shelf.watches.append(watch)
+        kind_storage.watches.append(watch)
         return watch
 
     def unwatch(self, storage: str, watch: Watch) -> None:
-        watches = self.shelf(storage).watches
+        watches = self.kind_storage(storage).watches
         if watch in watches:
             watches.remove(watch)

@@ -1,7 +1,7 @@
 """The store: the API's verbs without HTTP, synchronous, in process.
 
 The HTTP layer is one user of the store, the simulator another. Every write takes the same steps: the object's shape is checked and cleaned,
-defaults are filled in, admission may change the object, it is validated, admission may refuse it, and only then it is put into the ledger.
+defaults are filled in, admission may change the object, it is validated, admission may refuse it, and only then it is put into the storage.
 Only the control plane's own writes pass by these steps, through one door: `put_trusted` and `remove_trusted`.
 The clock and the source of uids are arguments, so the same calls give the same cluster.
 
@@ -64,7 +64,7 @@ class Store:
         self.now = clock
         self.new_uid = new_uid
         self.kinds = KindTable(builtin_kinds(gates))
-        self.ledger = Storage(journal, version)
+        self.storage = Storage(journal, version)
         self.admission = Admission(own_rules())
         self.admission.add(rules)
         self.custom_kinds = CustomKinds(self)
@@ -73,9 +73,9 @@ class Store:
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait for programs outside
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
-        self.ledger.listeners += [self.custom_kinds.heard, self.collector.heard, self._heard]
+        self.storage.listeners += [self.custom_kinds.on_write, self.collector.on_write, self._on_write]
 
-    def _heard(self, storage: str, event: WatchEvent) -> None:
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage in (MUTATING, VALIDATING):
             self.webhooks.changed()
         elif storage in POLICIES:
@@ -89,7 +89,7 @@ class Store:
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back an object of a journal. Call this only before the first write and watch."""
-        self.ledger.restore(storage, key, obj)
+        self.storage.restore(storage, key, obj)
         self.collector.restored((storage, key), obj["metadata"])
         if storage == CRDS:
             self.custom_kinds.install(obj)
@@ -109,18 +109,18 @@ class Store:
         """The object; None if there is no such object or no such kind."""
         if not self.kinds.known(resource):
             return None
-        return self.ledger.get(self.kinds.named(resource).storage, (namespace, name))
+        return self.storage.get(self.kinds.named(resource).storage, (namespace, name))
 
     def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
         """Every object of a kind, ordered by namespace and name; nothing if there is no such kind."""
         if not self.kinds.known(resource):
             return iter(())
-        return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
+        return (obj for _, obj in self.storage.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
 
     def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
         """The object as this version of its kind shows it. Raises StatusError 404."""
         kind = self.kind(resource)
-        obj = self.ledger.get(kind.storage, (namespace if kind.namespaced else "", name))
+        obj = self.storage.get(kind.storage, (namespace if kind.namespaced else "", name))
         if obj is None:
             raise kind.not_found(name)
         return seen(kind, obj)
@@ -137,7 +137,7 @@ class Store:
     ) -> ListPage:
         """A list of objects, or one page of it as of `version`. Raises StatusError 410 if events since that version are forgotten."""
         kind = self.kind(resource)
-        selected = self.ledger.select(kind.storage, WatchFilter(namespace, labels, fields), version, after)
+        selected = self.storage.select(kind.storage, WatchFilter(namespace, labels, fields), version, after)
         items: list[Object] = []
         last: Key | None = None
         rest: Key | None = None
@@ -151,7 +151,7 @@ class Store:
             last = key
         if kind.convert is not None:
             kind.convert.prepare(kind.api_version, items)
-        return ListPage([seen(kind, obj) for obj in items], self.ledger.version if version is None else version, rest, remaining)
+        return ListPage([seen(kind, obj) for obj in items], self.storage.version if version is None else version, rest, remaining)
 
     def watch(
         self,
@@ -164,11 +164,11 @@ class Store:
     ) -> Watch:
         """A watch of the events after version `since` (None: from now on). Raises StatusError 410 if some of them are forgotten."""
         kind = self.kind(resource)
-        start = self.ledger.version if since is None else since
-        return self.ledger.watch(kind.storage, WatchFilter(namespace, labels, fields), start, wake)
+        start = self.storage.version if since is None else since
+        return self.storage.watch(kind.storage, WatchFilter(namespace, labels, fields), start, wake)
 
     def unwatch(self, resource: str | ServedKind, watch: Watch) -> None:
-        self.ledger.unwatch(self.kind(resource).storage, watch)
+        self.storage.unwatch(self.kind(resource).storage, watch)
 
     # Writing
 
@@ -189,19 +189,19 @@ class Store:
         now = self.now()
         uid = self.attempt.uid if self.attempt is not None and self.attempt.uid else self.new_uid()
         name = set_identity(kind, obj, namespace, uid, now)
-        behaviour = strategy_of(kind)
+        strategy = strategy_of(kind)
         drop_disabled(kind.shape, obj, None, kind.gates)
-        behaviour.begin(obj)
-        behaviour.default(obj)
+        strategy.begin(obj)
+        strategy.default(obj)
         if options.tracked and "managedFields" not in obj["metadata"]:
             note_create(kind, obj, options.manager, now)
-        heard = [] if options is _DEFAULT else options.warnings
-        review = AdmissionAttributes("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, heard)
+        warnings = [] if options is _DEFAULT else options.warnings
+        review = AdmissionAttributes("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, warnings)
         if kind.namespaced and self.find("namespaces", "", namespace) is None:
             raise status.not_found("namespaces", "", namespace)
         obj = self._admitted(review, options)
         key = (namespace, name)
-        if self.ledger.get(kind.storage, key) is not None:
+        if self.storage.get(kind.storage, key) is not None:
             raise status.already_exists(kind.plural, kind.group, name)
         return self._put(shown, key, obj, options)
 
@@ -214,7 +214,7 @@ class Store:
         check_head(kind, obj, "")
         metadata = obj["metadata"]
         key = (str(metadata.get("namespace") or "default") if kind.namespaced else "", str(metadata.get("name") or ""))
-        old = self.ledger.get(kind.storage, key)
+        old = self.storage.get(kind.storage, key)
         obj = self._taken(kind, obj, "", options, _untouched(old, subresource))
         if old is None:
             raise kind.not_found(key[1])
@@ -264,7 +264,7 @@ class Store:
         """Apply a patch of one of the four types. A server-side apply creates the object if it does not exist."""
         kind = self.kind(resource)
         key = (namespace if kind.namespaced else "", name)
-        old = self.ledger.get(kind.storage, key)
+        old = self.storage.get(kind.storage, key)
         now = self.now()
         if old is None:
             if patch.type != "apply" or subresource:
@@ -284,11 +284,11 @@ class Store:
         resource: str | ServedKind,
         name: str,
         namespace: str = "",
-        wish: deletion.DeleteOptions = deletion.DEFAULT,
+        delete_options: deletion.DeleteOptions = deletion.DEFAULT,
         options: WriteOptions = _DEFAULT,
     ) -> tuple[Object, bool]:
         """Delete an object. Returns it, and whether it is removed at once (else it has a deletionTimestamp and is removed later)."""
-        return deletion.delete(self, self.kind(resource), name, namespace, wish, options)
+        return deletion.delete(self, self.kind(resource), name, namespace, delete_options, options)
 
     def bind(
         self,
@@ -302,9 +302,11 @@ class Store:
         """Bind a pod to a node. Raises StatusError 409 if the pod has a node already."""
         return pod_updates.bind(self, namespace, name, node, uid, annotations, options)
 
-    def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
+    def evict(
+        self, namespace: str, name: str, delete_options: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT
+    ) -> Object:
         """Delete a pod if its disruption budgets allow it. Raises StatusError 429 if not."""
-        return deletion.evict(self, namespace, name, wish, options)
+        return deletion.evict(self, namespace, name, delete_options, options)
 
     # Writes of the control plane itself
 
@@ -313,11 +315,11 @@ class Store:
 
         The object's `metadata` must be shared with nothing.
         """
-        return self.ledger.put(storage, key, obj)
+        return self.storage.put(storage, key, obj)
 
     def remove_trusted(self, storage: str, key: Key) -> Object:
         """Remove an object from which nothing holds it back any more. Returns its last state."""
-        return self.ledger.remove(storage, key)
+        return self.storage.remove(storage, key)
 
     # Steps of a write
 
@@ -363,14 +365,14 @@ class Store:
         shown = seen_early(kind, obj)
         if options.dry_run:
             return shown
-        return seen_late(kind, shown, self.ledger.put(kind.storage, key, obj, bounded=True))
+        return seen_late(kind, shown, self.storage.put(kind.storage, key, obj, bounded=True))
 
     def _drop(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
         shown = seen_early(kind, obj)
         if options.dry_run:
             return shown
-        self.ledger.put(kind.storage, key, obj)
-        return seen_late(kind, shown, self.ledger.remove(kind.storage, key))
+        self.storage.put(kind.storage, key, obj)
+        return seen_late(kind, shown, self.storage.remove(kind.storage, key))
 
     def _check_version(self, kind: ServedKind, name: str, metadata: dict[str, Any], old: Object) -> None:
         wanted = metadata.get("resourceVersion")

@@ -80,12 +80,12 @@ class Subresources:
 
     def _evict(self, request: Request, target: Target) -> Response:
         body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
-        wish = body.get("deleteOptions") or {}
-        if not isinstance(wish, dict):
+        delete_options = body.get("deleteOptions") or {}
+        if not isinstance(delete_options, dict):
             raise status.bad_request("deleteOptions: not an object")
         options = options_of(request)
-        options.dry_run = options.dry_run or "All" in (wish.get("dryRun") or ())
-        self._store.evict(target.namespace, target.name, deletion.read_delete_options(wish, {}), options)
+        options.dry_run = options.dry_run or "All" in (delete_options.get("dryRun") or ())
+        self._store.evict(target.namespace, target.name, deletion.read_delete_options(delete_options, {}), options)
         return Response.json(status.success(201), 201)
 
     def _token(self, request: Request, target: Target) -> Response:

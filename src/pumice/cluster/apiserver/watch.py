@@ -2,8 +2,8 @@
 
 A `WatchEvent` is one write, with the JSON of its object, which all watches share. A `Watch` keeps the events that pass its filter, with the
 type that its reader sees: an object that starts to match is ADDED, an object that stops is DELETED. No event is lost between `take` calls.
-If a reader is so slow that the ledger forgets events that still wait for it, its watch is cut off, as in Kubernetes, and it lists again. So
-waiting events take no memory of their own.
+If a reader is so slow that the storage forgets events that still wait for it, its watch is cut off, as in Kubernetes, and it lists again.
+So waiting events take no memory of their own.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Watch:
         self._everything = filter.everything
 
     def offer(self, event: WatchEvent) -> None:
-        """Keep an event for the reader if it passes the filter. The ledger calls this for every event of the kind, in order."""
+        """Keep an event for the reader if it passes the filter. The storage calls this for every event of the kind, in order."""
         if event.resource_version <= self.resource_version:
             return
         self.resource_version = event.resource_version
@@ -116,7 +116,7 @@ class Watch:
         return "DELETED" if before else None
 
     def forget(self, version: int) -> None:
-        """Cut the reader off if it is too slow: an event up to `version`, which the ledger forgets, still waits for it."""
+        """Cut the reader off if it is too slow: an event up to `version`, which the storage forgets, still waits for it."""
         if self._waiting and self._waiting[0][1].resource_version <= version:
             self._waiting.clear()
             self.cut_off = True

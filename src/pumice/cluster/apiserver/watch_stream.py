@@ -51,7 +51,7 @@ class WatchStream:
         self.when_stopped: Callable[[], None] = lambda: None
         self.bookmarks = False
         self.mark_initial_end = False
-        self.version = store.ledger.version  #: the stream begins once this is durable
+        self.version = store.storage.version  #: the stream begins once this is durable
         self._start_version = watch.resource_version
 
     def start(self, pipe: Pipe) -> None:
@@ -70,7 +70,7 @@ class WatchStream:
         self._pipe = None
         for timer in self._timers:
             timer.cancel()
-        self._store.ledger.unwatch(self._kind.storage, self._watch)
+        self._store.storage.unwatch(self._kind.storage, self._watch)
         self.when_stopped()
 
     def _wake(self) -> None:
@@ -82,7 +82,7 @@ class WatchStream:
         self._scheduled = False
         if self._pipe is None or self._pipe.is_full():
             return
-        if piece := self._beginning() or self._news():
+        if piece := self._beginning() or self._events():
             self._pipe.send(*piece)
             self._wake()
         elif self._watch.cut_off:
@@ -100,12 +100,12 @@ class WatchStream:
             piece.append(self._bookmark(self._start_version, {"k8s.io/initial-events-end": "true"}))
         return piece
 
-    def _news(self) -> list[bytes]:
+    def _events(self) -> list[bytes]:
         if self._kind.convert is not None:
-            return self._converted_news(self._kind.convert)
+            return self._converted_events(self._kind.convert)
         return [part for seen_as, event in self._watch.take(BATCH, BATCH_BYTES) for part in self._event(seen_as, event)]
 
-    def _converted_news(self, convert: Converter) -> list[bytes]:
+    def _converted_events(self, convert: Converter) -> list[bytes]:
         """The same for a kind with a webhook that converts its versions: nothing while it is asked."""
         if self._converting is not None:
             return []
@@ -147,7 +147,7 @@ class WatchStream:
     def _send_bookmark(self) -> None:
         if self._pipe is not None:
             if not (self._initial or self._watch.waits or self._pipe.is_full()):
-                self._pipe.send(self._bookmark(self._store.ledger.published))
+                self._pipe.send(self._bookmark(self._store.storage.published))
             self._timers[1] = asyncio.get_running_loop().call_later(BOOKMARK_EVERY_S, self._send_bookmark)
 
     def _time_over(self) -> None:

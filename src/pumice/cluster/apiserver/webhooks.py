@@ -77,7 +77,7 @@ class Selectors:
 
     def match(self, review: AdmissionAttributes, store: Store) -> bool:
         if self.namespaces and (review.namespace or review.kind.resource == "namespaces"):
-            subject = store.ledger.get("namespaces", ("", review.namespace)) if review.namespace else review.obj
+            subject = store.storage.get("namespaces", ("", review.namespace)) if review.namespace else review.obj
             if subject is not self._known[0]:
                 self._known = subject, subject is None or matches(self.namespaces, subject["metadata"].get("labels") or {})
             if not self._known[1]:

@@ -75,7 +75,7 @@ class Metrics:
     def ended(self, key: tuple[str, str], node: str) -> None:
         if self._used.get(node, {}).pop(key, None) is not None:
             self.note(node)
-        if self._store.ledger.get(PODS, key) is not None:
+        if self._store.storage.get(PODS, key) is not None:
             self._store.remove_trusted(PODS, key)
 
     def note(self, node: str) -> None:
@@ -87,9 +87,9 @@ class Metrics:
     def _sum_up(self) -> None:
         self._alarm = None
         for name in sorted(self._changed):
-            if self._store.ledger.get("nodes", ("", name)) is None:
+            if self._store.storage.get("nodes", ("", name)) is None:
                 self._used.pop(name, None)
-                if self._store.ledger.get(NODES, ("", name)) is not None:
+                if self._store.storage.get(NODES, ("", name)) is not None:
                     self._store.remove_trusted(NODES, ("", name))
                 continue
             used = self._used.get(name, {}).values()
@@ -147,9 +147,9 @@ class Kubelets:
         for storage in ("nodes", "pods"):
             for obj in self._store.all(storage):
                 self._look_soon(storage, key_of(obj))
-        self._store.ledger.listeners.append(self._heard)
+        self._store.storage.listeners.append(self._on_write)
 
-    def _heard(self, storage: str, event: WatchEvent) -> None:
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage == "pods":
             if event.object["spec"].get("nodeName"):
                 self._look_soon(storage, Key(*event.key))
@@ -185,7 +185,7 @@ class Kubelets:
     # One pod
 
     def _look(self, key: Key) -> None:
-        pod = self._store.ledger.get("pods", key)
+        pod = self._store.storage.get("pods", key)
         held = self._held.get(key)
         if held is not None and (pod is None or uid_of(pod) != held.uid):
             self._forget(key, held)
@@ -209,7 +209,7 @@ class Kubelets:
 
     def _resize(self, key: Key, pod: Object, held: _Held) -> Object:
         """Give a running pod what its spec now asks for, if the node has it."""
-        node = self._store.ledger.get("nodes", ("", held.node))
+        node = self._store.storage.get("nodes", ("", held.node))
         assert node is not None
         needs = requests_of(pod)
         refused, resized = None, needs != held.needs or held.waits_for_room
@@ -231,7 +231,7 @@ class Kubelets:
 
     def _take(self, key: Key, pod: Object) -> _Held | None:
         """Accept the pod and give it its room on the node, or reject it and return None."""
-        node = self._store.ledger.get("nodes", ("", spec_of(pod)["nodeName"]))
+        node = self._store.storage.get("nodes", ("", spec_of(pod)["nodeName"]))
         assert node is not None
         held = _Held(uid_of(pod), name_of(node), requests_of(pod))
         held.address = status_of(pod).get("podIP") or ""
@@ -306,7 +306,7 @@ class Kubelets:
 
     def _place(self, pod: Object, held: _Held) -> Place:
         status = status_of(pod)
-        node = self._store.ledger.get("nodes", ("", held.node)) or {}
+        node = self._store.storage.get("nodes", ("", held.node)) or {}
         addresses = status_of(node).get("addresses") or ()
         host = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), "127.0.0.1")
         if spec_of(pod).get("hostNetwork"):

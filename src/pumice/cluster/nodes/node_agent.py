@@ -120,7 +120,7 @@ class NodeAgents:
 
     def look(self, name: str) -> None:
         """Follow a write to a node: the node may be new, stopped, up again, or deleted."""
-        node = self._store.ledger.get("nodes", ("", name))
+        node = self._store.storage.get("nodes", ("", name))
         if node is None or is_stopped(node):
             uid = self._up.pop(name, None)
             if uid is not None and node is not None:
@@ -176,7 +176,7 @@ class NodeAgents:
     def _renew(self, name: str, lease_s: int) -> None:
         key = (LEASE_NAMESPACE, name)
         renewed = {"leaseDurationSeconds": lease_s, "renewTime": micro_time(self._clock.now())}
-        lease = self._store.ledger.get(LEASES, key)
+        lease = self._store.storage.get(LEASES, key)
         if lease is not None:
             self._store.put_trusted(LEASES, key, lease | {"metadata": dict(lease["metadata"]), "spec": lease["spec"] | renewed})
             return

@@ -77,7 +77,7 @@ class PodUsage:
 
 
 @dataclass
-class Ledger:
+class UsageTotals:
     """Adds up usage from entries, which must come in order. `accounts` are by the fields in `by`, for the time from `start` to `end`."""
 
     by: tuple[str, ...] = ("queue",)

@@ -129,8 +129,8 @@ class BatchJobs:
         pods, claims = claim(job, kinds.POD, lister, finalizer=JOB_TRACKING)
         counted = tally(job, pods)
         if has_ended(job):
-            news = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
-            return result([*claims, *map(delete, counted.active), *news, *let_go(counted.over)])
+            synced = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
+            return result([*claims, *map(delete, counted.active), *synced, *let_go(counted.over)])
         its = job_groups.grouping(job, pods, lister) if self._makes_groups else job_groups.ALONE
         if its.waits:
             return result([*claims, *its.writes])

@@ -51,9 +51,9 @@ def count(job: Object, pods: Iterable[Object], way: str, ended: Iterable[Object]
     known = uncounted(job)
     listed = known.get(way) or []
     left = [uid for uid in listed if uid in tracked]
-    heard = {uid for uids in known.values() for uid in uids}
-    news = [uid_of(pod) for pod in ended if uid_of(pod) in tracked and uid_of(pod) not in heard]
-    return Count(int(status_of(job).get(way) or 0) + len(listed) - len(left), [*left, *news])
+    known_uids = {uid for uids in known.values() for uid in uids}
+    counted = [uid_of(pod) for pod in ended if uid_of(pod) in tracked and uid_of(pod) not in known_uids]
+    return Count(int(status_of(job).get(way) or 0) + len(listed) - len(left), [*left, *counted])
 
 
 def uncounted(job: Object) -> dict[str, list[str]]:

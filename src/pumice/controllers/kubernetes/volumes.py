@@ -143,14 +143,14 @@ def _is_for(volume: Object, claim: Object) -> bool:
 
 
 def _fits(volume: Object, claim: Object, must_be_meant: bool) -> bool:
-    offer, wish = spec_of(volume), spec_of(claim)
-    if not _is_for(volume, claim) or terminating(volume) or (must_be_meant and not offer.get("claimRef")):
+    given, asked = spec_of(volume), spec_of(claim)
+    if not _is_for(volume, claim) or terminating(volume) or (must_be_meant and not given.get("claimRef")):
         return False
-    if status_of(volume).get("phase") == "Released" or (offer.get("storageClassName") or "") != (wish.get("storageClassName") or ""):
+    if status_of(volume).get("phase") == "Released" or (given.get("storageClassName") or "") != (asked.get("storageClassName") or ""):
         return False
-    wanted = (wish.get("selector") or {}).get("matchLabels") or {}
-    alike = offer.get("volumeMode", "Filesystem") == wish.get("volumeMode", "Filesystem") and wanted.items() <= labels_of(volume).items()
-    modes = set(wish.get("accessModes") or ()) <= set(offer.get("accessModes") or ())
+    wanted = (asked.get("selector") or {}).get("matchLabels") or {}
+    alike = given.get("volumeMode", "Filesystem") == asked.get("volumeMode", "Filesystem") and wanted.items() <= labels_of(volume).items()
+    modes = set(asked.get("accessModes") or ()) <= set(given.get("accessModes") or ())
     return modes and alike and _size(volume, "capacity") >= _size(claim, "resources", "requests")
 
 

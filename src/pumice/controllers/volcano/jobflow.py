@@ -267,8 +267,8 @@ class JobFlows:
                 writes[name] = Create(_job(flow, step, template), flow)
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
-        has_news = bool(jobs or completed or writes or status_of(flow))  # else a user who changes a new flow at once gets a conflict
-        told = status_change(flow, flow_status(flow, jobs, completed)) if has_news else []
+        has_changes = bool(jobs or completed or writes or status_of(flow))  # else a user who changes a new flow at once gets a conflict
+        told = status_change(flow, flow_status(flow, jobs, completed)) if has_changes else []
         later = [(now + PROBE_AGAIN_S, key)] if waits_for_probe else []
         return result([*writes.values(), *told], later)
 

@@ -41,7 +41,10 @@ log = logging.getLogger(__name__)
 
 
 class AssumedPods:
-    """Handles the outcomes of requests (the sender's `Outcomes`). `news` is called if the next cycle may have work, `tell` sends events."""
+    """Handles the outcomes of requests (the sender's `Outcomes`).
+
+    `request_cycle` is called if the next cycle may have work, `tell` sends events.
+    """
 
     def __init__(
         self,
@@ -50,20 +53,20 @@ class AssumedPods:
         clock: Clock,
         metrics: LiveMetrics,
         tell: Callable[[EventRecord], None],
-        news: Callable[[Urgency], None],
+        request_cycle: Callable[[Urgency], None],
         pod_version: Callable[[str, str], int],
         event_translation: EventTranslation,
         state: SingleWriter,
     ) -> None:
         """`pod_version` returns the resourceVersion at which the watch last showed a pod (namespace, name)."""
-        self.originals = {kind: RawObjects() for kind in WHOLE_KINDS}
+        self.raw_objects = {kind: RawObjects() for kind in WHOLE_KINDS}
         self.lost_lead = False
         self._cluster = cluster
         self._sent_status = sent_status
         self._clock = clock
         self._metrics = metrics
         self._tell = tell
-        self._news = news
+        self._request_cycle = request_cycle
         self._pod_version = pod_version
         self._event_translation = event_translation
         self._state = state
@@ -179,7 +182,7 @@ class AssumedPods:
             before = PodSnapshot.at(task)
             self._cluster.restore(pod)
             self._event_translation.read_again(before, task, self._clock.now())
-        self._news(Urgency.SOON)
+        self._request_cycle(Urgency.SOON)
         return True
 
     def is_older(self, pod: Pod) -> bool:
@@ -202,7 +205,7 @@ class AssumedPods:
     def _written(self, request: WriteStatus, answer: bytes) -> None:
         kind = request.kind.kind
         metadata = decoder(STATUS_OF[kind]).decode(answer).metadata
-        self.originals[kind].keep(str(request.ref), metadata, slim(answer))
+        self.raw_objects[kind].keep(str(request.ref), metadata, slim(answer))
         self._sent_status.written(request, int(metadata.resource_version or 0))
         self._metrics.writes.add(kind, "written")
 
@@ -225,14 +228,14 @@ class AssumedPods:
         if not is_refusal(error):
             if isinstance(error, ApiError) and error.code >= 500:
                 self._warn(kind, error, "%s was not written: %s", what, error)
-            self._news(Urgency.LATER)
+            self._request_cycle(Urgency.LATER)
         elif self._sent_status.pauses.refused(kind, key, self._clock.now()) and not of_ending_namespace(error):
             log.warning("%s was not written, and is tried again with pauses, as are others like it: %s", what, error)
             self._tell(EventRecord(about, "Warning", "WriteRefused", f"{what} was not written: {error}"))
 
     def fenced(self) -> None:
         self.lost_lead = True
-        self._news(Urgency.SOON)
+        self._request_cycle(Urgency.SOON)
 
 
 def _is_over(error: KubeError) -> bool:

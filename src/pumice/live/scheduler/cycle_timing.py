@@ -34,30 +34,30 @@ class CycleTimer:
         self._period_s = period_s
         self._ended_at = float("-inf")
         self._took_s = 0.0
-        self._news = Urgency.SOON
-        self._news_at = float("-inf")
+        self._request_cycle = Urgency.SOON
+        self._since = float("-inf")
 
     def knows(self, urgency: Urgency) -> bool:
         """Whether a change of this urgency, or a greater one, has come since the last cycle."""
-        return urgency <= self._news
+        return urgency <= self._request_cycle
 
-    def news(self, urgency: Urgency, now: float) -> None:
+    def request(self, urgency: Urgency, now: float) -> None:
         if not self.knows(urgency):
-            self._news = urgency
-            self._news_at = now
+            self._request_cycle = urgency
+            self._since = now
 
     def cycled(self, began_at: float, took_s: float) -> None:
-        self._news = Urgency.NOTHING
+        self._request_cycle = Urgency.NOTHING
         self._took_s = took_s
         self._ended_at = began_at + took_s
 
     def due_at(self, waiting: bool, crowded: bool = False) -> float:
         """When the next cycle should begin, if nothing else happens. `waiting`: some pod or group waits. `crowded`: so do binds."""
-        if self._news is Urgency.SOON:
+        if self._request_cycle is Urgency.SOON:
             gather_s = CROWDED_S if crowded else GATHER_S
-            return max(self._ended_at + min(self._took_s, self._period_s), self._news_at + gather_s)
-        if self._news is Urgency.LATER:
-            return max(self._ended_at, self._news_at) + self._period_s
+            return max(self._ended_at + min(self._took_s, self._period_s), self._since + gather_s)
+        if self._request_cycle is Urgency.LATER:
+            return max(self._ended_at, self._since) + self._period_s
         if waiting:
             return self._ended_at + max(self._period_s, WAITING_SHARE * self._took_s)
         return self._ended_at + max(self._period_s, IDLE_LEAST_S, IDLE_SHARE * self._took_s)

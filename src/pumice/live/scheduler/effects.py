@@ -37,7 +37,7 @@ from pumice.live.scheduler.sent_status import (
     Quiet,
     SentStatus,
     known_status,
-    news_at,
+    new_at,
     next_status,
     queue_request,
     queue_totals,
@@ -52,8 +52,8 @@ from pumice.scheduler.framework.decisions import (
     Evict,
     GroupCondition,
     GroupStatus,
+    JobOutcome,
     NativeGroupStatus,
-    Standing,
     Waiting,
 )
 from pumice.scheduler.framework.past_evictions import past_eviction
@@ -116,12 +116,12 @@ def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> D
     if decisions.conclusion is None:
         return decisions
     told = decisions.conclusion
-    standings = _without_arriving(told.all_standings if _are_due(told, sent_status, now) else told.standings, sent_status, now)
+    outcomes = _without_arriving(told.all_outcomes if _are_due(told, sent_status, now) else told.outcomes, sent_status, now)
     if not sent_status.pauses:
         stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | sent_status.others
-        standings = _not_quiet(standings, stirred, sent_status, now)
+        outcomes = _not_quiet(outcomes, stirred, sent_status, now)
     unsaid = Decisions()
-    unsaid.tell(replace(told.without_those_at_rest(), standings=standings))
+    unsaid.tell(replace(told.without_those_at_rest(), outcomes=outcomes))
     return unsaid
 
 
@@ -144,32 +144,32 @@ def _is_noted(quiet: Quiet, job: Job, sent_status: SentStatus) -> bool:
     return quiet.marks == [sent_status.pods.get(uid) for uid in job.tasks]
 
 
-def _without_arriving(standings: list[Standing], sent_status: SentStatus, now: float) -> list[Standing]:
-    """The standings of jobs. That a gang lacks pods is left out while these may be on their way."""
+def _without_arriving(outcomes: list[JobOutcome], sent_status: SentStatus, now: float) -> list[JobOutcome]:
+    """The outcomes of jobs. That a gang lacks pods is left out while these may be on their way."""
     told = []
-    for standing in standings:
-        if standing.phase != INQUEUE or not standing.members[0].job.lacks_pods:
-            told.append(standing)
+    for outcome in outcomes:
+        if outcome.phase != INQUEUE or not outcome.members[0].job.lacks_pods:
+            told.append(outcome)
             continue
         by_arriving: dict[bool, list[Member]] = {True: [], False: []}
-        for member in standing.members:
+        for member in outcome.members:
             by_arriving[sent_status.is_arriving(member.job, now)].append(member)
         if by_arriving[False]:
-            told.append(replace(standing, members=by_arriving[False]))
+            told.append(replace(outcome, members=by_arriving[False]))
         if by_arriving[True]:
-            told.append(replace(standing, members=by_arriving[True], condition=None, pods=[]))
+            told.append(replace(outcome, members=by_arriving[True], condition=None, pods=[]))
     return told
 
 
-def _not_quiet(standings: list[Standing], stirred: set[str], sent_status: SentStatus, now: float) -> list[Standing]:
+def _not_quiet(outcomes: list[JobOutcome], stirred: set[str], sent_status: SentStatus, now: float) -> list[JobOutcome]:
     left = []
-    for standing in standings:
-        words = standing.words
+    for outcome in outcomes:
+        words = outcome.words
         members = [
-            m for m in standing.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, words, sent_status, now)
+            m for m in outcome.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, words, sent_status, now)
         ]
         if members:
-            left.append(replace(standing, members=members))
+            left.append(replace(outcome, members=members))
     return left
 
 
@@ -179,9 +179,9 @@ def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, sent_status:
 
 def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
     """Note the jobs of which everything has been reported. `due`: when there is more to report of a job though nothing has changed."""
-    for standing in told.standings:
-        words = standing.words
-        for member in standing.members:
+    for outcome in told.outcomes:
+        words = outcome.words
+        for member in outcome.members:
             marks = [sent_status.pods.get(task.uid) for task in member.tasks]
             until = due.get(member.uid, inf)
             sent_status.quiet[member.uid] = Quiet(words, member.job.group, sent_status.groups.get(member.uid), marks, until)
@@ -196,7 +196,7 @@ def _told(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: 
         silent = is_shadow(event.job.group) or _is_others(event.job, cluster, sent_status)
         if event.reason == COMPLAINT and event.message:
             silent |= event.message in complaints.get(event.job.uid, "") or sent_status.holds(event.job.uid, COMPLAINT, event.message)
-        if not silent and sent_status.is_news(event.job.uid, event.type + event.reason, event.message, now):
+        if not silent and sent_status.is_new(event.job.uid, event.type + event.reason, event.message, now):
             events.append(EventRecord(about_group(event.job), event.type, event.reason, event.message))
     return events
 
@@ -313,7 +313,7 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     moved = _annotations(group, note)
-    at = max(news_at(before, after), _after_binds(group, before, sent_status, now))
+    at = max(new_at(before, after), _after_binds(group, before, sent_status, now))
     if not moved and now < at:
         due[group.job.uid] = at
         return None
@@ -381,9 +381,9 @@ def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[s
         message = _complaint(job, condition)
         if not message:
             return []
-        is_news = sent_status.is_news(job.uid, COMPLAINT, message, now)
+        is_new = sent_status.is_new(job.uid, COMPLAINT, message, now)
         due[job.uid] = min(due.get(job.uid, inf), sent_status.told_again_at(job.uid, COMPLAINT))
-        if not is_news:
+        if not is_new:
             return []
         return [EventRecord(about_group(job), "Warning", COMPLAINT, message)]
     return [EventRecord(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []

@@ -73,49 +73,49 @@ class EventTranslation:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._backlog: SchedulingQueue | None = None
+        self._scheduling_queue: SchedulingQueue | None = None
         self._alone = False
 
     def adopt(self, policy: Policy) -> None:
         """Take over another policy. Under it all waiting pods are tried anew."""
         profiles = policy.profiles
         self._alone = profiles is not None and not policy.has_action("allocate")
-        self._backlog = None
+        self._scheduling_queue = None
         if profiles is not None:
             from pumice.scheduler.kube.scheduling_queue import (
                 SchedulingQueue,  # kube-scheduler's loop is loaded only where there are profiles
             )
 
-            self._backlog = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s)
+            self._scheduling_queue = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s)
 
     @property
     def queue(self) -> WaitingPods:
         """The queue from which cycles take the waiting pods to try."""
-        return self._backlog if self._backlog is not None else EVERYBODY
+        return self._scheduling_queue if self._scheduling_queue is not None else EVERYBODY
 
     @property
     def someone_is_left(self) -> bool:
         """Whether a pod or job waits that no queueing hint will wake."""
         cluster = self._cluster
-        if self._backlog is None:
+        if self._scheduling_queue is None:
             return bool(cluster.waiting or cluster.not_enqueued or cluster.without_job)
         return not self._alone and bool(cluster.waiting or cluster.not_enqueued)
 
     def next_due(self) -> float:
         """When the next pod is due without any event: its backoff ends, or it has waited long enough. NEVER if none is."""
-        due = self._backlog.next_due() if self._backlog is not None else None
+        due = self._scheduling_queue.next_due() if self._scheduling_queue is not None else None
         return NEVER if due is None else due
 
     # ---- changes
 
     def pod(self, before: PodSnapshot | None, task: Task) -> None:
-        if self._backlog is None:
+        if self._scheduling_queue is None:
             return
         now = PodSnapshot.at(task)
         if before is None:
             before = now._replace(node_name="", nominated="")
         if now.stands and not before.stands:
-            self._backlog.forget(task)
+            self._scheduling_queue.forget(task)
             self._tell(EventKind.POD_PLACED, task)
         if before.room not in ("", now.room):
             self._tell(EventKind.POD_GONE, task)
@@ -126,23 +126,23 @@ class EventTranslation:
 
     def _changed(self, before: PodSnapshot, now: PodSnapshot, task: Task) -> None:
         """Send the events for a change of a pod that is on a node, now as before."""
-        assert self._backlog is not None
+        assert self._scheduling_queue is not None
         if now.status == status.RELEASING != before.status:
             self._tell(EventKind.POD_LEAVING, task)
         if before.labels != now.labels:
-            self._backlog.happened(ClusterEvent(EventKind.POD_LABELS, task.node_name, task, labels=before.labels))
+            self._scheduling_queue.happened(ClusterEvent(EventKind.POD_LABELS, task.node_name, task, labels=before.labels))
         if before.template is not now.template:
-            self._backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, task.node_name, task, before.template.taken))
+            self._scheduling_queue.happened(ClusterEvent(EventKind.POD_SHRUNK, task.node_name, task, before.template.taken))
 
     def evicted(self, task: Task) -> None:
         """Send the event for a pod that we evict. The watch leads to no further event until the pod is gone."""
-        if self._backlog is not None:
+        if self._scheduling_queue is not None:
             self._tell(EventKind.POD_LEAVING, task)
 
     def pod_gone(self, task: Task) -> None:
         """Send the events for a pod that is gone, before the kept state forgets on which node it was."""
-        if self._backlog is not None:
-            self._backlog.forget(task)
+        if self._scheduling_queue is not None:
+            self._scheduling_queue.forget(task)
             if PodSnapshot.at(task).room:
                 self._tell(EventKind.POD_GONE, task)
             if task.status == status.PENDING and not self._alone:
@@ -150,23 +150,23 @@ class EventTranslation:
 
     def read_again(self, before: PodSnapshot, task: Task, now: float) -> None:
         """Send the events for a pod that was read because its assumed status was in doubt. If its bind has failed, it backs off."""
-        if self._backlog is not None:
+        if self._scheduling_queue is not None:
             if before.status == status.BINDING and task.status == status.PENDING:
-                self._backlog.failed(task, now)
+                self._scheduling_queue.failed(task, now)
             elif before.status == status.RELEASING != task.status:
-                self._backlog.eviction_failed(task.node_name)
+                self._scheduling_queue.eviction_failed(task.node_name)
         self.pod(before, task)
 
     def node(self, before: Node | None, after: Node | None) -> None:
-        if self._backlog is not None:
+        if self._scheduling_queue is not None:
             for event in of_node(self._cluster, before, after):
-                self._backlog.happened(event)
+                self._scheduling_queue.happened(event)
 
     def other(self, kind: str) -> None:
         what = OTHERS.get(kind)
-        if self._backlog is not None and what is not None:
-            self._backlog.happened(ClusterEvent(what))
+        if self._scheduling_queue is not None and what is not None:
+            self._scheduling_queue.happened(ClusterEvent(what))
 
     def _tell(self, what: EventKind, task: Task) -> None:
-        assert self._backlog is not None
-        self._backlog.happened(ClusterEvent(what, task.node_name, task))
+        assert self._scheduling_queue is not None
+        self._scheduling_queue.happened(ClusterEvent(what, task.node_name, task))

@@ -31,14 +31,14 @@ LOST_S = 10.0  #: the most that an extender may cost a cycle by not answering
 LONGEST_PAUSE_S = 60.0
 log = logging.getLogger(__name__)
 
-Heard = Callable[[str, str], object]
+OnFailure = Callable[[str, str], object]
 
 
 class HttpExtender:
     """An extender of kube-scheduler or Volcano, called over HTTP.
 
     `options`: `https`, `tls` with the fields of tlsConfig, `max_bytes` of an answer.
-    `heard` is called with the name of an extender that is left alone and the reason, and with an empty reason when it answers again.
+    `on_failure` is called with the name of an extender that is left alone and the reason, and with an empty reason when it answers again.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class HttpExtender:
         url: str,
         timeout_s: float,
         options: dict[str, Any],
-        heard: Heard = lambda url, why: None,
+        on_failure: OnFailure = lambda url, why: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         parts = urlsplit(url)
@@ -56,7 +56,7 @@ class HttpExtender:
         self._timeout_s = timeout_s
         self._tls_config = options.get("tls") or {}
         self._max_bytes = options.get("max_bytes", LARGEST_ANSWER)
-        self._heard = heard
+        self._on_failure = on_failure
         self._clock = clock
         self._loop = asyncio.new_event_loop()  # cycles run beside the loop of the process, or without one
         weakref.finalize(self, self._loop.close)
@@ -105,12 +105,12 @@ class HttpExtender:
             self._asked_again_at = self._clock() + pause_s
         if beyond == 0:
             log.warning("%s does not answer and counts as failed without being asked, but for a try now and then: %s", self.name, why)
-            self._heard(self.name, why)
+            self._on_failure(self.name, why)
 
     def _answered(self) -> None:
         if self._failures >= FAILURES:
             log.info("%s answers again", self.name)
-            self._heard(self.name, "")
+            self._on_failure(self.name, "")
         self._failures, self._asked_again_at = 0, 0.0
 
     @property

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class HttpWorld(Nowhere):
-    """A world with extenders over HTTP and nothing else. They are kept from cycle to cycle. `heard` as for `HttpExtender`."""
+    """A world with extenders over HTTP and nothing else. They are kept from cycle to cycle. `on_failure` as for `HttpExtender`."""
 
-    def __init__(self, heard: Callable[[str, str], object] = lambda name, why: None) -> None:
-        self._heard = heard
+    def __init__(self, on_failure: Callable[[str, str], object] = lambda name, why: None) -> None:
+        self._on_failure = on_failure
         self._known: dict[tuple[str, float, str], HttpExtender] = {}
 
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> HttpExtender:
@@ -24,6 +24,6 @@ class HttpWorld(Nowhere):
 
         key = (url, timeout_s, repr(options))
         if key not in self._known:
-            self._known[key] = HttpExtender(url, timeout_s, options, self._heard)
+            self._known[key] = HttpExtender(url, timeout_s, options, self._on_failure)
         self._known[key].begin()
         return self._known[key]

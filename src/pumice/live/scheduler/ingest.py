@@ -105,7 +105,7 @@ class Ingest:
         assumed_pods: AssumedPods,
         event_translation: EventTranslation,
         metrics: LiveMetrics,
-        news: Callable[[Urgency], None],
+        request_cycle: Callable[[Urgency], None],
         clock: Clock,
     ) -> None:
         self._cluster = cluster
@@ -118,7 +118,7 @@ class Ingest:
         self._assumed_pods = assumed_pods
         self._passed_over = PassedOver(metrics)
         self._clock = clock
-        self._news = news
+        self._request_cycle = request_cycle
 
     def take(self, kind: str, change: Change[Any]) -> None:
         """Apply a change. An object that the model cannot read is passed over, and stops nothing else."""
@@ -130,7 +130,7 @@ class Ingest:
             return
         self._passed_over.succeeded(kind, change)
         if urgency:
-            self._news(urgency)
+            self._request_cycle(urgency)
 
     def try_again(self) -> None:
         """Apply the changes again that were passed over and whose pause has ended."""
@@ -151,7 +151,7 @@ class Ingest:
             case RawObject(Queue() as queue, raw):
                 return self._queue(queue, raw)
             case RawObject(whole, raw):
-                self._assumed_pods.originals[kind].told(raw)
+                self._assumed_pods.raw_objects[kind].told(raw)
                 if kind == "NodeShard":
                     self._sent_status.shards.pop(whole.metadata.name, None)
                 return self._other(kind, whole)
@@ -238,7 +238,7 @@ class Ingest:
         key = f"{meta.namespace}/{meta.name}"
         if self._share is not None and not self._is_of_share(key, group):
             return Urgency.NOTHING
-        self._assumed_pods.originals["PodGroup"].keep(key, meta, raw)
+        self._assumed_pods.raw_objects["PodGroup"].keep(key, meta, raw)
         job = cluster.jobs.get(key)
         known = job.group if job is not None else None
         older = self._sent_status.is_older(key, meta.uid or "", int(meta.resource_version or 0))
@@ -266,8 +266,8 @@ class Ingest:
 
     def _queue(self, queue: Queue, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, queue.metadata
-        self._assumed_pods.originals["Queue"].keep(meta.name, meta, raw)
-        self._sent_status.queue_heard(meta.name, int(meta.resource_version or 0))
+        self._assumed_pods.raw_objects["Queue"].keep(meta.name, meta, raw)
+        self._sent_status.on_queue(meta.name, int(meta.resource_version or 0))
         known = cluster.queue(meta.name).wire
         cluster.put("Queue", queue)
         if known is None or known.spec != queue.spec or known.status.state != queue.status.state:
@@ -301,8 +301,8 @@ class Ingest:
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)
-        if kind in self._assumed_pods.originals:
-            self._assumed_pods.originals[kind].forget(key)
+        if kind in self._assumed_pods.raw_objects:
+            self._assumed_pods.raw_objects[kind].forget(key)
         if kind == "PodGroup":
             self._sent_status.forget_group(key)
         elif kind == "Queue":

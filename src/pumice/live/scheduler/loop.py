@@ -116,15 +116,22 @@ class Scheduler:
             self.clock,
             self.metrics,
             self.recorder.tell,
-            self._news,
+            self._request_cycle,
             self._pod_version,
             self._event_translation,
             self._state,
         )
         self._ingest = Ingest(
-            self.cluster, options, self._sent_status, self._assumed_pods, self._event_translation, self.metrics, self._news, self.clock
+            self.cluster,
+            options,
+            self._sent_status,
+            self._assumed_pods,
+            self._event_translation,
+            self.metrics,
+            self._request_cycle,
+            self.clock,
         )
-        self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.originals, self.clock, options)
+        self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.raw_objects, self.clock, options)
         self._told: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row
         self._unchecked = 0  #: cycles since the state was last held against a recount
@@ -147,7 +154,7 @@ class Scheduler:
         self._follow(policy)
         self.cluster.shadow_groups = policy.shadow_groups
         self._event_translation.adopt(policy)
-        self._news(Urgency.SOON)
+        self._request_cycle(Urgency.SOON)
 
     def _follow(self, policy: Policy) -> None:
         """Start reflectors for the kinds that the policy needs and that are not watched yet."""
@@ -283,7 +290,7 @@ class Scheduler:
             except Exception:
                 self._came_to_nothing(decisions, now)
             self.deciding_since = None
-            self._leave(decisions, now)
+            self._report(decisions, now)
             await self._recount(run)
         if self._faults:
             await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
@@ -318,7 +325,7 @@ class Scheduler:
         for eviction in decisions.evictions:
             self._event_translation.evicted(eviction.task)
         if not self._sent_status.queues_are_due(now):
-            self._news(Urgency.LATER)
+            self._request_cycle(Urgency.LATER)
         requests = effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
         for uid in self._sent_status.pauses.over("PodGroup", now):
             if (job := self.cluster.jobs.get(uid)) is not None:
@@ -327,7 +334,7 @@ class Scheduler:
         for event in requests.events:
             self.recorder.tell(event)
 
-    def _leave(self, decisions: Decisions, now: float) -> None:
+    def _report(self, decisions: Decisions, now: float) -> None:
         """Report the cycle to the log, metrics and observers, and compute when the next one is due."""
         for failure in decisions.failures:
             if failure not in self._told:
@@ -346,9 +353,9 @@ class Scheduler:
 
     # ---- when cycles run
 
-    def _news(self, urgency: Urgency) -> None:
+    def _request_cycle(self, urgency: Urgency) -> None:
         if self._state.is_taken or not self._cycle_timer.knows(urgency):
-            self._state.change(self._cycle_timer.news, urgency, self.clock.now())
+            self._state.change(self._cycle_timer.request, urgency, self.clock.now())
         if urgency:
             self._stirred.set()
 
@@ -362,9 +369,9 @@ class Scheduler:
             if left_s <= 0:
                 await asyncio.sleep(0)
                 return
-            await self._sleep_or_news(left_s)
+            await self._sleep_or_request(left_s)
 
-    async def _sleep_or_news(self, seconds: float) -> None:
+    async def _sleep_or_request(self, seconds: float) -> None:
         waits = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._stirred.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -206,9 +206,9 @@ class LiveMetrics:
         for job in {bind.task.job.uid: bind.task.job for bind in decisions.binds if bind.task.job is not None}.values():
             if job.is_ready:
                 self._observe_start(job, now)
-        for standing in decisions.conclusion.standings if decisions.conclusion is not None else ():
-            if standing.condition is not None and standing.condition.type == UNSCHEDULABLE:
-                for member in standing.members:
+        for outcome in decisions.conclusion.outcomes if decisions.conclusion is not None else ():
+            if outcome.condition is not None and outcome.condition.type == UNSCHEDULABLE:
+                for member in outcome.members:
                     self.retries.add(member.uid)
         for job in decisions.conclusion.at_rest.jobs if decisions.conclusion is not None else ():
             if not job.is_ready:

@@ -37,9 +37,9 @@ class NotPrepared(KubeError):
 class PreBind:
     """Prepares volumes and devices: call `fulfil` before a bind, and `take_back` after a bind that failed. Raises KubeError."""
 
-    def __init__(self, transport: Transport, originals: Mapping[str, RawObjects], clock: Clock, volume_timeout_s: float) -> None:
+    def __init__(self, transport: Transport, raw_objects: Mapping[str, RawObjects], clock: Clock, volume_timeout_s: float) -> None:
         self._transport = transport
-        self._originals = originals
+        self._raw_objects = raw_objects
         self._clock = clock
         self._volume_timeout_s = volume_timeout_s
 
@@ -89,7 +89,7 @@ class PreBind:
             await self._choose_node(claim, None if back else wanted.node)
 
     def _claim(self, wanted: VolumeFor) -> Object | None:
-        return self._originals[VOLUME_CLAIMS.kind].get(str(wanted.claim))
+        return self._raw_objects[VOLUME_CLAIMS.kind].get(str(wanted.claim))
 
     async def _choose_node(self, claim: Object, node: str | None) -> None:
         annotations = claim["metadata"].get("annotations") or {}
@@ -99,7 +99,7 @@ class PreBind:
         await self._update(VOLUME_CLAIMS, claim)
 
     async def _pair(self, name: str, claim: Object, back: bool) -> None:
-        volume = self._originals[VOLUMES.kind].get(name)
+        volume = self._raw_objects[VOLUMES.kind].get(name)
         if volume is None:
             raise NotPrepared(f"volume {name} is gone")
         meta, there = claim["metadata"], volume["spec"].get("claimRef") or {}
@@ -121,7 +121,7 @@ class PreBind:
     async def _update(self, resource: Kind, whole: Object) -> None:
         meta = whole["metadata"]
         answer = await self._transport.update(resource, ObjectRef(meta["name"], meta.get("namespace", ""), meta["uid"]), whole)
-        self._originals[resource.kind].told(answer)
+        self._raw_objects[resource.kind].told(answer)
 
     async def _volumes_bound(self, wanted: tuple[VolumeFor, ...]) -> None:
         deadline = self._clock.now() + self._volume_timeout_s
@@ -176,9 +176,9 @@ class PreBind:
         told = {"resourceClaimName": ref.name, "requestMappings": list(making.mappings)}
 
         def tell(status: Object) -> bool:
-            news = status.get("extendedResourceClaimStatus") != told
+            changes = status.get("extendedResourceClaimStatus") != told
             status["extendedResourceClaimStatus"] = told
-            return news
+            return changes
 
         await amend_status(self._transport, pod, tell)
         return wanted._replace(claim=ref)

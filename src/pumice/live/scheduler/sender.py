@@ -160,13 +160,13 @@ class Sender:
     """Sends requests in the background. `send` returns at once; `run` works until it is cancelled."""
 
     def __init__(
-        self, transport: Transport, outcomes: Outcomes, originals: Mapping[str, RawObjects], clock: Clock, options: Options
+        self, transport: Transport, outcomes: Outcomes, raw_objects: Mapping[str, RawObjects], clock: Clock, options: Options
     ) -> None:
         self._transport = transport
         self._outcomes = outcomes
-        self._originals = originals
+        self._raw_objects = raw_objects
         self._clock = clock
-        self._preparing = PreBind(transport, originals, clock, options.volume_timeout_s)
+        self._preparing = PreBind(transport, raw_objects, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
         self._preparations: WorkQueue[BindPod] = WorkQueue(PREPARED_AT_ONCE, self._prepare, self._amiss)
@@ -367,7 +367,7 @@ class Sender:
 
     async def _write(self, request: WriteStatus) -> None:
         """Write a PodGroup as a whole object, as Volcano does, because of its annotations; of other kinds write only the merged status."""
-        whole = self._originals[request.kind.kind].get(str(request.ref))
+        whole = self._raw_objects[request.kind.kind].get(str(request.ref))
         if whole is None or (request.ref.uid and whole["metadata"].get("uid") != request.ref.uid):
             return
         if request.kind == POD_GROUPS:
@@ -388,9 +388,9 @@ class Sender:
             return await update
         except ApiError as error:
             if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-                originals = self._originals[request.kind.kind]
-                originals.forget(str(request.ref))
-                originals.told(await self._transport.get(request.kind, request.ref))
+                raw_objects = self._raw_objects[request.kind.kind]
+                raw_objects.forget(str(request.ref))
+                raw_objects.told(await self._transport.get(request.kind, request.ref))
             raise
 
     async def _condition(self, request: WriteCondition) -> None:

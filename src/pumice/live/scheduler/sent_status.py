@@ -192,7 +192,7 @@ class SentStatus:
         """Whether queues may be written: their amounts change with each bind, so a period passes between two writes."""
         return now >= self.queues_at + self.period_s
 
-    def queue_heard(self, name: str, version: int) -> None:
+    def on_queue(self, name: str, version: int) -> None:
         """Drop the note of a queue if the watch has shown our write."""
         note = self.queues.get(name)
         if note is not None and note.version is not None and version >= note.version:
@@ -226,7 +226,7 @@ class SentStatus:
         last = self._told.get(job_uid, {}).get(reason)
         return last is not None and without_amounts(message) in last.text
 
-    def is_news(self, job_uid: str, reason: str, message: str, now: float) -> bool:
+    def is_new(self, job_uid: str, reason: str, message: str, now: float) -> bool:
         """Whether to send the message now. If so, it is noted as sent."""
         told = self._told.setdefault(job_uid, {})
         last, text = told.get(reason), without_amounts(message)
@@ -307,7 +307,7 @@ def _lay(conditions: list[Status], condition: Status) -> None:
     conditions.append(condition)
 
 
-def news_at(before: Status, after: Status) -> float:
+def new_at(before: Status, after: Status) -> float:
     """When the new status is to be written: never (inf) if only times and ids of transitions differ, at once (-inf) if more than amounts
     differs. If only amounts in messages differ it waits, because these change for every waiting job whenever a pod is placed."""
     if _meaning(before) == _meaning(after):

@@ -146,14 +146,14 @@ class WholeJobs:
         self._pods: dict[Key, JobPod] = {}
         self._changed: dict[Key, None] = {}
         self._causes: dict[str, Evict] = {}  #: of evictions under way, by pod uid
-        store.ledger.listeners.append(self._heard)
+        store.storage.listeners.append(self._on_write)
 
     @property
     def active(self) -> bool:
         """Whether any pod runs, or was evicted and has not come back."""
         return any(life.runs for life in self.lives.values()) or any(pod.leaving for pod in self._pods.values())
 
-    def _heard(self, storage: str, event: WatchEvent) -> None:
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage == "pods":
             self._changed[event.key] = None
 
@@ -217,13 +217,13 @@ class WholeJobs:
             return False
         changed, self._changed = self._changed, {}
         self._record.move_on(self._now())
-        found = [(pod, self._store.ledger.get("pods", key)) for key in changed if (pod := self._pods.get(key)) is not None]
+        found = [(pod, self._store.storage.get("pods", key)) for key in changed if (pod := self._pods.get(key)) is not None]
         self._end([pod for pod, there in found if pod.run is not None and there is not None and _is_over(there)])
         for pod, there in found:
             if pod.run is not None and (there is None or terminating(there)):
                 self._evict(pod, self._cause(there))
             if there is None:
-                if self._store.ledger.get("pods", pod.key) is None:  # else it came back together with a pod that was looked at before
+                if self._store.storage.get("pods", pod.key) is None:  # else it came back together with a pod that was looked at before
                     self._gone(pod)
             elif _is_over(there) and not pod.over and not pod.leaving:
                 self._reject(pod)
@@ -303,7 +303,7 @@ class WholeJobs:
         life.lost += done - kept
         life.evictions += 1
         self._record.stopped(life, [pod], done, kept=kept)
-        there = self._store.ledger.get("pods", pod.key)
+        there = self._store.storage.get("pods", pod.key)
         if there is None:
             leaving.left.discard(pod)
         elif not terminating(there):

@@ -55,8 +55,8 @@ class InstantTimer(CycleTimer):
         self.again_at = inf  #: when to decide again, for policies that do not come to rest in a cycle
 
     def due_at(self, waiting: bool, crowded: bool = False) -> float:
-        if self._news is Urgency.SOON or (self._news is Urgency.LATER and not waiting):
-            return self._news_at
+        if self._request_cycle is Urgency.SOON or (self._request_cycle is Urgency.LATER and not waiting):
+            return self._since
         return self.again_at if waiting else inf
 
 
@@ -82,8 +82,8 @@ class InstantScheduler(Scheduler):
         await super()._until_due()
         await self._quiet()
 
-    def _leave(self, decisions: Decisions, now: float) -> None:
-        super()._leave(decisions, now)
+    def _report(self, decisions: Decisions, now: float) -> None:
+        super()._report(decisions, now)
         self._timer.again_at = now + PERIOD_S if has_more_to_do(self.policy, decisions) else inf
 
 
@@ -264,7 +264,7 @@ class WholeCluster(CycleObserver):
         self._is_up = True
         self._record.begin(self._now(), cluster)
         nodes = NodeLosses(self._workload.nodes, self._fail, self._join)
-        for accidents in accidents_of(self._faults, self._scenario.seed or 0, self._at, nodes, lambda random: self._leave()):
+        for accidents in accidents_of(self._faults, self._scenario.seed or 0, self._at, nodes, lambda random: self._end_work()):
             accidents.begin(self._now(), lambda: self._next is not None or self._jobs.active)
 
     # -- faults
@@ -272,7 +272,7 @@ class WholeCluster(CycleObserver):
     def _at(self, when: float, call: Callable[[], None]) -> None:
         self._clock.at(self._origin + when, partial(self._due.append, call))
 
-    def _leave(self) -> Callable[[], None] | None:
+    def _end_work(self) -> Callable[[], None] | None:
         """Stop the scheduler, and return the function that starts one again. None if it is stopped already."""
         if self._deciding.cancelling():
             return None
@@ -325,11 +325,11 @@ class WholeCluster(CycleObserver):
 
     def _has_worked(self) -> bool:
         """Give each part a turn at this instant, and return whether any part had something to do."""
-        before = self._store.ledger.version
+        before = self._store.storage.version
         self._plane.quiet()
         if self._jobs.digest():
             self._moved_at = self._now()
-        if self._store.ledger.version != before:
+        if self._store.storage.version != before:
             return True
         if self._due:
             self._due.pop(0)()

@@ -35,11 +35,11 @@ class Allocate(Action):
         placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
         domains = Domains(session, placing)
         groups = self._groups(session)
-        sheets = {alike.first.uid: self.sheet(session, alike.first) for alike in groups}
-        for sheet in sheets.values():
-            if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
-                self.serve(session, placing, domains, sheet.job.queue, sheet)
-        groups = [alike for alike in groups if sheets[alike.first.uid]]
+        pending_by_part = {alike.first.uid: self.pending(session, alike.first) for alike in groups}
+        for pending in pending_by_part.values():
+            if pending and pending.job.queue is not None and cut_short_at(pending.job) is not None:
+                self.serve(session, placing, domains, pending.job.queue, pending)
+        groups = [alike for alike in groups if pending_by_part[alike.first.uid]]
         hopes = Hopes(session, lambda job: self.may_be_placed(session, job))
         waiting = JobsByQueue(session, [*groups, *hopes.of()], hopes=hopes)
         while queue := waiting.pop_queue():
@@ -48,10 +48,10 @@ class Allocate(Action):
             job = waiting.pop_job(queue)
             if job is None:
                 continue
-            if job.uid not in sheets:  # until now it was in the group of another job
-                sheets[job.uid] = self.sheet(session, job)
-            sheet = sheets[job.uid]
-            if self.serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
+            if job.uid not in pending_by_part:  # until now it was in the group of another job
+                pending_by_part[job.uid] = self.pending(session, job)
+            pending = pending_by_part[job.uid]
+            if self.serve(session, placing, domains, queue, pending) and pending and not session.holds_back(job):
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
@@ -81,20 +81,20 @@ class Allocate(Action):
     def may_be_placed(self, session: Session, job: Job) -> bool:
         return session.job_valid(job) is None and not session.holds_back(job)
 
-    def sheet(self, session: Session, job: Job) -> PendingTasks | PendingParts:
+    def pending(self, session: Session, job: Job) -> PendingTasks | PendingParts:
         if session.topology.is_plain(job):
             return PendingTasks.of(session, job, job.pending.values())
         return PendingParts(session, job)
 
-    def serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, sheet: PendingTasks | PendingParts) -> bool:
+    def serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, pending: PendingTasks | PendingParts) -> bool:
         """Give a job one turn. Return whether it got what it needs to start."""
-        job = sheet.job
+        job = pending.job
         with session.statement() as statement:
             choices: list[Choice] = []
             is_ready = False
-            if isinstance(sheet, PendingTasks):
-                is_ready = placing.place(queue, sheet, statement)
-            elif not (choices := domains.place(queue, sheet, statement)):
+            if isinstance(pending, PendingTasks):
+                is_ready = placing.place(queue, pending, statement)
+            elif not (choices := domains.place(queue, pending, statement)):
                 return False
             if is_ready or session.job_ready(job):
                 statement.commit()

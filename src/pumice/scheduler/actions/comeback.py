@@ -150,9 +150,9 @@ class Comeback(Action):
                 come[place.role] -= 1
                 _release(session, holder)
                 freed.append(place)
-        sheet = allocate.sheet(session, job)
+        pending = allocate.pending(session, job)
         for _ in freed:
-            if not sheet or not allocate.serve(session, placing, domains, job.queue, sheet):
+            if not pending or not allocate.serve(session, placing, domains, job.queue, pending):
                 break
         for place in freed:
             if placed(job, place.role) < place.whole:

@@ -31,8 +31,8 @@ class GangPreempt(GangEviction):
     def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
         return its_job.queue is job.queue and its_job.priority < job.priority
 
-    def standing(self, session: Session, its_job: Job) -> Hashable:
+    def rank_key(self, session: Session, its_job: Job) -> Hashable:
         return session.job_plugin_key(its_job)
 
-    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
-        return sorted(standings, reverse=True)
+    def in_order(self, session: Session, task: Task, rank_keys: list[Any]) -> list[Any]:
+        return sorted(rank_keys, reverse=True)

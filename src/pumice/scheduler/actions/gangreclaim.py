@@ -32,9 +32,9 @@ class GangReclaim(GangEviction):
         queue = its_job.queue
         return victim.status == status.RUNNING and queue is not None and queue is not job.queue and queue.reclaimable
 
-    def standing(self, session: Session, its_job: Job) -> Hashable:
+    def rank_key(self, session: Session, its_job: Job) -> Hashable:
         assert its_job.queue is not None
         return its_job.queue.name
 
-    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
-        return [queue.name for queue in victim_queues(session, task, sorted(standings))]
+    def in_order(self, session: Session, task: Task, rank_keys: list[Any]) -> list[Any]:
+        return [queue.name for queue in victim_queues(session, task, sorted(rank_keys))]

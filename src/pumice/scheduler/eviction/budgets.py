@@ -69,8 +69,8 @@ class BudgetsByNamespace:
     def mask(self, tasks: Sequence[Sequence[Task]], priority: int, depth: int) -> Mask:
         """The answers of `against` as [place, row], for the pods on rows. Pods that are not below the priority are not charged."""
         mask = np.zeros((depth, len(tasks)), bool)
-        for column, residents in enumerate(tasks):
-            lower = [(place, task) for place, task in enumerate(residents) if task.pod_priority < priority]
+        for column, on_node in enumerate(tasks):
+            lower = [(place, task) for place, task in enumerate(on_node) if task.pod_priority < priority]
             if any(self.charged(task) for _, task in lower):
                 mask[[place for place, _ in lower], column] = self.against([task for _, task in lower])
         return mask

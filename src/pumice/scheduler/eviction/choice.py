@@ -22,7 +22,7 @@ from pumice.scheduler.model.task import Task
 Places = list[int]  #: places of bundles in the offer, in order
 
 
-class Wish(NamedTuple):
+class GangNeeds(NamedTuple):
     """What a gang needs in a domain (a HyperNode)."""
 
     demands: list[Demand]
@@ -31,28 +31,28 @@ class Wish(NamedTuple):
     open_: Vector  #: what the domain can give without evictions, all nodes together
 
 
-def fewest(offer: Offer, wish: Wish, room: Table) -> int:
+def fewest(offer: Offer, needs: GangNeeds, room: Table) -> int:
     """The least number of first bundles that must go; -1 if not even all bundles would make enough room."""
-    enough = most_by_place(offer, wish.demands, room) >= wish.least
-    for column in np.flatnonzero(wish.need > wish.open_ - EPSILON):
+    enough = most_by_place(offer, needs.demands, room) >= needs.least
+    for column in np.flatnonzero(needs.need > needs.open_ - EPSILON):
         given = np.bincount(offer.place + 1, offer.amounts(int(column)), minlength=len(enough))
-        enough &= wish.need[column] < wish.open_[column] + np.cumsum(given) + EPSILON
+        enough &= needs.need[column] < needs.open_[column] + np.cumsum(given) + EPSILON
     return int(np.argmax(enough)) if enough.any() else -1
 
 
-def choices(offer: Offer, first: int, wish: Wish, room: Table, now: float) -> list[Places]:
+def choices(offer: Offer, first: int, needs: GangNeeds, room: Table, now: float) -> list[Places]:
     """The choices, one or two, the better one first. `first`: the least number of first bundles that must go."""
-    rooms = Rooms(offer, wish.demands, room)
+    rooms = Rooms(offer, needs.demands, room)
 
     def trimmed(places: Places) -> Places:
         def enough(gone: Places) -> bool:
             rooms.lose(gone)
-            return rooms.most >= wish.least and offer.hangs_together(gone)
+            return rooms.most >= needs.least and offer.hangs_together(gone)
 
         return needed(places, enough)
 
-    in_order = trimmed(_useful(offer, first, wish.demands, room))
-    by_cost = CheapestRows(offer, offer.alike(first - 1), room, now).clear(wish.demands) if first else None
+    in_order = trimmed(_useful(offer, first, needs.demands, room))
+    by_cost = CheapestRows(offer, offer.alike(first - 1), room, now).clear(needs.demands) if first else None
     if by_cost is None:
         return [in_order]
     found = [in_order, trimmed(by_cost)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.choice import Places, Victims, Wish, choices, fewest, victims
+from pumice.scheduler.eviction.choice import GangNeeds, Places, Victims, choices, fewest, victims
 from pumice.scheduler.eviction.make_room import Demand, Rooms
 from pumice.scheduler.eviction.offer import Offer
 from pumice.scheduler.eviction.roster import Roster
@@ -77,19 +77,19 @@ class Attempt:
 
     def plan(self, statement: Statement, roster: Roster) -> Plan | None:
         """The evictions that make room for the gang, and its placements; None if no evictions do."""
-        wish = self._wish()
-        offer = self._offer(roster, wish.need)
-        first = fewest(offer, wish, self.session.nodes.future_idle) if offer is not None else -1
+        needs = self._needs()
+        offer = self._offer(roster, needs.need)
+        first = fewest(offer, needs, self.session.nodes.future_idle) if offer is not None else -1
         if offer is None or first < 0:
             return None
         spare = self.action.args.spare
-        gone = self._chosen(statement, offer, first, wish) if spare else None
+        gone = self._chosen(statement, offer, first, needs) if spare else None
         if gone is None:
             gone = self._grown(statement, offer, max(first, 1))
         if gone is None:
             return None
         if spare:
-            gone = self._spared(statement, offer, gone, wish)
+            gone = self._spared(statement, offer, gone, needs)
         return Plan(victims(offer, gone), self._moves, self._noted)
 
     def finds_room(self, statement: Statement, *, whole: bool) -> bool:
@@ -98,7 +98,7 @@ class Attempt:
 
     # -- which bundles may go
 
-    def _wish(self) -> Wish:
+    def _needs(self) -> GangNeeds:
         nodes, rows = self.session.nodes, self.domain.rows
         demands = []
         alike: dict[Hashable, list[Task]] = {}
@@ -109,25 +109,25 @@ class Attempt:
             hopeful = rows & evaluation.resolvable if evaluation.rejected is None else np.zeros_like(rows)
             demands.append(Demand(len(equal), evaluation.template.needs, hopeful))
         need: Vector = np.sum([task.template.request for task in self.tasks], axis=0)
-        return Wish(demands, self._least(whole=True), need, nodes.room_in_sums(nodes.idle + nodes.releasing)[:, rows].sum(axis=1))
+        return GangNeeds(demands, self._least(whole=True), need, nodes.room_in_sums(nodes.idle + nodes.releasing)[:, rows].sum(axis=1))
 
     def _offer(self, roster: Roster, need: Vector) -> Offer | None:
         """The bundles that plugins allow to be evicted, in the order in which they go; None if there are none."""
         session, action = self.session, self.action
         if not roster:
             return None
-        all_ = roster.offer(need, lambda standings: action.in_order(session, self.tasks[0], standings))
+        all_ = roster.offer(need, lambda rank_keys: action.in_order(session, self.tasks[0], rank_keys))
         context = Context(action.name, self.job, self.tasks[0], self.domain)
-        victims = session.ledger.sparing(self.tasks[0], all_.tasks)
+        victims = session.past_evictions.sparing(self.tasks[0], all_.tasks)
         offer = all_.approved(session.unified_evictable(context, victims), whole=action.args.whole)
         return offer if len(offer) else None
 
     # -- which bundles go
 
-    def _chosen(self, statement: Statement, offer: Offer, first: int, wish: Wish) -> Places | None:
+    def _chosen(self, statement: Statement, offer: Offer, first: int, needs: GangNeeds) -> Places | None:
         """The first choice by numbers alone that makes room for the gang; None if no choice does."""
         self.session.went_by_clock = True
-        found = choices(offer, first, wish, self.session.nodes.future_idle, self.session.now)
+        found = choices(offer, first, needs, self.session.nodes.future_idle, self.session.now)
         return next((gone for gone in found if self._does(statement, offer, gone)), None)
 
     def _grown(self, statement: Statement, offer: Offer, first: int) -> Places | None:
@@ -145,13 +145,13 @@ class Attempt:
                 too_few = middle
         return list(range(tried))
 
-    def _spared(self, statement: Statement, offer: Offer, gone: Places, wish: Wish) -> Places:
+    def _spared(self, statement: Statement, offer: Offer, gone: Places, needs: GangNeeds) -> Places:
         """The bundles of `gone` without which the gang would not find room."""
-        rooms = Rooms(offer, wish.demands, self.session.nodes.future_idle)
+        rooms = Rooms(offer, needs.demands, self.session.nodes.future_idle)
 
         def stands(left: Places) -> bool:
             rooms.lose(left)
-            if rooms.most < wish.least or not offer.hangs_together(left):
+            if rooms.most < needs.least or not offer.hangs_together(left):
                 return False
             return self._keeps_its_places(statement, offer, left) or self._does(statement, offer, left)
 

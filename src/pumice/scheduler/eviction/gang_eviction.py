@@ -88,12 +88,12 @@ class GangEviction(Action):
         """Whether a task that runs in the domain may be evicted for the job."""
         raise NotImplementedError
 
-    def standing(self, session: Session, its_job: Job) -> Hashable:
+    def rank_key(self, session: Session, its_job: Job) -> Hashable:
         """The key of a victim's job that decides when the job loses its tasks: `in_order` sorts such keys."""
         raise NotImplementedError
 
-    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
-        """The keys that `standing` returned, sorted: first the key of the jobs that lose their tasks first."""
+    def in_order(self, session: Session, task: Task, rank_keys: list[Any]) -> list[Any]:
+        """The keys that `rank_key` returned, sorted: first the key of the jobs that lose their tasks first."""
         raise NotImplementedError
 
     # -- one gang
@@ -133,8 +133,8 @@ class GangEviction(Action):
         parts = PendingParts(session, job)
         wanted: Wanted = []
         while parts:
-            part, sheet = parts.pop()
-            tasks = [task for task in reversed(sheet.tasks) if not (task.template.never_preempts or task.gated)]
+            part, pending = parts.pop()
+            tasks = [task for task in reversed(pending.tasks) if not (task.template.never_preempts or task.gated)]
             if tasks:
                 wanted.append((part, tasks))
         return wanted[:1] if session.job_ready(job) else wanted
@@ -171,5 +171,5 @@ class Rosters:
 
         name = attempt.domain.name
         if name not in self._known:
-            self._known[name] = Roster(session.cluster, attempt.domain.rows, may_go, lambda its_job: action.standing(session, its_job))
+            self._known[name] = Roster(session.cluster, attempt.domain.rows, may_go, lambda its_job: action.rank_key(session, its_job))
         return self._known[name]

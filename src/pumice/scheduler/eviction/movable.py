@@ -75,7 +75,9 @@ class Movable:
         self._least_s, self._quiet_s = seconds(rules.minimum_run_time), seconds(rules.quiet_period)
         self._most_lost_s = seconds(rules.maximum_lost_work) or inf
         self._beneficiary = beneficiary
-        self._spared = session.ledger.spared(next(iter(beneficiary.pending.values()))) if beneficiary is not None else frozenset[str]()
+        self._spared = (
+            session.past_evictions.spared(next(iter(beneficiary.pending.values()))) if beneficiary is not None else frozenset[str]()
+        )
         self._units: dict[Task, Unit | None] = {}
         self._alone: dict[Job, bool] = {}
         self._budgets = BudgetsByNamespace(session.cluster)

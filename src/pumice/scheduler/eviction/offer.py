@@ -29,14 +29,14 @@ class Columns(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """The first keys of the order of bundles. Bundles with equal `whole` and `standing` are ordered by what they give and cost."""
+    """The first keys of the order of bundles. Bundles with equal `whole` and `place_of_job` are ordered by what they give and cost."""
 
     whole: Mask  #: whether the bundle breaks its gang
-    standing: Numbers
+    place_of_job: Numbers
     job: Numbers  #: the number of the bundle's job
 
     def at(self, places: Numbers) -> Ranks:
-        return Ranks(self.whole[places], self.standing[places], self.job[places])
+        return Ranks(self.whole[places], self.place_of_job[places], self.job[places])
 
 
 class Offer:
@@ -89,8 +89,8 @@ class Offer:
         return self.tasks[self._begins[place] : self._begins[place + 1]]
 
     def alike(self, place: int) -> int:
-        """The place after the last bundle with the same rank (`whole` and `standing`) as this one."""
-        same = (self._ranks.whole == self._ranks.whole[place]) & (self._ranks.standing == self._ranks.standing[place])
+        """The place after the last bundle with the same rank (`whole` and `place_of_job`) as this one."""
+        same = (self._ranks.whole == self._ranks.whole[place]) & (self._ranks.place_of_job == self._ranks.place_of_job[place])
         return int(np.flatnonzero(same)[-1]) + 1
 
     def approved(self, tasks: Iterable[Task], *, whole: bool) -> Offer:

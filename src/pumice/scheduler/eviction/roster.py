@@ -20,16 +20,16 @@ from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import Mask, NDArray, Sum, Vector, as_vectors
 from pumice.scheduler.model.task import Task
 
-Standing = Callable[[Job], Hashable]  #: the key that decides the place of a job among the victims
+RankKey = Callable[[Job], Hashable]  #: the key that decides the place of a job among the victims
 SAFE, WHOLE, STAYS = 0, 1, 2
 
 
 class Roster:
-    """The tasks of a domain that may be evicted, as columns. The answers of `may_go` and `standing` depend on the job's state alone."""
+    """The tasks of a domain that may be evicted, as columns. The answers of `may_go` and `rank_key` depend on the job's state alone."""
 
-    def __init__(self, cluster: Cluster, domain: Mask, may_go: Eligible, standing: Standing) -> None:
+    def __init__(self, cluster: Cluster, domain: Mask, may_go: Eligible, rank_key: RankKey) -> None:
         self._cluster, width = cluster, cluster.dimensions.width
-        self._may_go, self._standing = may_go, standing
+        self._may_go, self._rank_key = may_go, rank_key
         rows = np.flatnonzero(domain).tolist()
         found = [task for row in rows for task in cluster.nodes.tasks[row].values() if may_go(task)]
         self._tasks = sorted(found, key=lambda task: (_job(task).uid, task.priority, task.uid))
@@ -50,8 +50,8 @@ class Roster:
             self._jobs.append(job)
         self._owner = np.repeat(np.arange(len(self._jobs)), [end - begin for _, begin, end in self._spans.values()])
         self._holding: Sum = np.zeros((2, width, len(self._jobs)), np.int64)
-        self._standings: dict[Hashable, int] = {}
-        self._codes = np.zeros(len(self._jobs), int)  #: of each job, the number of its standing
+        self._rank_keys: dict[Hashable, int] = {}
+        self._codes = np.zeros(len(self._jobs), int)  #: of each job, the number of its rank key
         for job in self._jobs:
             self._look_at(job, self._span(job))
         self._position = len(cluster.log)
@@ -61,7 +61,7 @@ class Roster:
         return bool((self._part != STAYS).any())
 
     def offer(self, need: Vector, in_order: Callable[[list[Any]], list[Any]]) -> Offer:
-        """All bundles that may go (there must be one): Safe ones first, then in the order in which `in_order` puts standings, then those
+        """All bundles that may go (there must be one): Safe ones first, then in the order in which `in_order` puts rank keys, then those
         that give most here in relation to what they cost in the whole cluster."""
         self._catch_up()
         bundle = 2 * self._owner + self._part
@@ -75,7 +75,7 @@ class Roster:
         sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._columns.template[entries])], first, axis=1)
         held = as_vectors(self._holding[:, column, jobs] for column in asked)
         returns = _returns(sizes, held, need[asked, None], ranks.whole)
-        order = np.lexsort((-returns, ranks.standing, ranks.whole))
+        order = np.lexsort((-returns, ranks.place_of_job, ranks.whole))
         place = np.empty(2 * len(self._jobs), int)
         place[bundles[order]] = np.arange(len(bundles))
         by_place = np.argsort(place[bundle], kind="stable")
@@ -84,9 +84,9 @@ class Roster:
         return Offer(tasks, self._columns.at(chosen), place[bundle][by_place], self._requests, ranks.at(order))
 
     def _ranks(self, in_order: Callable[[list[Any]], list[Any]]) -> NDArray[np.intp]:
-        ranks = np.zeros(len(self._standings), int)
-        for rank, standing in enumerate(in_order(list(self._standings))):
-            ranks[self._standings[standing]] = rank
+        ranks = np.zeros(len(self._rank_keys), int)
+        for rank, rank_key in enumerate(in_order(list(self._rank_keys))):
+            ranks[self._rank_keys[rank_key]] = rank
         return ranks
 
     # -- upkeep
@@ -106,12 +106,12 @@ class Roster:
         return range(begin, end)
 
     def _look_at(self, job: Job, here: Sequence[int]) -> None:
-        """Take in the bundles, holding and standing of a job. `here`: the entries of its tasks that may go."""
+        """Take in the bundles, holding and rank key of a job. `here`: the entries of its tasks that may go."""
         number, _, _ = self._spans[job.uid]
         for entry, safe in zip(here, safe_ones(job, [self._tasks[entry] for entry in here]), strict=True):
             self._part[entry] = SAFE if safe else WHOLE
         self._holding[:, :, number] = job.holding
-        self._codes[number] = self._standings.setdefault(self._standing(job), len(self._standings))
+        self._codes[number] = self._rank_keys.setdefault(self._rank_key(job), len(self._rank_keys))
 
 
 def _job(task: Task) -> Job:

@@ -22,7 +22,7 @@ def permitted_victims(
 ) -> list[Task]:
     """The candidates that plugins let go, the least important first. Plugins get them in this order too, so that a gang loses its least
     important pods first."""
-    candidates = session.ledger.sparing(preemptor, candidates)
+    candidates = session.past_evictions.sparing(preemptor, candidates)
     if not candidates:
         return []
     in_order = victim_order(session, preemptor, candidates)

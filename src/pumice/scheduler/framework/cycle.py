@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.scheduler.framework.alike import MEMORY as KINDS
-from pumice.scheduler.framework.decisions import Decisions, Standing
+from pumice.scheduler.framework.decisions import Decisions, JobOutcome
 from pumice.scheduler.framework.job_status import next_stranded
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
-from pumice.scheduler.framework.past_evictions import LEDGER_MEMORY
+from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
@@ -190,13 +190,13 @@ def rehearse(
     return decisions
 
 
-def _look_at_each(session: Session, revision: int) -> list[Standing]:
+def _look_at_each(session: Session, revision: int) -> list[JobOutcome]:
     """The statuses of all jobs, by a cycle that looks at each. If nothing has changed since the session, from the state before it."""
     cluster, is_same, changed = session.cluster, session.cluster.revision == revision, dict(session.cluster.changed)
     with Rehearsal(cluster, session.policy, session.world) as rehearsal:
         again = _taken_back(session) if is_same else []
         if is_same:
-            cluster.memory[LEDGER_MEMORY] = session.ledger.entries
+            cluster.memory[PAST_EVICTIONS] = session.past_evictions.entries
         decisions, take_back = rehearsal.cycle(session.now, observer=EachLookedAt())
         take_back()
         for redo in again:
@@ -205,7 +205,7 @@ def _look_at_each(session: Session, revision: int) -> list[Standing]:
         cluster.forget_changes()
         cluster.revision, cluster.changed = revision, changed
     assert decisions.conclusion is not None
-    return decisions.conclusion.standings
+    return decisions.conclusion.outcomes
 
 
 def _taken_back(session: Session) -> list[Callable[[], None]]:

@@ -142,7 +142,7 @@ class MadeWhenRead(Sequence[T]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class Standing(Struct, frozen=True):
+class JobOutcome(Struct, frozen=True):
     """The status of a group of jobs that are alike. Their pods' names go into the blanks of the texts."""
 
     members: list[Member]
@@ -187,73 +187,73 @@ class Unsaid:
     def __init__(self, groups: list[list[Member]], pods: int) -> None:
         self.groups = groups
         self.pods = pods  #: number of their pods that wait
-        self.find_out: Callable[[], list[Standing]] = list  #: set by the cycle: the statuses of all jobs, found by looking at each
+        self.find_out: Callable[[], list[JobOutcome]] = list  #: set by the cycle: the statuses of all jobs, found by looking at each
 
     @property
     def jobs(self) -> Iterator[Job]:
         return (member.job for members in self.groups for member in members)
 
     @cached_property
-    def standings(self) -> list[Standing]:
+    def outcomes(self) -> list[JobOutcome]:
         uids = {job.uid for job in self.jobs}
         found = self.find_out() if uids else []
-        its = ((standing, [member for member in standing.members if member.uid in uids]) for standing in found)
-        return [replace(standing, members=members) for standing, members in its if members]
+        its = ((outcome, [member for member in outcome.members if member.uid in uids]) for outcome in found)
+        return [replace(outcome, members=members) for outcome, members in its if members]
 
 
 class Conclusion(Struct, frozen=True):
     """The statuses of all jobs, and the other pods that wait."""
 
-    standings: list[Standing]  #: of the jobs that were looked at
+    outcomes: list[JobOutcome]  #: of the jobs that were looked at
     refused: list[Waiting]
     stranded: list[Waiting]
     at_rest: Unsaid = Unsaid([], 0)
 
     @property
-    def all_standings(self) -> list[Standing]:
+    def all_outcomes(self) -> list[JobOutcome]:
         """The statuses of all jobs. Those of jobs at rest are found out now, which takes as long as a cycle that looks at each job."""
-        return [*self.standings, *self.at_rest.standings]
+        return [*self.outcomes, *self.at_rest.outcomes]
 
     def without_those_at_rest(self) -> Conclusion:
         return replace(self, at_rest=Unsaid([], 0))
 
     def phases(self) -> list[tuple[Job, str, str]]:
         """Each job with its phase and HyperNode, the oldest first."""
-        looked_at = [(member, standing.phase, standing.hypernode) for standing in self.standings for member in standing.members]
+        looked_at = [(member, outcome.phase, outcome.hypernode) for outcome in self.outcomes for member in outcome.members]
         resting = [(member, member.job.phase, member.job.allocated_hypernode) for group in self.at_rest.groups for member in group]
         return [(member.job, phase, hypernode) for member, phase, hypernode in sorted([*looked_at, *resting])]
 
     def of(self, uids: Container[str]) -> Conclusion:
         """The conclusion with only those statuses whose first job is among these uids."""
-        return replace(self, standings=[standing for standing in self.standings if standing.members[0].uid in uids])
+        return replace(self, outcomes=[outcome for outcome in self.outcomes if outcome.members[0].uid in uids])
 
     def groups(self) -> Sequence[GroupStatus]:
         """The status of each job's PodGroup, the oldest first."""
-        count = sum(len(standing.members) for standing in self.standings) + sum(map(len, self.at_rest.groups))
-        return MadeWhenRead(count, lambda: [standing.group(member) for member, standing in self._by_age()])
+        count = sum(len(outcome.members) for outcome in self.outcomes) + sum(map(len, self.at_rest.groups))
+        return MadeWhenRead(count, lambda: [outcome.group(member) for member, outcome in self._by_age()])
 
     def waiting(self) -> Sequence[Waiting]:
         """Why each pod waits: first pods that were tried alone, then the pods of jobs by age, then pods that no action looks at."""
-        count = sum(len(standing.members) * len(standing.pods) for standing in self.standings)
+        count = sum(len(outcome.members) * len(outcome.pods) for outcome in self.outcomes)
         return MadeWhenRead(len(self.refused) + count + self.at_rest.pods + len(self.stranded), self._waiting)
 
     def _waiting(self) -> list[Waiting]:
-        made = [waiting for member, standing in self._by_age() for waiting in standing.waiting(member)]
+        made = [waiting for member, outcome in self._by_age() for waiting in outcome.waiting(member)]
         return [*self.refused, *made, *self.stranded]
 
     def last_word(self, job: Job) -> Waiting | None:
         """Why the last of the job's waiting pods waits; None if no pod of the job waits, or if the job was at rest."""
-        for standing in self.standings:
-            members = standing.members
+        for outcome in self.outcomes:
+            members = outcome.members
             for place in range(bisect_left(members, job.created, key=_age), len(members)):
                 if members[place].job is job:
-                    return standing.last_word(members[place])
+                    return outcome.last_word(members[place])
                 if members[place].created != job.created:
                     break
         return None
 
-    def _by_age(self) -> list[tuple[Member, Standing]]:
-        return sorted((member, standing) for standing in self.all_standings for member in standing.members)
+    def _by_age(self) -> list[tuple[Member, JobOutcome]]:
+        return sorted((member, outcome) for outcome in self.all_outcomes for member in outcome.members)
 
 
 class Decisions(Struct):

@@ -90,10 +90,10 @@ def least(methods: Sequence[Method], *question: Any) -> Vector | None:
     return reduce(np.minimum, [method(*question) for method in methods]) if methods else None
 
 
-def tell_all(methods: Sequence[Method], *news: Any) -> None:
+def tell_all(methods: Sequence[Method], *arguments: Any) -> None:
     """Call every method; none of them answers anything."""
     for method in methods:
-        method(*news)
+        method(*arguments)
 
 
 def vote_by_tier(tiers: Tiers, *question: Any) -> bool:

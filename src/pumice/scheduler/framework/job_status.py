@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import did_you_mean
 from pumice.scheduler.framework.alike import Alike
-from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCondition, Pipelined, Standing, Waiting
+from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCondition, JobOutcome, Pipelined, Waiting
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
@@ -80,51 +80,51 @@ def conclude(session: Session) -> Conclusion:
     cluster, decisions = session.cluster, session.decisions
     told = {waiting.task.uid for waiting in session.refused}
     groups = session.together({**cluster.changed, **cluster.not_enqueued})
-    standings = [_standing(session, alike, told) for alike in groups]
-    for standing in standings:
-        phase = standing.phase
-        is_new = standing.members[0].job.phase != phase  # for all members, for they are alike
-        for member in standing.members if is_new else standing.members[:1]:
+    outcomes = [_outcome(session, alike, told) for alike in groups]
+    for outcome in outcomes:
+        phase = outcome.phase
+        is_new = outcome.members[0].job.phase != phase  # for all members, for they are alike
+        for member in outcome.members if is_new else outcome.members[:1]:
             session.set_phase(member.job, phase)
-        for number, node in standing.nominated:
-            decisions.nominations |= {member.tasks[number]: node for member in standing.members}
-    decisions.again_at = min(session.gathering.close(), session.ledger.until)
+        for number, node in outcome.nominated:
+            decisions.nominations |= {member.tasks[number]: node for member in outcome.members}
+    decisions.again_at = min(session.gathering.close(), session.past_evictions.until)
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
     decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
     at_rest = session.at_rest()
     if at_rest.groups or any(alike.passed_over for alike in groups):
-        unsaid = [standing for standing, alike in zip(standings, groups, strict=True) if alike.passed_over]
-        standings = [standing for standing, alike in zip(standings, groups, strict=True) if not alike.passed_over]
-        at_rest.groups += (standing.members for standing in unsaid)
-        at_rest.pods += sum(len(standing.members) * len(standing.pods) for standing in unsaid)
-    return Conclusion(standings, session.refused, stranded(cluster, session.policy, session.now), at_rest)
+        unsaid = [outcome for outcome, alike in zip(outcomes, groups, strict=True) if alike.passed_over]
+        outcomes = [outcome for outcome, alike in zip(outcomes, groups, strict=True) if not alike.passed_over]
+        at_rest.groups += (outcome.members for outcome in unsaid)
+        at_rest.pods += sum(len(outcome.members) * len(outcome.pods) for outcome in unsaid)
+    return Conclusion(outcomes, session.refused, stranded(cluster, session.policy, session.now), at_rest)
 
 
-def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
+def _outcome(session: Session, alike: Alike, told: Container[str]) -> JobOutcome:
     job = alike.first
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
-    standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [], job.held_places)
+    outcome = JobOutcome(alike.members, phase, condition, job.allocated_hypernode, [], [], job.held_places)
     waits = [(number, task) for number, task in enumerate(job.tasks.values()) if task.status & WAITS]
     if not waits:
-        return standing
-    held, is_held_back = session.ledger.why_held(job), session.holds_back(job)
+        return outcome
+    held, is_held_back = session.past_evictions.why_held(job), session.holds_back(job)
     state = fit_error(session, job) if session.observer.reads_reasons and not held else ""
     for number, task in waits:
         uid, is_pending = task.uid, task.status == status.PENDING
         if is_pending and held:
-            standing.pods.append((number, UNSCHEDULABLE, held))
+            outcome.pods.append((number, UNSCHEDULABLE, held))
             continue
         if is_pending and is_held_back and uid not in session.fit_errors:
             continue  # no node or queue refused it: it is only held back
         last = session.last_try.get(uid)
         if uid not in told:
             reason = scheduling_reason(session, task, last, state) if session.observer.reads_reasons else (UNSCHEDULABLE, "")
-            standing.pods.append((number, *reason))
+            outcome.pods.append((number, *reason))
         if is_pending and last is not None and last.evicted:
-            standing.nominated.append((number, last.node))
-    return standing
+            outcome.nominated.append((number, last.node))
+    return outcome
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:

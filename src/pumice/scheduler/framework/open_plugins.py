@@ -90,7 +90,7 @@ class OpenPlugins:
             kept._open(plugin)
         return kept
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Keep the plugins for the next session, if it may use them. Called when the session has closed."""
         if self.are_trusted and not self._session.observer.needs_full_cycles:
             vars(self).pop("rules", None)

@@ -1,7 +1,7 @@
 """Recent evictions: by which action, in whose favour, which plugins permitted them, and what they cost. Kept to explain them afterwards,
 and written as events for tools that only read a cluster.
 
-The `EvictionLedger` finds evictions that help no job: a job is evicted, its pods are placed again, and it is evicted again for a job that
+The `PastEvictions` finds evictions that help no job: a job is evicted, its pods are placed again, and it is evicted again for a job that
 has gained nothing. Plugins that disagree cause this without end: one decides which job must give room, another which job is served first.
 However many jobs are in such a loop, each of its pairs of victim and beneficiary occurs again in its second round. Then the pair backs off,
 twice as long each time: the victim is not evicted for the beneficiary, and is not placed while the beneficiary waits, so that the room is
@@ -181,8 +181,8 @@ def _read(pod: str, at: float, message: str, job: str = "") -> PastEviction:
     return PastEviction(pod, at, job, match["action"], match["beneficiary"] or "", permitted, *lost)
 
 
-LEDGER_MEMORY = "evictions"  #: its key in the cluster's memory
-EVICTION_LOOP = "EvictionLoop"  #: the reason of the events that the ledger records
+PAST_EVICTIONS = "evictions"  #: its key in the cluster's memory
+EVICTION_LOOP = "EvictionLoop"  #: the reason of the events of which past evictions are read
 FORGOTTEN_AFTER_S = 600.0
 FIRST_BACK_OFF_S, MOST_BACK_OFF_S = 60.0, 3600.0
 
@@ -209,13 +209,13 @@ class LastEviction(Struct, frozen=True):
         return -inf if self.rounds < 2 else self.at + min(FIRST_BACK_OFF_S * 2.0 ** (self.rounds - 2), MOST_BACK_OFF_S)
 
 
-class EvictionLedger:
-    """The ledger of evictions, as one session sees it."""
+class PastEvictions:
+    """The past evictions, as one session sees them."""
 
     def __init__(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
         self._now = now
-        self.entries: dict[EvictedFor, LastEviction] = cluster.memory.get(LEDGER_MEMORY, {})  #: as they are before the session
+        self.entries: dict[EvictedFor, LastEviction] = cluster.memory.get(PAST_EVICTIONS, {})  #: as they are before the session
         self._loops = {pair: entry for pair, entry in self.entries.items() if entry.until > now}
 
     @property
@@ -258,7 +258,7 @@ class EvictionLedger:
             kept[pair] = entry = LastEviction(self._now, gained, rounds=before.rounds + 1 if again and before is not None else 1)
             if again:
                 session.event(self._cluster.jobs[pair.victim], "Warning", EVICTION_LOOP, self._in_words(pair, entry))
-        self._cluster.memory[LEDGER_MEMORY] = kept
+        self._cluster.memory[PAST_EVICTIONS] = kept
 
     def _going_on(self) -> Iterator[tuple[EvictedFor, LastEviction]]:
         return ((pair, entry) for pair, entry in self._loops.items() if pair.beneficiary in self._cluster.waiting)

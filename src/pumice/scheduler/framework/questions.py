@@ -15,7 +15,7 @@ from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
-from pumice.scheduler.framework.past_evictions import EvictionLedger
+from pumice.scheduler.framework.past_evictions import PastEvictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rules import evaluations_for
 from pumice.scheduler.framework.topology import Purpose
@@ -53,7 +53,7 @@ class Questions:
     policy: Policy
     observer: Observer
     gathering: Gathering
-    ledger: EvictionLedger
+    past_evictions: PastEvictions
     refused_by_queue: dict[str, str]  #: by task uid: why its queue refuses it
     refuse_admission: Callable[[Job, str], None]
 
@@ -168,7 +168,7 @@ class Questions:
     def holds_back(self, job: Job) -> bool:
         """Whether the rest of the job is held back: others who are just arriving may want the room, or it was in an eviction loop."""
         waits = self.gathering.goes_on and job.is_ready and self.job_ready(job) and self.gathering.is_wanted_by_others(job)
-        return waits or bool(self.ledger.why_held(job))
+        return waits or bool(self.past_evictions.why_held(job))
 
     def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
         return bool(self._folded["sub_job_ready"](subjob)) if job.subjobs.has_policies else self.job_ready(job)
@@ -221,7 +221,7 @@ class Questions:
             self._kinds[hook] = [
                 self.plugins.hook(p, "eviction_cache_key") if hasattr(p, "eviction_cache_key") else _by_itself for p in plugins
             ]
-        return *(kind(evictor) for kind in self._kinds[hook]), self.ledger.spared(evictor)
+        return *(kind(evictor) for kind in self._kinds[hook]), self.past_evictions.spared(evictor)
 
     def exposed(self, hook: str) -> set[Job]:
         """The jobs that may lose tasks in the action that begins now, by the hook that says which: in some tier all plugins expose them."""

@@ -158,7 +158,7 @@ def evaluations_for(session: Session) -> Evaluations:
     return found  # type: ignore[no-any-return]
 
 
-def leave(session: Session, evaluations: Evaluations) -> None:
+def keep_evaluations(session: Session, evaluations: Evaluations) -> None:
     """Keep the evaluations that later sessions may use. Called when the session has closed."""
     basis = _basis(session)
     if basis is not None:

@@ -24,10 +24,10 @@ from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
-from pumice.scheduler.framework.past_evictions import EvictionLedger, note, past_eviction
+from pumice.scheduler.framework.past_evictions import PastEvictions, note, past_eviction
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.questions import Questions
-from pumice.scheduler.framework.rules import leave
+from pumice.scheduler.framework.rules import keep_evaluations
 from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
 from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
@@ -85,14 +85,14 @@ class Session(Questions):
         self.refused: list[Waiting] = []  #: pods for which the action schedule found no node
         self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
         self.gathering = Gathering(cluster, policy.gathering_s, now)
-        self.ledger = EvictionLedger(cluster, now)
+        self.past_evictions = PastEvictions(cluster, now)
         cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
         for action in policy.actions:
             action.enter(self)
         cluster.refresh_sums(anew=not policy.shortcuts)
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
-        one_by_one = in_full or not self.compares_by_state or not policy.places_gangs or self.ledger.sees_loops
+        one_by_one = in_full or not self.compares_by_state or not policy.places_gangs or self.past_evictions.sees_loops
         self.kinds: Kinds | None = Kinds.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
@@ -120,8 +120,8 @@ class Session(Questions):
             self.kinds.close(self)
         else:
             self.cluster.memory.pop(KINDS, None)
-        leave(self, self._evaluations)
-        self.plugins.leave()
+        keep_evaluations(self, self._evaluations)
+        self.plugins.release()
         self.cluster.forget_changes()
 
     def restore(self) -> None:
@@ -157,7 +157,7 @@ class Session(Questions):
             self.observer.begins(Stage.CLOSE, plugin)
             method(self)
             self.observer.ends(Stage.CLOSE, plugin)
-        self.ledger.close(self)
+        self.past_evictions.close(self)
         if self.decisions.evictions:
             note(self.cluster, [past_eviction(each, self.cluster, self.now) for each in self.decisions.evictions])
         self.decisions.tell(job_status.conclude(self))

@@ -19,7 +19,7 @@ from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance, standing
+from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance, with_pods
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
@@ -74,7 +74,7 @@ class VictimsTable(Index):
         self._dirty = set(range(nodes))
 
     def _read(self, row: int) -> None:
-        tasks = self.tasks[row] = sorted(standing(self.cluster.nodes.tasks[row].values()), key=importance)
+        tasks = self.tasks[row] = sorted(with_pods(self.cluster.nodes.tasks[row].values()), key=importance)
         if len(tasks) > self._shape[0]:
             self._deepen(2 * len(tasks))
         self.priority[:, row], self.started[:, row], self.requests[:, :, row] = NOBODY, np.inf, 0.0
@@ -158,8 +158,8 @@ class PreemptionDryRun:
 
     def on(self, row: int) -> Candidate | tuple[str, ...]:
         """The candidate with the pods that would have to go from a row, or the reasons why nothing helps. No victims: no pod has to go."""
-        residents = sorted(self._cluster.nodes.tasks[row].values(), key=lambda task: task.number)
-        lower = by_importance(self._units.of(residents, self._task.pod_priority), self._now)
+        on_node = sorted(self._cluster.nodes.tasks[row].values(), key=lambda task: task.number)
+        lower = by_importance(self._units.of(on_node, self._task.pod_priority), self._now)
         if not lower:
             return (NO_VICTIMS,)
         with Trial(self._cluster) as trial:
@@ -224,7 +224,7 @@ class ResourceDryRun:
         self._cluster = cluster
         self._need, self.columns, self._priority = need, columns, priority
         self._budgets, self._now = budgets, now
-        self._residents = cluster.index(VictimsTable)
+        self._victims_table = cluster.index(VictimsTable)
         rows = len(cluster.nodes)
         self._seen = np.full(rows, -1)
         self._victims = np.zeros((0, rows), bool)
@@ -239,9 +239,9 @@ class ResourceDryRun:
 
     def refresh(self, task: Task, nominations: Nominator) -> None:
         """Walk the rows that changed since the last time."""
-        self._residents.refresh()
+        self._victims_table.refresh()
         rows, held = nominations.against(task)
-        stamp = self._residents.stamp + nominations.stamp
+        stamp = self._victims_table.stamp + nominations.stamp
         own = nominations.row_of(task)
         if own >= 0:
             self._seen[own] = -1  # its own nomination does not count against it, but against equal pods
@@ -256,10 +256,10 @@ class ResourceDryRun:
 
     def walk(self, rows: Rows, crowd: Table) -> Walk:
         """Do the dry run on some rows. `crowd`: [need, row] what nominated pods hold there."""
-        table, residents, columns = self._cluster.nodes, self._residents, self.columns
-        depth = residents.depth(rows)
-        lower = residents.priority[:depth, rows] < self._priority
-        requests = residents.requests[:depth][:, columns][:, :, rows]
+        table, victims_table, columns = self._cluster.nodes, self._victims_table, self.columns
+        depth = victims_table.depth(rows)
+        lower = victims_table.priority[:depth, rows] < self._priority
+        requests = victims_table.requests[:depth][:, columns][:, :, rows]
         need = self._need[:, None]
         held = requests * lower[:, None, :]
         room = table.allocatable[np.ix_(columns, rows)] - table.used[np.ix_(columns, rows)] - crowd + held.sum(axis=0)
@@ -268,7 +268,7 @@ class ResourceDryRun:
         fits = has_lower & enough
         against = np.zeros_like(lower)
         if self._budgets:
-            against = self._budgets.mask([residents.tasks[row] for row in rows.tolist()], self._priority, depth)
+            against = self._budgets.mask([victims_table.tasks[row] for row in rows.tolist()], self._priority, depth)
         victims = np.zeros_like(lower)
         for group in (lower & against, lower & ~against) if against.any() else (lower,):
             for place in range(depth):
@@ -282,7 +282,7 @@ class ResourceDryRun:
         return Walk(has_lower, fits, victims, victims & against, gone)
 
     def _take(self, rows: Rows, walk: Walk) -> None:
-        residents, victims = self._residents, walk.victims
+        victims_table, victims = self._victims_table, walk.victims
         self.has_lower[rows], self.fits[rows] = walk.has_lower, walk.fits
         violations = walk.violating.sum(axis=0)
         self.clean[rows] = violations == 0
@@ -292,12 +292,12 @@ class ResourceDryRun:
         self._remember(rows, victims)
         if not len(victims):
             return
-        priority = residents.priority[: len(victims), rows]
+        priority = victims_table.priority[: len(victims), rows]
         first = victims.argmax(axis=0)
         highest = np.take_along_axis(priority, first[None], axis=0)[0]
         costs.highest[rows] = highest
         costs.total[rows] = np.where(victims, priority + SHIFT, 0).sum(axis=0)
-        started = np.where(np.isinf(residents.started), self._now, residents.started)[: len(victims), rows]
+        started = np.where(np.isinf(victims_table.started), self._now, victims_table.started)[: len(victims), rows]
         costs.started[rows] = np.where(victims & (priority == highest), started, np.inf).min(axis=0)
 
     def _remember(self, rows: Rows, victims: Mask) -> None:
@@ -309,6 +309,6 @@ class ResourceDryRun:
 
     def candidate(self, row: int) -> Candidate:
         """The candidate of one row, with the pods that would go."""
-        tasks = self._residents.tasks[row]
+        tasks = self._victims_table.tasks[row]
         victims = [tasks[place] for place in np.flatnonzero(self._victims[:, row]).tolist()]
         return Candidate(row, victims, int(self.costs.violations[row]))

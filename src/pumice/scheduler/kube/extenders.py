@@ -14,7 +14,7 @@ import numpy as np
 from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.framework.policy import ExtenderSpec
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.units import standing
+from pumice.scheduler.kube.units import with_pods
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task, as_pod
 
@@ -143,7 +143,7 @@ class Extender:
             if row not in asked:
                 raise ValueError(f'names victims on node "{name}", which is no candidate')
             fields = _fields(told)
-            there = {task.uid: task for task in standing(self._table.tasks[row].values())}
+            there = {task.uid: task for task in with_pods(self._table.tasks[row].values())}
             pods = []
             for entry in _list(fields.get("pods") or []):
                 uid = str(_fields(entry).get("uid"))

@@ -87,8 +87,8 @@ class GroupPreemption:
         """Whether pods that are less important are leaving a node to which a member is nominated, because of a preemption."""
         table, priority = self._session.nodes, self._entity.root.priority
         rows = {table.rows.get(task.nominated, -1) for task in self._entity.tasks if task.nominated} - {-1}
-        residents = (task for row in rows for task in table.tasks[row].values())
-        return any(task.deleting and task.disrupted and self._units.priority(task) < priority for task in residents)
+        on_node = (task for row in rows for task in table.tasks[row].values())
+        return any(task.deleting and task.disrupted and self._units.priority(task) < priority for task in on_node)
 
     def _on_the_emptied(self) -> Results:
         """The results of the group without the less important units. Devices are decided for its members as ever."""

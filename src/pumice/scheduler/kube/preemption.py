@@ -107,8 +107,8 @@ class Preemption:
             return "not eligible due to preemptionPolicy=Never."
         row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
         if row >= 0 and misfit.resolvable[row]:
-            standing = self.table.tasks[row].values()
-            if any(t.deleting and t.disrupted and self.units.priority(t) < task.pod_priority for t in standing):
+            on_node = self.table.tasks[row].values()
+            if any(t.deleting and t.disrupted and self.units.priority(t) < task.pod_priority for t in on_node):
                 return "not eligible due to a terminating pod on the nominated node."
         return ""
 

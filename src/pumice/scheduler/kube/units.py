@@ -19,7 +19,7 @@ from pumice.scheduler.model.task import Task
 POD, POD_GROUP, COMPOSITE_GROUP = range(3)  #: kinds of units, the more important later
 
 
-def standing(tasks: Iterable[Task]) -> Iterator[Task]:
+def with_pods(tasks: Iterable[Task]) -> Iterator[Task]:
     """The tasks without those that are allocated or pipelined in this session: these have no pod on the node to evict."""
     return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
@@ -59,7 +59,7 @@ class Units:
     def of(self, tasks: Iterable[Task], below: int) -> list[Unit]:
         """The units of these pods whose priority is below a limit, each once, with all their pods."""
         found: dict[str, Unit] = {}
-        for task in standing(tasks):
+        for task in with_pods(tasks):
             priority = self.priority(task)
             if priority < below:
                 whole = self._whole(task)
@@ -71,7 +71,7 @@ class Units:
     def _unit(self, task: Task, whole: Group | None, priority: int) -> Unit:
         if whole is None or self._groups is None:
             return Unit([task], priority, POD if self._root(task) is None else POD_GROUP, frozenset([task.node]))
-        tasks = [task for task in standing(self._groups.scheduled(whole)) if task.node >= 0]
+        tasks = [task for task in with_pods(self._groups.scheduled(whole)) if task.node >= 0]
         return Unit(tasks, priority, POD_GROUP if whole.kind == LEAF else COMPOSITE_GROUP, frozenset(task.node for task in tasks))
 
     def _whole(self, task: Task) -> Group | None:

@@ -118,7 +118,7 @@ class Cluster:
                 row = self.nodes.remove(key)
                 if row is not None:
                     for task in list(self.nodes.tasks[row].values()):
-                        self._leave_node(task)
+                        self._remove_from_node(task)
                         self._on_unknown_nodes.setdefault(key, {})[task.uid] = task
             case _:
                 self.objects.get(kind, {}).pop(key, None)
@@ -241,18 +241,18 @@ class Cluster:
     def _detach(self, task: Task) -> None:
         self.stopped.pop(task.uid, None)
         if task.node >= 0:
-            self._leave_node(task)
+            self._remove_from_node(task)
         elif task.node_name:
             self._on_unknown_nodes.get(task.node_name, {}).pop(task.uid, None)
-        self._leave_job(task)
+        self._remove_from_job(task)
         if task.group:
-            self._leave_group(task)
+            self._remove_from_group(task)
         if task.job is not None:
             task.job.remove(task)
             self._drop_if_empty(task.job)
             task.job = None
 
-    def _leave_group(self, task: Task) -> None:
+    def _remove_from_group(self, task: Task) -> None:
         members = self.members[task.group]
         del members[task.uid]
         if not members:
@@ -387,8 +387,8 @@ class Cluster:
         """Give a task another status and row (-1: none), and adapt every sum. `evicted`: filters no longer see the task there."""
         self.revision += 1
         if task.node >= 0:
-            self._leave_node(task)
-        self._leave_job(task)
+            self._remove_from_node(task)
+        self._remove_from_job(task)
         task.status = to
         task.evicted = evicted
         self._enter_job(task)
@@ -436,7 +436,7 @@ class Cluster:
         self.nodes.add(task, row)
         self._tell(row, task, 1)
 
-    def _leave_node(self, task: Task) -> None:
+    def _remove_from_node(self, task: Task) -> None:
         row = task.node
         self.nodes.take(task, row)
         self._tell(row, task, -1)
@@ -492,7 +492,7 @@ class Cluster:
             if job.queue is not None:
                 job.queue.asking += task.template.exactly
 
-    def _leave_job(self, task: Task) -> None:
+    def _remove_from_job(self, task: Task) -> None:
         job = task.job
         if job is None:
             self.without_job.pop(task.uid, None)

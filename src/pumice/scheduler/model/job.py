@@ -1,6 +1,6 @@
 """A PodGroup and its tasks: the unit that is queued, admitted, and started together or not at all.
 
-Counts and sums follow every move of a task; `Cluster` calls `enter` and `leave`.
+Counts and sums follow every move of a task; `Cluster` calls `enter` and `remove`.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ class Domains:
 
     def _searched(self, queue: Queue, parts: PendingParts, statement: Statement) -> list[Choice]:
         job = parts.job
-        outlook, least = RoomBound(self.session, parts.tasks), missing(self.session, job)
+        room_bound, least = RoomBound(self.session, parts.tasks), missing(self.session, job)
         groups = self.session.gradients(job, self.topology.tree.root, Purpose.ALLOCATE)
-        hopeful = [[domain for domain in group if outlook.most(domain) >= least] for group in groups]
+        hopeful = [[domain for domain in group if room_bound.most(domain) >= least] for group in groups]
         if not any(hopeful):
             hopeful = [group[-1:] for group in groups[-1:]]  # one that is tried only to learn why nodes refuse
         for group in hopeful:
@@ -76,7 +76,7 @@ class Domains:
         errors = self.session.fit_errors
         if any(task.uid in errors for task in parts.tasks):
             return
-        job, (part, sheet) = parts.job, parts.copy().pop()
+        job, (part, pending) = parts.job, parts.copy().pop()
         given = (
             (self.topology.sub_occupied(job, part), self.topology.sub_limit(job, part)),
             (self.topology.occupied(job), self.topology.limit(job)),
@@ -84,11 +84,11 @@ class Domains:
         limits = [(occupied, limit) for occupied, limit in given if limit is not None]
         reasons = [
             *(strayed(occupied, limit) for occupied, limit in limits),
-            *(shortage(self.session, sheet.tasks, limit) for _, limit in limits[:1]),
+            *(shortage(self.session, pending.tasks, limit) for _, limit in limits[:1]),
         ]
         why = next(filter(None, reasons), "")
         if why:
-            errors[sheet.tasks[-1].uid] = NoDomain(self.session, why)
+            errors[pending.tasks[-1].uid] = NoDomain(self.session, why)
 
     def _best(self, queue: Queue, parts: PendingParts, group: list[HyperNode], statement: Statement) -> DomainTrial | None:
         """Place the job in the HyperNode of a group that scores best; None if no HyperNode of the group holds it."""
@@ -125,14 +125,14 @@ class Domains:
         score = 0.0
         choices: list[Choice] = []
         while rest:
-            part, sheet = rest.pop()
-            placed = self._place_part(queue, part, sheet, domain, statement)
+            part, pending = rest.pop()
+            placed = self._place_part(queue, part, pending, domain, statement)
             if placed is None:
                 continue
             choices.append((part, placed[0]))
             score += placed[1]
             self.topology.enter(part, placed[0])
-            if sheet:
+            if pending:
                 rest.push(part)
             if self.session.job_ready(job):
                 break
@@ -147,26 +147,26 @@ class Domains:
     # -- a part of a job
 
     def _place_part(
-        self, queue: Queue, part: SubJob, sheet: PendingTasks, within: HyperNode, statement: Statement
+        self, queue: Queue, part: SubJob, pending: PendingTasks, within: HyperNode, statement: Statement
     ) -> tuple[HyperNode, float] | None:
         """Place a part in the best HyperNode within the given one. Return that HyperNode and its score; None if none holds the part."""
-        job, mark = sheet.job, statement.mark()
+        job, mark = pending.job, statement.mark()
         for group in self.session.sub_gradients(job, part, within, Purpose.ALLOCATE):
-            for domain, score in self._ranked(part, self._hopeful(part, sheet, group)):
-                rest = sheet.copy()
+            for domain, score in self._ranked(part, self._hopeful(part, pending, group)):
+                rest = pending.copy()
                 self._forget_errors(part, rest)
                 self.placing.place(queue, rest, statement, part, self._rows(domain))
                 if statement.mark() > mark and self._part_will_do(job, part):
-                    sheet.tasks = rest.tasks
+                    pending.tasks = rest.tasks
                     return domain, score
                 statement.rollback(mark)
         return None
 
-    def _hopeful(self, part: SubJob, sheet: PendingTasks, group: list[HyperNode]) -> list[HyperNode]:
+    def _hopeful(self, part: SubJob, pending: PendingTasks, group: list[HyperNode]) -> list[HyperNode]:
         if len(group) == 1:
             return group
-        outlook, least = RoomBound(self.session, sheet.tasks), missing(self.session, sheet.job, part)
-        return [domain for domain in group if outlook.most(domain) >= least]
+        room_bound, least = RoomBound(self.session, pending.tasks), missing(self.session, pending.job, part)
+        return [domain for domain in group if room_bound.most(domain) >= least]
 
     def _ranked(self, part: SubJob, group: list[HyperNode]) -> Iterator[tuple[HyperNode, float]]:
         """The HyperNodes with their scores, the best first. Those already taken have failed, so ties are scored again among the others."""
@@ -181,9 +181,9 @@ class Domains:
     def _part_will_do(self, job: Job, part: SubJob) -> bool:
         return self.session.sub_job_ready(job, part) or self.session.sub_job_pipelined(job, part)
 
-    def _forget_errors(self, part: SubJob, sheet: PendingTasks) -> None:
+    def _forget_errors(self, part: SubJob, pending: PendingTasks) -> None:
         self.session.failed_roles.pop(part.uid, None)
-        for task in sheet.tasks:
+        for task in pending.tasks:
             self.session.fit_errors.pop(task.uid, None)
 
     def _rows(self, domain: HyperNode) -> Mask | None:
@@ -199,9 +199,9 @@ class Domains:
         rest, mark = parts.copy(), statement.mark()
         choices: list[Choice] = []
         while rest:
-            part, sheet = rest.pop()
+            part, pending = rest.pop()
             domain = self.topology.tree.by_name.get(job.nominated_hypernodes.get(part.uid, ""))
-            if domain is None or not all(self.placing.place_nominated(queue, t, statement, domain.rows) for t in reversed(sheet.tasks)):
+            if domain is None or not all(self.placing.place_nominated(queue, t, statement, domain.rows) for t in reversed(pending.tasks)):
                 break
             choices.append((part, domain))
             if self._will_do(job):

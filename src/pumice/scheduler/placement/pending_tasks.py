@@ -57,13 +57,13 @@ class PendingParts:
     def __init__(self, session: Session, job: Job) -> None:
         self._session = session
         self.job = job
-        self.sheets: dict[str, PendingTasks] = {}
+        self.pending_by_part: dict[str, PendingTasks] = {}
         self._needed = _needed(session, job)
         self._waiting: list[tuple[Key, SubJob]] = []
         for part in job.subjobs:
-            sheet = PendingTasks.of(session, job, part.pending)
-            if sheet:
-                self.sheets[part.uid] = sheet
+            pending = PendingTasks.of(session, job, part.pending)
+            if pending:
+                self.pending_by_part[part.uid] = pending
                 self._waiting.append((self._key(part), part))
         heapify(self._waiting)
 
@@ -75,11 +75,11 @@ class PendingParts:
 
     @property
     def tasks(self) -> list[Task]:
-        return [task for _, part in self._waiting for task in self.sheets[part.uid].tasks]
+        return [task for _, part in self._waiting for task in self.pending_by_part[part.uid].tasks]
 
     def pop(self) -> tuple[SubJob, PendingTasks]:
         part = heappop(self._waiting)[1]
-        return part, self.sheets[part.uid]
+        return part, self.pending_by_part[part.uid]
 
     def push(self, part: SubJob) -> None:
         heappush(self._waiting, (self._key(part), part))
@@ -87,13 +87,13 @@ class PendingParts:
     def copy(self) -> PendingParts:
         fresh = PendingParts.__new__(PendingParts)
         fresh._session, fresh.job, fresh._needed = self._session, self.job, self._needed
-        fresh.sheets = {uid: sheet.copy() for uid, sheet in self.sheets.items()}
+        fresh.pending_by_part = {uid: pending.copy() for uid, pending in self.pending_by_part.items()}
         fresh._waiting = self._waiting.copy()
         return fresh
 
     def take(self, other: PendingParts) -> None:
         """Take over the state of a copy."""
-        self.sheets, self._waiting = other.sheets, other._waiting
+        self.pending_by_part, self._waiting = other.pending_by_part, other._waiting
 
 
 def _needed(session: Session, job: Job) -> frozenset[str]:

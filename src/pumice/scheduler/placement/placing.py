@@ -42,14 +42,14 @@ class Placing:
         self._plan: tuple[Evaluation, Mask | None, Iterator[int], int] | None = None
 
     def place(
-        self, queue: Queue, sheet: PendingTasks, statement: Statement, part: SubJob | None = None, within: Mask | None = None
+        self, queue: Queue, pending: PendingTasks, statement: Statement, part: SubJob | None = None, within: Mask | None = None
     ) -> bool:
-        """Place tasks from the sheet until the job (or the part of it) is ready, or can no longer become ready. Return whether the last
+        """Place pending tasks until the job (or the part of it) is ready, or can no longer become ready. Return whether the last
         task made it ready."""
-        session, job = self.session, sheet.job
+        session, job = self.session, pending.job
         uid = job.uid if part is None else part.uid
-        while sheet:
-            task = sheet.pop()
+        while pending:
+            task = pending.pop()
             fits_somewhere = not task.template.beyond  # if not, the refusal follows below
             if fits_somewhere and not session.allocatable(queue, task):
                 continue
@@ -58,7 +58,7 @@ class Placing:
                 continue
             if task.role and self._cache_errors and task.role in session.failed_roles.get(uid, ()):
                 continue
-            errors = self._place_task(task, sheet, statement, within)
+            errors = self._place_task(task, pending, statement, within)
             if errors is not None:
                 session.fit_errors[task.uid] = errors
                 if task.role:
@@ -80,7 +80,7 @@ class Placing:
         self._take(task, row, evaluation, statement)
         return True
 
-    def _place_task(self, task: Task, sheet: PendingTasks, statement: Statement, within: Mask | None) -> FitErrors | None:
+    def _place_task(self, task: Task, pending: PendingTasks, statement: Statement, within: Mask | None) -> FitErrors | None:
         evaluation = self.session.evaluation_of(task)
         refusal = evaluation.rejected
         if refusal is None and (stopped := self.session.pre_predicate(task)) is not None:
@@ -89,7 +89,7 @@ class Placing:
             return everywhere(evaluation, refusal)
         row = -1 if task.nominated else self._planned(evaluation, within)
         if row < 0 and within is None:
-            row = self._best_of_all(task, sheet, evaluation)
+            row = self._best_of_all(task, pending, evaluation)
         if row >= 0:
             statement.allocate(task, row)
             return None
@@ -99,16 +99,16 @@ class Placing:
             feasible &= within
         row = self._nominated(task, feasible)
         if row < 0:
-            row = self._search(task, sheet, evaluation, feasible, within)
+            row = self._search(task, pending, evaluation, feasible, within)
         if row < 0:
             return evaluation.remember(explain) if within is None else explain(evaluation, within)
         self._take(task, row, evaluation, statement)
         return None
 
-    def _best_of_all(self, task: Task, sheet: PendingTasks, evaluation: Evaluation) -> int:
+    def _best_of_all(self, task: Task, pending: PendingTasks, evaluation: Evaluation) -> int:
         """The row of the best node, if it is known without finding all candidates; else -1."""
         chosen = task.nominated or self._clears or self.session.has_best_node
-        return -1 if chosen or sheet.run_length(task, MIN_RUN) == MIN_RUN else evaluation.best_of_all()
+        return -1 if chosen or pending.run_length(task, MIN_RUN) == MIN_RUN else evaluation.best_of_all()
 
     def _take(self, task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
         if evaluation.fits_idle[row] and not (self._clears and not self.session.may_bind(task, evaluation, self._clearing)[row]):
@@ -120,15 +120,15 @@ class Placing:
         row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
         return row if row >= 0 and feasible[row] else -1
 
-    def _search(self, task: Task, sheet: PendingTasks, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
+    def _search(self, task: Task, pending: PendingTasks, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
         idle = feasible & evaluation.fits_idle
         if self._clears:
             idle &= self.session.may_bind(task, evaluation, self._clearing)
         if not any_of(idle):
             return self.session.best_node(task, evaluation, feasible)
-        is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN and self.session.policy.shortcuts
+        is_run = pending.run_length(task, MIN_RUN) == MIN_RUN and self.session.policy.shortcuts
         if is_run and evaluation.steady_among(idle) and not self.session.has_best_node:
-            rows = plan(evaluation, idle, sheet.run_length(task))
+            rows = plan(evaluation, idle, pending.run_length(task))
             self._plan = (evaluation, within, rows, len(self.cluster.log))
             return next(rows)
         return self.session.best_node(task, evaluation, idle)
@@ -204,9 +204,9 @@ def shortage(session: Session, tasks: list[Task], limit: int) -> str:
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
     if not domains:
         return ""
-    outlook = RoomBound(session, tasks)
-    roomiest = max(domains, key=outlook.most)
-    most = outlook.most(roomiest)
+    room_bound = RoomBound(session, tasks)
+    roomiest = max(domains, key=room_bound.most)
+    most = room_bound.most(roomiest)
     if most >= len(tasks):
         return ""
     return (

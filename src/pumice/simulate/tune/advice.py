@@ -23,7 +23,7 @@ from pumice.simulate.inputs import policy_of
 from pumice.simulate.run import Summary
 from pumice.simulate.tune.days import Day, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import Days, Difference, Goal
-from pumice.simulate.tune.ledger import Ledger
+from pumice.simulate.tune.results import TrialResults
 from pumice.simulate.tune.search import Evaluation, Trial, search
 from pumice.simulate.tune.space import Space, Values
 
@@ -63,8 +63,8 @@ class Advice:
 class Adviser:
     """All that a search needs, and each of its steps."""
 
-    def __init__(self, setting: Setting, space: Space, goal: Goal, ledger: Ledger, seeds: int, seed: int) -> None:
-        self._setting, self._space, self._goal, self._ledger = setting, space, goal, ledger
+    def __init__(self, setting: Setting, space: Space, goal: Goal, results: TrialResults, seeds: int, seed: int) -> None:
+        self._setting, self._space, self._goal, self._results = setting, space, goal, results
         self._seeds, self._seed = range(seeds), seed
 
     def advise(self, trials: int, period_s: float | None = None) -> Advice:
@@ -77,7 +77,7 @@ class Adviser:
         wholes = self._wholes(space.start, IN_FORCE)
         period_s, days, idle = self._periods(wholes, period_s)
         searched, held = self._split(days)
-        evaluation = Evaluation(self._setting, space, self._goal, self._ledger, searched)
+        evaluation = Evaluation(self._setting, space, self._goal, self._results, searched)
         advice = Advice(self._goal, period_s, searched, held, idle, search(space, evaluation, trials, self._seed), whole_before=wholes)
         complete = [trial for trial in advice.trials if not trial.stopped and not trial.broken and trial.loss < 0]
         advice.bounds = {number: self._bounds(number) for number in self._seeds}
@@ -87,7 +87,7 @@ class Adviser:
 
     def _wholes(self, values: Values, name: str) -> list[Summary]:
         text = self._space.text(values)
-        return self._ledger.play([Whole(self._setting, text, name, seed) for seed in self._seeds])
+        return self._results.play([Whole(self._setting, text, name, seed) for seed in self._seeds])
 
     def _bounds(self, number: int) -> Bounds:
         """What no configuration of the space goes below."""
@@ -102,7 +102,7 @@ class Adviser:
         """The length of the periods, those in which there is something to gain, the one with most to gain first, and how many others."""
         for period_s in (wanted_s,) if wanted_s else PERIODS_S:
             every = [day for seed, whole in zip(self._seeds, wholes, strict=True) for day in self._days(seed, whole, period_s)]
-            evaluation = Evaluation(self._setting, self._space, self._goal, self._ledger, every)
+            evaluation = Evaluation(self._setting, self._space, self._goal, self._results, every)
             found = [day for day in evaluation.days if self._goal.objective.of(evaluation.before[day.name])]
             if len(found) >= ENOUGH:
                 break

@@ -20,7 +20,7 @@ from pumice.api.errors import InputError
 from pumice.simulate.run import Summary
 from pumice.simulate.tune.days import Day, DayPlayed, Setting
 from pumice.simulate.tune.goal import Days, Goal
-from pumice.simulate.tune.ledger import Ledger
+from pumice.simulate.tune.results import TrialResults
 from pumice.simulate.tune.space import Knob, Space, Values
 
 BATCH = 8
@@ -47,8 +47,8 @@ class Trial:
 class Evaluation:
     """What configurations are worth on the days of the search."""
 
-    def __init__(self, setting: Setting, space: Space, goal: Goal, ledger: Ledger, days: Sequence[Day]) -> None:
-        self._setting, self._space, self._goal, self._ledger = setting, space, goal, ledger
+    def __init__(self, setting: Setting, space: Space, goal: Goal, results: TrialResults, days: Sequence[Day]) -> None:
+        self._setting, self._space, self._goal, self._results = setting, space, goal, results
         started = self.play([space.text(space.start)], days)[0]
         worst = sorted(days, key=lambda day: (-abs(goal.objective.of(started[day.name]) or 0.0), day.name))
         self.days = worst  #: in the order in which they are played
@@ -61,7 +61,7 @@ class Evaluation:
     def play(self, texts: Sequence[str], days: Sequence[Day]) -> list[dict[str, Summary]]:
         """The summaries of these days by name, for each configuration."""
         works = [DayPlayed(self._setting, text, "", day) for text in texts for day in days]
-        summaries = iter(self._ledger.play(works))
+        summaries = iter(self._results.play(works))
         return [{day.name: next(summaries) for day in days} for _ in texts]
 
     def judge(self, trials: Sequence[Trial], days: Sequence[Day]) -> None:

@@ -38,12 +38,12 @@ def _pod_key(cluster: Cluster, task: Task) -> Hashable:
     return cluster.index(ExistingTerms).pod_key(task) if cluster.with_pod_affinity else None
 
 
-def _near(counts: PodCounts, key: str, table: Nodes, heard: Mask | None = None) -> Scores:
-    """For every row, how many of the counted pods are in its domain, on rows of the mask `heard` if it is given."""
-    if heard is None:
+def _near(counts: PodCounts, key: str, table: Nodes, counted_rows: Mask | None = None) -> Scores:
+    """For every row, how many of the counted pods are in its domain, on rows of the mask `counted_rows` if it is given."""
+    if counted_rows is None:
         return counts.near(key, table)
     codes, values = table.codes(key)
-    return shown_per_node(counts.per_domain(np.where(heard, codes, np.int32(ABSENT)), len(values)), codes)
+    return shown_per_node(counts.per_domain(np.where(counted_rows, codes, np.int32(ABSENT)), len(values)), codes)
 
 
 class InterPodAffinityFilter(Filter):
@@ -102,7 +102,7 @@ class InterPodAffinityScorer(Scorer):
     """Adds the weight of each preferred term for every pod in the domain that it selects: the new pod's terms, and those of existing pods.
 
     `hard_weight` is the weight of an existing pod's required affinity. `ignore_existing`: for a new pod without preferred terms the terms
-    of existing pods do not count. `heard`: for such a pod only the terms of existing pods on these rows count.
+    of existing pods do not count. `counted_rows`: for such a pod only the terms of existing pods on these rows count.
     """
 
     name = "InterPodAffinity"
@@ -110,9 +110,9 @@ class InterPodAffinityScorer(Scorer):
     reads_amounts = False
     normalizes = True
 
-    def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, heard: Mask | None = None) -> None:
+    def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, counted_rows: Mask | None = None) -> None:
         self.cluster = cluster
-        self.heard = heard
+        self.counted_rows = counted_rows
         self.hard_weight = hard_weight
         self.ignore_existing = ignore_existing
 
@@ -134,13 +134,13 @@ class InterPodAffinityScorer(Scorer):
         total = np.zeros(len(table))
         for term, weight in asked.terms.preferred:
             total += _near(self.cluster.index(ExistingPods).counts(CountedPods((term.scope,))), term.key, table) * weight
-        heard = None if asked.terms.preferred else self.heard
+        counted_rows = None if asked.terms.preferred else self.counted_rows
         terms = self.cluster.index(ExistingTerms)
         for held, counts in terms.meeting(TermRole.PREFERS, asked.task):
-            total += _near(counts, held.term.key, table, heard) * held.weight
+            total += _near(counts, held.term.key, table, counted_rows) * held.weight
         if self.hard_weight:
             for held, counts in terms.meeting(TermRole.REQUIRES, asked.task):
-                total += _near(counts, held.term.key, table, heard) * self.hard_weight
+                total += _near(counts, held.term.key, table, counted_rows) * self.hard_weight
         return nodes.of(total)  # type: ignore[return-value]
 
     def normalize(self, scores: Scores) -> Scores:

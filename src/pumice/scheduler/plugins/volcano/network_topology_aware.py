@@ -232,9 +232,9 @@ class NetworkTopologyAware(Plugin):
         scores = self.sums.fullness(request, self.weights())[numbers]
         best = scores == scores.max()
         if best.sum() > 1:
-            standing = [task.node for task in subjob.tasks.values() if task.status & status.HELD and task.node >= 0]
+            rows = [task.node for task in subjob.tasks.values() if task.status & status.HELD and task.node >= 0]
             for position in np.flatnonzero(best):
-                scores[position] += candidates[position].rows[standing].sum() / len(subjob.tasks)
+                scores[position] += candidates[position].rows[rows].sum() / len(subjob.tasks)
         return [float(score) for score in scores * self.scale]
 
     # -- nodes

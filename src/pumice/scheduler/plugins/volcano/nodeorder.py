@@ -45,7 +45,7 @@ class NodeOrder(Plugin):
             (args.balanced_resource, BalancedAllocation(("cpu", "memory", "nvidia.com/gpu"))),
             (args.node_affinity, NodeAffinityScorer()),
             (args.taint_toleration, TaintScorer()),
-            (args.pod_affinity, InterPodAffinityScorer(cluster, hard_weight=0, heard=self._heard())),
+            (args.pod_affinity, InterPodAffinityScorer(cluster, hard_weight=0, counted_rows=self._counted_rows())),
             (args.image_locality, ImageLocality(cluster)),
             (args.topology_spread, PodTopologySpreadScorer(SpreadConstraints(cluster))),
         ]
@@ -53,7 +53,7 @@ class NodeOrder(Plugin):
             rule.weight = weight
         return [rule for weight, rule in chosen if weight]
 
-    def _heard(self) -> Mask | None:
+    def _counted_rows(self) -> Mask | None:
         """The nodes with pods that had affinity terms when the session opened; None if no pod has any. As in Volcano, only the terms of
         pods on these nodes count."""
         cluster = self.session.cluster

@@ -44,7 +44,7 @@ class Relations:
         self.attracts = _neighbours(affinity)
         self.avoids = _neighbours(anti_affinity)
         order = list(order)
-        self._wish = {role: len(order) - position for position, role in enumerate(order)}
+        self._precedence = {role: len(order) - position for position, role in enumerate(order)}
 
     def knows(self, role: str) -> bool:
         """Whether the role has any relation."""
@@ -52,7 +52,7 @@ class Relations:
 
     def rank(self, role: str) -> tuple[int, int]:
         """The sort key of a role: first the roles that the user put first, then those with the stronger relations."""
-        return -self._wish.get(role, 0), -self._importance(role)
+        return -self._precedence.get(role, 0), -self._importance(role)
 
     def _importance(self, role: str) -> int:
         attracts, avoids = self.attracts.get(role, set()), self.avoids.get(role, set())

@@ -79,7 +79,7 @@ class ExistingTerms(Index):
         self._known: dict[tuple[Template, tuple[str | None, ...]], PodTerms] = {}
         self.holders = PodCounts()  #: the pods that have terms
         self._counts: dict[TermEffect, PodCounts] = {}
-        self._standing: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
+        self._terms_by_role: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
         self._possible: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
         self._label_keys: dict[str, None] = {}
         self._pod_keys: WeakKeyDictionary[Pairs, tuple[str | None, ...]] = WeakKeyDictionary()
@@ -132,7 +132,7 @@ class ExistingTerms(Index):
 
     def meeting(self, role: TermRole, task: Task) -> Iterable[tuple[TermEffect, PodCounts]]:
         """The terms of existing pods that select this pod, each with the counts of the pods that have it."""
-        return ((held, self._counts[held]) for held in self._standing[role].meaning(task))
+        return ((held, self._counts[held]) for held in self._terms_by_role[role].meaning(task))
 
     # -- upkeep
 
@@ -144,11 +144,11 @@ class ExistingTerms(Index):
             counts = self._counts.get(held)
             if counts is None:
                 counts = self._counts[held] = PodCounts()
-                self._standing[held.role].add(held, (held.term.scope,))
+                self._terms_by_role[held.role].add(held, (held.term.scope,))
             counts.add(row, sign)
             if not counts:
                 del self._counts[held]
-                self._standing[held.role].remove(held)
+                self._terms_by_role[held.role].remove(held)
 
     def agrees(self, recount: ExistingTerms) -> bool:
         return self.holders == recount.holders and self._counts == recount._counts

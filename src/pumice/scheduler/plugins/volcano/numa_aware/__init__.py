@@ -71,26 +71,26 @@ class NumaAware(Plugin):
     def scorers(self) -> list[Scorer]:
         return [NumaScorer(self, self.args.weight)] if self.args.weight else []
 
-    def answers(self, wish: CpuRequest) -> Answers:
-        if wish not in self._answers:
-            self._answers[wish] = Answers(self, wish)
-        return self._answers[wish]
+    def answers(self, request: CpuRequest) -> Answers:
+        if request not in self._answers:
+            self._answers[request] = Answers(self, request)
+        return self._answers[request]
 
-    def assignment(self, machine: Machine, free: Cpus, wish: CpuRequest) -> Cpus | None:
+    def assignment(self, machine: Machine, free: Cpus, request: CpuRequest) -> Cpus | None:
         """The free CPUs that a request would get; None if it is not admitted. Equal machines share one answer."""
-        key = (machine.topology, machine.policy, free, wish)
+        key = (machine.topology, machine.policy, free, request)
         if key not in self._fits:
-            self._fits[key] = assign(machine.topology, free, wish.requests, machine.policy)
+            self._fits[key] = assign(machine.topology, free, request.requests, machine.policy)
         return self._fits[key]
 
     def on_allocate(self, task: Task) -> None:
-        wish = wish_of(task)
+        request = request_of(task)
         machine = self.machines.of(task.node_name) if task.status & (status.ALLOCATED | status.PIPELINED) else None
-        if wish is None or machine is None or not decides(machine):
+        if request is None or machine is None or not decides(machine):
             return
         room = self.machines.room(task.node, machine)
-        cpus = self.assignment(machine, room.now, wish) if task.status == status.ALLOCATED else None
-        cpus = cpus or self.assignment(machine, room.later, wish)
+        cpus = self.assignment(machine, room.now, request) if task.status == status.ALLOCATED else None
+        cpus = cpus or self.assignment(machine, room.later, request)
         if cpus:
             self._given[task.uid] = cpus
             self.machines.forget(task.node)
@@ -111,7 +111,7 @@ class NumaAware(Plugin):
         session.memory(self.name)["decided"] = decided
 
 
-def wish_of(task: Task) -> CpuRequest | None:
+def request_of(task: Task) -> CpuRequest | None:
     """The CPUs and the policy that a pod requests; None for pods that are not Guaranteed."""
     if not task.template.guaranteed:
         return None
@@ -138,9 +138,9 @@ def decision(topology: NumaTopology, cpus: Cpus) -> str:
 class Answers:
     """For each node, whether a request can be met, and on how many NUMA nodes. Kept up to date from the cluster's log."""
 
-    def __init__(self, plugin: NumaAware, wish: CpuRequest) -> None:
+    def __init__(self, plugin: NumaAware, request: CpuRequest) -> None:
         self._plugin = plugin
-        self._wish = wish
+        self._request = request
         self._nodes = plugin.session.nodes
         self._log = plugin.session.cluster.log
         self._position = -1
@@ -155,13 +155,13 @@ class Answers:
         return self
 
     def _ask(self, row: int) -> tuple[int, int]:
-        machine, wish = self._plugin.machines.of(self._nodes.names[row]), self._wish
-        if machine is None or not machine.is_static or (wish.policy and (machine.policy != wish.policy or not machine.free)):
-            return (REASONS.index(OTHER_POLICY) if wish.policy else FINE), 0
+        machine, request = self._plugin.machines.of(self._nodes.names[row]), self._request
+        if machine is None or not machine.is_static or (request.policy and (machine.policy != request.policy or not machine.free)):
+            return (REASONS.index(OTHER_POLICY) if request.policy else FINE), 0
         if machine.policy == NONE:
             return FINE, 0
         free = self._plugin.machines.room(row, machine).later
-        cpus = self._plugin.assignment(machine, free, wish) if free or not wish.policy else None
+        cpus = self._plugin.assignment(machine, free, request) if free or not request.policy else None
         if cpus is None:
             return REASONS.index(NOT_ADMITTED), 0
         return FINE, len(machine.topology.per_node(cpus))
@@ -175,11 +175,11 @@ class _NumaRule:
         self._plugin = plugin
 
     def prepare(self, task: Task) -> Any:
-        wish = wish_of(task)
-        return self._plugin.answers(wish) if wish is not None else None
+        request = request_of(task)
+        return self._plugin.answers(request) if request is not None else None
 
     def key(self, task: Task) -> Hashable:
-        return wish_of(task)
+        return request_of(task)
 
 
 class NumaFilter(_NumaRule, Filter):
@@ -200,8 +200,8 @@ class NumaScorer(_NumaRule, Scorer):
         self.weight = weight
 
     def prepare(self, task: Task) -> Any:
-        wish = wish_of(task)
-        return self._plugin.answers(wish) if wish is not None and wish.policy else None
+        request = request_of(task)
+        return self._plugin.answers(request) if request is not None and request.policy else None
 
     def score(self, state: Any, nodes: View) -> Scores:
         return np.asarray(nodes.of(state.refresh().spread), float)

@@ -26,7 +26,7 @@ class Playable(Protocol):
     def play(self) -> dict[str, Any]: ...
 
 
-class Ledger:
+class TrialResults:
     """The results so far."""
 
     def __init__(
