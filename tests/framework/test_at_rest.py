@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pumice.cluster.offline import advance
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
-from pumice.scheduler.framework import hopes
+from pumice.scheduler.framework import at_rest, hopes
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer, Reader, Together
@@ -144,7 +144,7 @@ def test_after_a_job_that_found_no_room_the_others_are_compared_again() -> None:
 
 def test_with_too_many_nodes_and_jobs_to_compare_each_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hopes, "QUICK", 0)
-    made, tried = full(*gang("wide", 1, 5)), Tried()
+    made, tried = full(*gang("wide", 1, 4)), Tried()
     made.remove("Pod", "default/a")
     made.remove("Pod", "default/b")
     cycle(made, POLICY, NOW + 1, observer=tried)
@@ -275,6 +275,22 @@ def test_actions_that_evict_do_not_look_at_jobs_for_which_no_room_can_be_made(ac
     tried, (binds, evictions, _, nominated) = tried_after(evicting(actions), gang("wide", 3, 4), gone="default/a")
     assert tried == ["three"]
     assert len(binds) == 3 and not evictions and not nominated
+
+
+def test_gangreclaim_looks_at_a_job_only_if_its_queue_may_take_room_for_all_its_pods() -> None:
+    policy = evicting("allocate, gangreclaim", "capacity")
+    poor = [queue("poor").capability(cpu=2), *gang("few", 2, 1, of="poor"), *gang("many", 3, 1, 1, of="poor")]
+    made = full(*poor, policy=policy)
+    with Session(made, policy, NOW + 1) as session:
+        all_may_go = session.nodes.allocatable - session.nodes.future_idle
+        found = hopes.Hopes(session, lambda job: True, evictable=all_may_go, nominates=True, takes_for_all=True).of(made.queues["poor"])
+        assert [alike.first.name for alike in found] == ["few"]
+
+
+def test_many_nodes_and_jobs_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_rest, "BLOCK", 1)
+    tried, _ = tried_after(POLICY, [*gang("four", 4, 1), node("n2").cpu(1), node("n3").cpu(1)], gone="default/a")
+    assert tried == ["four"]
 
 
 def test_preempt_looks_at_jobs_that_might_give_up_pods_of_their_own_for_others_of_theirs() -> None:

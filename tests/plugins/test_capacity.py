@@ -33,7 +33,8 @@ def test_a_queue_borrows_beyond_what_it_deserves_up_to_its_capability() -> None:
 def test_a_closed_queue_has_no_room_for_anybody() -> None:
     made = cluster(NODE, queue("q").having("status", "state", value="Closed"), podgroup("a").queue("q").admitted().pods(1, cpu=1))
     with opened(made, *TIERS) as session:
-        assert (session.plugin("capacity").queue_room(made.queues["q"]) < 0).all()
+        capacity, closed = session.plugin("capacity"), made.queues["q"]
+        assert (capacity.queue_room(closed) < 0).all() and (capacity.preemptive_room(closed) < 0).all()
 
 
 def test_what_others_are_guaranteed_is_not_lent() -> None:

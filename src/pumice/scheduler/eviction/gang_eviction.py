@@ -60,6 +60,7 @@ class GangEviction(Action):
             evictable=nodes.allocatable - nodes.future_idle if evicts else None,
             frees_queues=self.frees_queues,
             nominates=True,
+            takes_for_all=not self.frees_queues,
         )
 
     @staticmethod

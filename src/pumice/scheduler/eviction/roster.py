@@ -68,7 +68,8 @@ class Roster:
         entries = np.argsort(bundle, kind="stable")
         entries = entries[self._part[entries] != STAYS]
         bundle = bundle[entries]
-        bundles, first = np.unique(bundle, return_index=True)
+        first = np.flatnonzero(np.diff(bundle, prepend=-1))
+        bundles = bundle[first]
         jobs = bundles // 2
         ranks = Ranks(bundles % 2 == WHOLE, self._ranks(in_order)[self._codes[jobs]], jobs)
         asked = np.flatnonzero(need)

@@ -10,6 +10,7 @@ their pods wait is found out when somebody reads it (`cycle.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,15 @@ import numpy as np
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.model.job import Job, cut_short_at
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
+from pumice.scheduler.model.resources import EPSILON, Mask, NDArray, Rows, Vector
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.alike import Member
     from pumice.scheduler.framework.session import Session
+
+BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbers fit into the first caches
+MANY = 2.0**40  #: so many pods fit into room without a bound
 
 
 class Needs:
@@ -36,6 +40,7 @@ class Needs:
         self.pods = np.zeros(0, int)  #: pods of each job that may be placed
         self.waiting = np.zeros(0, int)  #: pods of each job that wait
         self.least = np.zeros(0, int)  #: pods of each job that must find a node at once
+        self.taking = np.zeros(0, int)  #: pods of each job for which others may be evicted
         self.ready = np.zeros(0, bool)  #: whether each job has its minimum
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
@@ -62,7 +67,8 @@ class Needs:
         before = len(self.pods)
         more = max(64, before)
         self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
-        self.pods, self.waiting, self.least = (np.pad(each, (0, more)) for each in (self.pods, self.waiting, self.least))
+        counts = self.pods, self.waiting, self.taking, self.least
+        self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
         self.ready, self.holds, self.restless = (np.pad(each, (0, more)) for each in (self.ready, self.holds, self.restless))
         self.members += ([] for _ in range(more))
         self._free = list(range(before + more - 1, before - 1, -1))
@@ -71,6 +77,7 @@ class Needs:
         tasks = [task for task in job.pending.values() if not task.best_effort and not task.gated]
         templates = list(dict.fromkeys(task.template for task in tasks))
         self.pods[slot], self.waiting[slot], self.ready[slot] = len(tasks), len(job.pending), job.is_ready
+        self.taking[slot] = sum(not task.template.never_preempts for task in tasks)
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
         self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(job)
         if len(templates) == 1:
@@ -78,19 +85,27 @@ class Needs:
         elif templates:
             self.amounts[:, slot] = np.min([template.taken for template in templates], axis=0)
 
-    def most(self, slots: Rows, room: Table) -> Vector:
-        """For each of these slots, an upper bound of how many pods of such a job fit into the room [resource, node]."""
-        total: Vector = np.zeros(len(slots))
+    def enough(self, slots: Rows, room: Table, least: NDArray[np.int_]) -> Mask:
+        """Which of these slots might find room [resource, node] for `least` pods of a job: by the resources of each node alone."""
         amounts = self.amounts[:, slots]
-        asked = amounts > 0
-        columns = np.flatnonzero(asked.any(axis=1))
-        for node in range(room.shape[1]):
-            copies = np.full(len(slots), np.inf)
-            for column in columns.tolist():
-                fit = np.divide(room[column, node] + EPSILON, amounts[column], out=np.full(len(slots), np.inf), where=asked[column])
-                np.minimum(copies, fit, out=copies)
-            total += np.maximum(np.floor(copies), 0.0)
-        return total
+        columns = np.flatnonzero((amounts > 0).any(axis=1))
+        amounts, room, times = amounts[columns], *_distinct(room[columns] + EPSILON)
+        found: Mask = np.zeros(len(slots), bool)
+        left, total, node = np.arange(len(slots)), np.zeros(len(slots)), 0
+        while len(left) and node < len(times):
+            block = slice(node, node := node + max(1, BLOCK // len(left)))
+            copies = np.full((len(left), len(times[block])), MANY)
+            for asked, free in zip(amounts[:, left, None], room[:, None, block], strict=True):
+                np.minimum(copies, np.divide(free, asked, out=np.full_like(copies, MANY), where=asked > 0), out=copies)
+            total[left] += np.maximum(np.floor(copies), 0.0) @ times[block]
+            found[left] = total[left] >= least[left]
+            left = left[~found[left]]
+        return found
+
+    def below(self, slots: Rows, room: Vector) -> Mask:
+        """Which of these slots have a pod that requests no more than this of any resource."""
+        mask: Mask = (self.amounts[:, slots] <= room[:, None] + EPSILON).all(axis=0)
+        return mask
 
     def room_for_any(self, slots: Rows, room: Table) -> Mask:
         """A mask of the nodes that have room for the least that is requested of each resource by all of these slots."""
@@ -98,6 +113,13 @@ class Needs:
         columns = np.flatnonzero(least > 0)
         enough: Mask = (room[columns] + EPSILON > least[columns, None]).all(axis=0)
         return enough
+
+
+def _distinct(room: Table) -> tuple[Table, Vector]:
+    """The different columns of a table, and how often each is in it."""
+    times = Counter(column.tobytes() for column in np.ascontiguousarray(room.T))
+    columns = np.frombuffer(b"".join(times), room.dtype).reshape(len(times), len(room))
+    return columns.T, np.array([*times.values()], float)
 
 
 def _is_restless(job: Job) -> bool:

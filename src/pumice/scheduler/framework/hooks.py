@@ -184,6 +184,7 @@ HOOKS: dict[str, Hook] = {
     "allocatable": Hook("enabledAllocatable", all_agree),
     "queue_room": Hook("enabledAllocatable", least),
     "preemptive": Hook("enablePreemptive", all_agree),
+    "preemptive_room": Hook("enablePreemptive", least),
     "explain_not_allocatable": Hook("enabledAllocatable", first_text),
     # which node
     "pre_predicate": Hook("enablePredicate", first_refusal),

@@ -17,7 +17,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Mask, Rows
+from pumice.scheduler.model.resources import PODS, Mask, NDArray, Rows, Vector
 
 QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
 
@@ -28,6 +28,7 @@ class Hopes:
     `may`: whether a job may have a turn. `evictable`: [r, node], what may be evicted at most; None for nothing. `frees_queues`: whether
     evictions may make room in the queue for which they are made. `one_by_one`: whether a pod gets its place even if its gang has none.
     `nominates`: whether places that a pod had only until its gang was refused are noted, even if nothing was evicted for it.
+    `takes_for_all`: whether a job has its turn only if its queue may take room from others for all its pods at once.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Hopes:
         frees_queues: bool = False,
         one_by_one: bool = False,
         nominates: bool = False,
+        takes_for_all: bool = False,
     ) -> None:
         self._session = session
         self._resting = session.resting
@@ -52,6 +54,7 @@ class Hopes:
         one = np.ones_like(needs.least)
         self._least = one if one_by_one else np.maximum(needs.least, 1)
         self._least_of_queue = one if nominates or evictable is not None else self._least
+        self._takes_for_all = takes_for_all and session.plugins.are_trusted and bool(session.plugins.flat["preemptive_room"])
         self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least)
         self._were_passed_over = self._resting.passes_over
         self._resting.passes_over = True
@@ -115,6 +118,9 @@ class Hopes:
             slots = slots[~needs.holds[slots]]
         self._seen = self._session.changes
         room = nodes.future_idle if self._evictable is None else nodes.future_idle + self._evictable
+        fits = needs.below(slots, room[:, nodes.alive].max(axis=1, initial=0.0))
+        self._hopeful[slots[~fits]] = False
+        slots = slots[fits]
         self._rows = np.flatnonzero(nodes.alive & needs.room_for_any(slots, room))
         if self._size() <= QUICK:
             self._hopeful[slots] = self._find_room(slots, room[:, self._rows])
@@ -122,9 +128,9 @@ class Hopes:
             self._compare_with_queues(slots[self._hopeful[slots]])
 
     def _find_room(self, slots: Rows, room: Table) -> Mask:
-        found: Mask = self._needs.most(slots, room) >= self._least[slots]
+        found: Mask = self._needs.enough(slots, room, self._least[slots])
         if self._evictable is not None:  # room that is made for one pod is noted, even if the gang does not get its places
-            found |= self._needs.most(slots, room[:, self._evictable[PODS, self._rows] > 0]) >= 1
+            found |= self._needs.enough(slots, room[:, self._evictable[PODS, self._rows] > 0], np.ones_like(slots))
         return found
 
     def _compare_with_queues(self, slots: Rows) -> None:
@@ -134,7 +140,12 @@ class Hopes:
             assert queue is not None
             by_queue.setdefault(queue, []).append(slot)
         for queue, its in by_queue.items():
-            room = self._session.queue_room(queue)
-            assert room is not None
             some = np.array(its)
-            self._hopeful[some] = self._needs.most(some, room[:, None]) >= self._least_of_queue[some]
+            self._hopeful[some] = self._has_room(some, self._session.queue_room(queue), self._least_of_queue)
+            if self._takes_for_all:
+                self._hopeful[some] &= self._has_room(some, self._session.preemptive_room(queue), self._needs.taking)
+
+    def _has_room(self, slots: Rows, room: Vector | None, least: NDArray[np.int_]) -> Mask:
+        """Which of these slots have room for `least` pods in their queue."""
+        assert room is not None
+        return self._needs.enough(slots, room[:, None], least[slots])

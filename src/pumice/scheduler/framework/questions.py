@@ -63,6 +63,7 @@ class Questions:
     overused: Callable[[Queue], bool] = asked()
     preemptive: Callable[[Queue, Sequence[Task]], bool] = asked()
     queue_room: Callable[[Queue], Vector | None] = asked()  #: an upper bound of what the queue may be given now; None if no plugin knows
+    preemptive_room: Callable[[Queue], Vector | None] = asked()  #: an upper bound of all that tasks for which the queue evicts may request
     explain_not_allocatable: Callable[[Queue, Task], str] = asked()  #: why the queue refuses the task; empty if no plugin knows
     pre_predicate: Callable[[Task], Refusal | None] = asked()
     hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]] = asked()  #: a score of each HyperNode for a sub-job

@@ -140,6 +140,9 @@ class Proportion(Plugin):
         request = np.sum([task.template.request for task in tasks], axis=0)
         return queue.open and within(request, queue.held, self._shares[queue.name].deserved)
 
+    def preemptive_room(self, queue: Queue) -> Vector:
+        return room_within(queue.held, self._shares[queue.name].deserved) if queue.open else np.full_like(queue.held, -np.inf)
+
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         """Tasks of queues that hold more than they deserve in some dimension, until they no longer do."""
         left: dict[str, Vector] = {}

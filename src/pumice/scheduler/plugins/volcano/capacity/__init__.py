@@ -201,6 +201,10 @@ class Capacity(Plugin):
             for level in (account, *account.above(self._levels))
         )
 
+    def preemptive_room(self, queue: Queue) -> Vector:
+        account = self._account(queue)
+        return np.full_like(queue.held, -np.inf) if account is None or not queue.open else room_within(account.held, account.limit)
+
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task] | Vote:
         account = self._account(_queue_of(reclaimer))
         if account is None:
