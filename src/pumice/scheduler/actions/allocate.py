@@ -41,7 +41,7 @@ class Allocate(Action):
                 self.serve(session, placing, domains, pending.job.queue, pending)
         groups = [alike for alike in groups if pending_by_part[alike.first.uid]]
         hopes = Hopes(session, lambda job: self.may_be_placed(session, job))
-        waiting = JobsByQueue(session, [*groups, *hopes.of()], hopes=hopes)
+        waiting = JobsByQueue(session, groups, hopes=hopes)
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue

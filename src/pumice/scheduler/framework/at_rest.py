@@ -104,7 +104,7 @@ class Needs:
 
     def below(self, slots: Rows, room: Vector) -> Mask:
         """Which of these slots have a pod that requests no more than this of any resource."""
-        mask: Mask = (self.amounts[:, slots] <= room[:, None] + EPSILON).all(axis=0)
+        mask: Mask = np.all(self.amounts[:, slots] <= room[:, None] + EPSILON, axis=0)
         return mask
 
     def room_for_any(self, slots: Rows, room: Table) -> Mask:

@@ -71,20 +71,35 @@ class Hopes:
         return {queue.name: queue for queue in queues if queue is not None}
 
     def of(self, queue: Queue | None = None) -> list[Alike]:
-        """The jobs of a queue whose turn it is, or of all queues, in their groups. Where queues are compared, jobs without hope have their
-        turns too: each turn may change whose is next."""
+        """The jobs of a queue whose turn it is, or of all queues, in their groups."""
         members, slots = self._needs.members, np.flatnonzero(self._hopeful & self._resting.sleeping)
         if queue is not None:
             slots = np.array([slot for slot in slots.tolist() if members[slot][0].job.queue is queue], int)
         self._turn, self._tried = slots, -1
         self._compare(self._limits_queues)
-        if self._has_all_turns:
-            slots = np.array([slot for slot in np.flatnonzero(self._resting.sleeping).tolist() if self._may(members[slot][0].job)], int)
-        else:
-            slots = slots[self._hopeful[slots]]
-        return [
-            Alike(members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot)) for slot in slots.tolist()
-        ]
+        return [self._group(slot) for slot in slots[self._hopeful[slots]].tolist()]
+
+    def _group(self, slot: int) -> Alike:
+        return Alike(self._needs.members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot))
+
+    # -- where queues are compared, jobs without hope have their turns too, since each turn may change whose is next
+
+    def by_queue(self) -> dict[str, list[int]]:
+        """The slots of all jobs at rest, without those that come before the first that has a turn, by queues with such a job."""
+        self._compare(with_queues=False)
+        members, found, may = self._needs.members, dict[str, list[int]](), self._may
+        for slot in np.flatnonzero(self._resting.sleeping).tolist():
+            job = members[slot][0].job
+            assert job.queue is not None
+            if (its := found.get(job.queue.name)) is not None:
+                its.append(slot)
+            elif may(job):
+                found[job.queue.name] = [slot]
+        return found
+
+    def with_turns(self, slots: list[int]) -> list[Alike]:
+        """Those of these jobs that have a turn."""
+        return [self._group(slot) for slot in slots if self._may(self._needs.members[slot][0].job)]
 
     def __bool__(self) -> bool:
         """Whether any job might still be helped."""

@@ -175,7 +175,9 @@ def as_vector(total: Sum) -> Vector:
 
 def as_vectors(totals: Iterable[Sum]) -> NDArray[np.float64]:
     """The vectors of many sums, one row for each."""
-    return np.array([as_vector(total) for total in totals])
+    many = np.array([*totals])
+    vectors: NDArray[np.float64] = HALVES.dot(many) if len(many) else many
+    return vectors
 
 
 def fits(need: Vector, room: Vector) -> bool:

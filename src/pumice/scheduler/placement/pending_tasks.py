@@ -162,19 +162,27 @@ class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
     def __init__(self, session: Session, groups: Iterable[Alike], others: Collection[str] = (), hopes: Hopes | None = None) -> None:
-        """`others`: the names of queues that may get their jobs at their turn (`join`). `hopes`: of the groups that are at rest."""
+        """`others`: the names of queues that may get their jobs at their turn (`join`). `hopes`: the groups that are at rest."""
         self._session = session
         self._hopes = hopes
         self._queues: list[tuple[Key, Queue]] = []
         self._are_compared = session.queues_need_comparing
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
         groups = list(groups)
-        self._awake = {alike.first.uid for alike in groups if alike.wakes is None}
+        self._awake = {alike.first.uid for alike in groups}
+        self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
+        if hopes is not None and self._are_compared:
+            self._at_rest = hopes.by_queue()
+        elif hopes is not None:
+            groups += hopes.of()
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
         self._joined = set(others)
         self._turns |= {name: Turns(session, (), session.job_key) for name in others if name not in self._turns}
-        for name in self._turns:
-            self.push_queue(session.cluster.queues[name])
+        for queue in session.queues:  # always in the same order: in a hierarchy their places may depend on it
+            if queue.name in self._at_rest:
+                self._compared.push(queue)
+            elif queue.name in self._turns:
+                self.push_queue(queue)
 
     def join(self, queue: Queue, groups: list[Alike]) -> None:
         """Let more jobs of a queue have their turns."""
@@ -204,6 +212,9 @@ class JobsByQueue:
 
     def pop_job(self, queue: Queue) -> Job | None:
         """The queue's job that has its turn; None if there is none. In a hierarchy a job at rest has its turn in vain, as a refused one."""
+        if self._hopes is not None and queue.name in self._at_rest:
+            self._turns.setdefault(queue.name, Turns(self._session, (), self._session.job_key))
+            self.join(queue, self._hopes.with_turns(self._at_rest.pop(queue.name)))
         turns = self._turns[queue.name]
         if not self._are_compared or not turns:
             return turns.pop()

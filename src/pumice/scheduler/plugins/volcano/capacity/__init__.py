@@ -28,7 +28,7 @@ from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shar
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector, fits
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.capacity.accounts import Devices, QueueAccount, flat, tree
+from pumice.scheduler.plugins.volcano.capacity.accounts import Devices, QueueAccount, Tree, flat
 
 
 class CapacityArgs(PastUsageArgs):
@@ -47,7 +47,7 @@ class Capacity(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._accounts = tree(session.queues) if self.hierarchy else flat(session.queues, session.total)
+        self._accounts = Tree.of(session).accounts if self.hierarchy else flat(session.queues, session.total)
         self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
         self._past = past_shares(session.cluster, self.args, queue_of, session.now)
         if self._past:
@@ -154,8 +154,15 @@ class Capacity(Plugin):
     @cached_property
     def _let_in(self) -> set[str]:
         """The uids of pods that passed the gate of their queue. Until a pod is placed, the amounts that it requests are reserved."""
-        waiting = (task for job in self.session.cluster.waiting.values() for task in job.pending.values())
-        found = [task for task in waiting if QUEUE_GATE in task.annotations and not task.gated and self._account(_queue_of(task))]
+        session = self.session
+        groups = (alike.members for alike in session.alike)  # jobs with such pods are never at rest
+        jobs = (member.job for members in groups for member in members) if session.kinds is not None else session.cluster.waiting.values()
+        found = [
+            task
+            for job in jobs
+            for task in job.pending.values()
+            if QUEUE_GATE in task.annotations and not task.gated and self._account(_queue_of(task))
+        ]
         for task in found:
             self._reserve(task, 1.0)
         return {task.uid for task in found}

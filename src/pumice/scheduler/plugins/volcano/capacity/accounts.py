@@ -9,33 +9,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from functools import cached_property
 
 import numpy as np
 
 from pumice.api.devices import ResourceClaim
 from pumice.api.meta import ROOT_QUEUE
+from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import COMPLETED
+from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, dominant_share
+from pumice.scheduler.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, as_vectors, dominant_share
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.by_class import CLASS, claimed
 
 
 class QueueAccount:
-    """The account of one queue. Its sums begin as copies of the queue's sums, and follow the placements of the session."""
+    """The account of one queue. Its sums begin as those of the queue, and follow the placements of the session."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, sums: Table) -> None:
+        """`sums`: rows of a table that is set when a session begins."""
         self.queue = queue
         self.parent: QueueAccount | None = None
         self.children: list[QueueAccount] = []
         self.sound = True
-        self.held = queue.held.copy()
-        self.inqueue = queue.inqueue.copy()
-        self.elastic = queue.elastic.copy()
-        self.reserved: Vector = np.zeros_like(queue.held)  #: for pods that passed the queue's gate and are not placed yet
+        self.held: Vector = sums[0]
+        self.inqueue: Vector = sums[1]
+        self.elastic: Vector = sums[2]
+        self.reserved: Vector = sums[3]  #: for pods that passed the queue's gate and are not placed yet
         self.guarantee = queue.guarantee
         self.capability = queue.capability  #: the queue's own upper bound, or the parent's where it has none
         self.limit = queue.capability  #: the most that the queue may hold
@@ -46,7 +49,7 @@ class QueueAccount:
         self.past_weight = 1.0
         self._rank: tuple[bool, float, bool] | None = None
 
-    @property
+    @cached_property
     def is_leaf(self) -> bool:
         return not self.children
 
@@ -69,7 +72,11 @@ class QueueAccount:
             level.held += more
             level._rank = None
 
-    @property
+    def begin(self) -> None:
+        """Forget what the session before has found."""
+        self.past = self._rank = None
+
+    @cached_property
     def deserves_anything(self) -> bool:
         return bool((np.delete(self.deserved, PODS) >= EPSILON).any())
 
@@ -106,18 +113,32 @@ class QueueAccount:
 
     def meet(self, other: QueueAccount) -> int:
         """The depth of the deepest queue that is on both paths; -1 if there is none."""
-        common = takewhile(lambda pair: pair[0] is pair[1], zip(self.path, other.path, strict=False))
-        return sum(1 for _ in common) - 1
+        depth = -1
+        for mine, theirs in zip(self.path, other.path, strict=False):
+            if mine is not theirs:
+                break
+            depth += 1
+        return depth
 
     def at_depth(self, depth: int) -> QueueAccount:
         return self.path[min(depth, len(self.path) - 1)]
+
+
+def _sums(queues: Sequence[Queue], width: int) -> Table:
+    """The sums with which the accounts of these queues begin: [queue, 4, r]."""
+    found = np.zeros((len(queues), 4, width))
+    if queues:
+        for number, kind in enumerate(("holding", "reserved", "surplus")):
+            found[:, number] = as_vectors(getattr(queue, kind) for queue in queues)
+    return found
 
 
 def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
     """The accounts of the queues that have jobs, without a tree: each queue is limited by the whole cluster."""
     known = list(queues)
     free = np.maximum(total - sum((queue.guarantee for queue in known), np.zeros_like(total)), 0.0)
-    accounts = {queue.name: QueueAccount(queue) for queue in known if queue.jobs}
+    used = [queue for queue in known if queue.jobs]
+    accounts = {queue.name: QueueAccount(queue, sums) for queue, sums in zip(used, _sums(used, len(total)), strict=True)}
     for account in accounts.values():
         room = free + account.guarantee
         account.limit = np.minimum(room, account.capability)
@@ -126,22 +147,54 @@ def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
     return accounts
 
 
-def tree(queues: Iterable[Queue]) -> dict[str, QueueAccount]:
-    """The accounts of all queues; those of inner queues have the sums of their branches."""
-    accounts = {queue.name: QueueAccount(queue) for queue in queues}
-    for account in accounts.values():
-        if not account.is_root:
-            account.parent = accounts.get(account.queue.parent)
+class Tree:
+    """The accounts of all queues; those of inner queues have the sums of their branches. It is kept from session to session, as long as
+    the queues are the same and the same inner queues have jobs of their own."""
+
+    def __init__(self, queues: list[Queue], width: int) -> None:
+        self._queues = queues
+        self._sums: Table = np.zeros((len(queues), 4, width))
+        self.accounts = {queue.name: QueueAccount(queue, sums) for queue, sums in zip(queues, self._sums, strict=True)}
+        for account in self.accounts.values():
+            account.sound = False
+            account.parent = None if account.is_root else self.accounts.get(account.queue.parent)
             if account.parent is not None:
                 account.parent.children.append(account)
-    reached = list(_downward(accounts[ROOT_QUEUE])) if ROOT_QUEUE in accounts else []
-    for account in accounts.values():
-        account.sound = False
-    for account in reached:
-        _descend(account)
-    for account in reversed(reached):
-        _ascend(account)
-    return accounts
+        reached = list(_downward(self.accounts[ROOT_QUEUE])) if ROOT_QUEUE in self.accounts else []
+        for account in reached:
+            _descend(account)
+        self._inner = [account for account in reached if not account.is_leaf]
+        if self._inner:  # the root gets the sums of its children's guarantee and deserved
+            root = self._inner[0]
+            root.guarantee = np.sum([child.guarantee for child in root.children], axis=0)
+            root.deserved = np.sum([child.deserved for child in root.children], axis=0)
+        self._crowded = self._now_crowded()
+        rows = {name: row for row, name in enumerate(self.accounts)}
+        self._branches = [(rows[each.queue.name], [rows[child.queue.name] for child in each.children]) for each in reversed(self._inner)]
+
+    @classmethod
+    def of(cls, session: Session) -> Tree:
+        """The tree of the session before, if it still holds, or a new one; with the sums of this session."""
+        basis = session.policy, len(session.total), session.queues, [queue.wire for queue in session.queues]
+        memory = session.memory("capacity")
+        last, tree = memory.get("tree", (None, None))
+        if last != basis or not session.policy.shortcuts or tree._crowded != tree._now_crowded():
+            tree = cls(session.queues, len(session.total))
+            memory["tree"] = basis, tree
+        tree.begin()
+        found: Tree = tree
+        return found
+
+    def _now_crowded(self) -> list[bool]:
+        return [_has_jobs(account.queue) for account in self._inner]
+
+    def begin(self) -> None:
+        """Set all sums to those of the queues, and add those of the leaves to those of all above them."""
+        np.copyto(self._sums, _sums(self._queues, self._sums.shape[2]))
+        for row, below in self._branches:
+            self._sums[row] += self._sums[below].sum(axis=0)
+        for account in self.accounts.values():
+            account.begin()
 
 
 def _downward(root: QueueAccount) -> Iterator[QueueAccount]:
@@ -165,18 +218,6 @@ def _descend(account: QueueAccount) -> None:
         child.path = (*account.path, child)
         child.capability = np.where(np.isinf(child.capability), account.capability, child.capability)
         child.limit = np.minimum(free + child.guarantee, child.capability)
-
-
-def _ascend(account: QueueAccount) -> None:
-    """Add what the account holds and has promised to its parent's sums. The root gets the sums of its children's guarantee and deserved."""
-    parent = account.parent
-    if account.is_root and account.children:
-        account.guarantee = np.sum([child.guarantee for child in account.children], axis=0)
-        account.deserved = np.sum([child.deserved for child in account.children], axis=0)
-    if parent is not None:
-        parent.held += account.held
-        parent.inqueue += account.inqueue
-        parent.elastic += account.elastic
 
 
 def _has_jobs(queue: Queue) -> bool:
