@@ -32,6 +32,7 @@ from pumice.scheduler.model.cluster import Cluster
 
 CYCLES = 20
 
+BY_GANGS = VICTIMS.format(action="gangpreempt, gangreclaim, backfill")
 TREE = VICTIMS.format(action="backfill").replace("proportion", "capacity\n    enableHierarchy: true")
 
 
@@ -62,6 +63,8 @@ SHAPES = {
     ),
     "evicting-600": Shape("600 gangs, all different, evicting actions", 600, all_different, 0.03, 1, EVICTING),
     "evicting-2000": Shape("2,000 gangs, all different, evicting actions", 2000, all_different, 0.05, 1, EVICTING),
+    "gangs": Shape("5,000 gangs of four shapes, gangpreempt and gangreclaim", 5000, four_shapes, 0.05, 1, BY_GANGS),
+    "gangs-2000": Shape("2,000 gangs, all different, gangpreempt and gangreclaim", 2000, all_different, 0.05, 1, BY_GANGS),
     "different-20000": Shape("20,000 gangs, all different", 20_000, all_different, 0.1),
 }
 
