@@ -108,7 +108,11 @@ async def run(suite: Suite, binary: Path, source: Path, folder: Path, report: Pa
             environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig()), "VC_BIN": str(binary.parent)}
             with (folder / "suite.log").open("wb") as out:
                 process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdout=out, stderr=out)
+            try:
                 await asyncio.wait_for(process.wait(), LIMIT_S + 60)
+            finally:
+                if process.returncode is None:
+                    process.kill()
 
 
 @pytest.mark.parametrize("name", SUITES)

@@ -28,7 +28,7 @@ from pumice.client.client import Client
 from pumice.client.transport import KubeError
 from tests.ports import free_port
 
-NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "helm")
+NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "helm")
 RELEASE, NAMESPACE = "integration", "volcano-system"
 #: program to the Deployment of the chart whose place it takes
 PARTS = {"webhooks": "admission", "controllers": "controllers", "scheduler": "scheduler"}
@@ -154,24 +154,22 @@ class Program:
 
 
 @asynccontextmanager
-async def controller_manager(cluster: RealCluster, folder: Path) -> AsyncIterator[None]:
-    """Kubernetes' own controllers. Nodes are played and have no heartbeat."""
+async def kubernetes_own(cluster: RealCluster, folder: Path) -> AsyncIterator[None]:
+    """Kubernetes' controllers and scheduler. Nodes are played and have no heartbeat."""
     key = f"--service-account-private-key-file={cluster.folder / 'accounts.key'}"
-    flags = [
-        f"--kubeconfig={cluster.kubeconfig()}",
-        key,
-        "--leader-elect=false",
-        "--controllers=*,-node-lifecycle-controller",
-        "--secure-port=0",
-    ]
-    with (folder / "kube-controller-manager.log").open("wb") as out:
-        command = [str(programs("kube-controller-manager")["kube-controller-manager"]), *flags]
-        process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out)
+    flags = {"kube-controller-manager": [key, "--controllers=*,-node-lifecycle-controller"], "kube-scheduler": []}
+    usual = [f"--kubeconfig={cluster.kubeconfig()}", "--leader-elect=false"]
+    started = []
     try:
+        for name, own in flags.items():
+            with (folder / f"{name}.log").open("wb") as out:
+                command = [str(programs(name)[name]), *usual, f"--secure-port={free_port()}", "--bind-address=127.0.0.1", *own]
+                started.append(await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out))
         yield
     finally:
-        process.terminate()
-        await process.wait()
+        for process in started:
+            process.terminate()
+            await process.wait()
 
 
 @asynccontextmanager
@@ -188,7 +186,7 @@ async def at_work(cluster: RealCluster, source: Path, folder: Path, custom: dict
             await add_node(client, f"{RELEASE}-worker{number}", WORKER)
         for number in range(kwok_nodes):
             await add_node(client, f"kwok-node-{number}", KWOK, {"type": "kwok"}, taint="kwok.x-k8s.io/node=fake")
-        await stack.enter_async_context(controller_manager(cluster, folder))
+        await stack.enter_async_context(kubernetes_own(cluster, folder))
         playing = asyncio.create_task(PlayedNodes(client).run())
         stack.callback(playing.cancel)
         for part, deployment in PARTS.items():

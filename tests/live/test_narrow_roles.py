@@ -10,9 +10,10 @@ import pytest
 
 from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
 from pumice.client.transport import ApiError, ListScope, Page
+from pumice.live.lifecycle import first
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.process import make_queues
+from pumice.live.scheduler.process import Replica, SchedulerSettings, make_queues
 from tests.kube_scheduler.stage import policy as kube_policy
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, running, until
@@ -120,3 +121,35 @@ def test_queues_that_the_role_lets_nobody_make_are_told_of_at_once(caplog: pytes
         "our role does not let us make queue root, so it must be there",
         "our role does not let us make queue default, so it must be there",
     ]
+
+
+@pytest.mark.parametrize("refusals", [3, 10_000])
+def test_nothing_waits_long_for_queues_whose_webhooks_do_not_answer(refusals: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pumice.live.scheduler.process")
+
+    async def story() -> None:
+        api = MemoryServer()
+        api.node("a")
+        api.queue("other")
+        api.gang("train", 1, queue="other")
+        left = refusals
+
+        def refuse(verb: str, resource: Kind, name: str) -> None:
+            nonlocal left
+            if resource == QUEUES and verb == "create" and left:
+                left -= 1
+                raise ApiError(500, "InternalError", "failed calling webhook")
+
+        api.before_write = refuse
+        replica = Replica(None, SchedulerSettings(Options(), policy, lambda: ""))  # type: ignore[arg-type]
+        working = asyncio.ensure_future(replica._work(api, policy()))  # type: ignore[arg-type]
+        await first(until(lambda: bool(api.placed())), working)
+        if refusals < 10_000:
+            await first(until(lambda: len(api.all(QUEUES)) == 3), working)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    run(story())
+    told = [record.getMessage() for record in caplog.records if "queue " in record.getMessage()]
+    assert told[0] == "queue root was not made, and is tried again and again: 500 InternalError: failed calling webhook"
+    assert told[1:] == (["queue root is there"] if refusals < 10_000 else [])

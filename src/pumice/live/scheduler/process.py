@@ -12,6 +12,7 @@ import signal
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.api.meta import required_queues
 from pumice.client.access import Access
-from pumice.client.client import Client, ClientLimits
+from pumice.client.client import Backoff, Client, ClientLimits
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport, as_dict
@@ -45,28 +46,33 @@ if TYPE_CHECKING:
     from pumice.live.scheduler.comparison import Comparison
     from pumice.live.scheduler.shadow import Shadow
 
-# The two queues that must exist before anything else: `root`, and the queue of PodGroups that name none. Every replica creates them.
+# The two queues that must exist before any job is scheduled: `root`, and the queue of PodGroups that name none. Every replica creates them.
+# Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile.
 
-TRIES = 60
+RETRY = Backoff(1.0, 30.0)
+PATIENCE_S = 5.0  #: how long the start waits for them
 log = logging.getLogger(__name__)
 
 
 async def make_queues(transport: Transport, default_queue: str, clock: Clock) -> None:
-    """Create the two queues if they do not exist. A server without the kind Queue is logged, and the scheduler goes on without queues."""
+    """Create the two queues if they do not exist, however often that fails. A server without the kind Queue is logged, and the scheduler
+    goes on without queues."""
     for name, reclaimable in required_queues(default_queue).items():
-        for left in reversed(range(TRIES)):
+        for tries in count():
             try:
                 await _make(transport, name, reclaimable)
+                if tries:
+                    log.info("queue %s is there", name)
                 break
             except KubeError as error:
-                log.log(logging.DEBUG if left else logging.ERROR, "queue %s was not made: %s", name, error)
                 if isinstance(error, ApiError) and error.code == 404:
                     log.warning("this server has no queues (scheduling.volcano.sh is not installed)")
                     return
                 if isinstance(error, ApiError) and error.code == 403:
                     log.warning("our role does not let us make queue %s, so it must be there: %s", name, error)
                     break
-            await clock.sleep(1.0)
+                log.log(logging.DEBUG if tries else logging.WARNING, "queue %s was not made, and is tried again and again: %s", name, error)
+                await clock.sleep(RETRY.delay_s(tries, 1.0))
 
 
 async def _make(transport: Transport, name: str, reclaimable: bool) -> None:
@@ -221,11 +227,14 @@ class Replica:
             await first(self._work(client, policy), ended.wait())
 
     async def _work(self, client: Client, policy: Policy) -> None:
-        if policy.reads_volcano:
-            await make_queues(client, self._settings.options.default_queue, self._clock)
-        if self._settings.term is None:
-            return await self._schedule(client, policy)
-        async with Client(self._access, user_agent="pumice/leader-election") as lease_client:
+        async with AsyncExitStack() as stack:
+            if policy.reads_volcano:
+                making = asyncio.create_task(make_queues(client, self._settings.options.default_queue, self._clock))
+                stack.callback(making.cancel)
+                await asyncio.wait([making], timeout=PATIENCE_S)
+            if self._settings.term is None:
+                return await self._schedule(client, policy)
+            lease_client = await stack.enter_async_context(Client(self._access, user_agent="pumice/leader-election"))
             return await self._lead(client, lease_client, policy, self._settings.term)
 
     async def _lead(self, client: Client, lease_client: Client, policy: Policy, term: Term) -> None:
