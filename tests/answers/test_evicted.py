@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from pumice.answers import Why, why
 from pumice.answers.lint import lint
 from pumice.answers.text import page
 from pumice.api.annotations import CHECKPOINT
-from pumice.api.core import Event, ObjectReference
+from pumice.api.core import Event, Namespace, ObjectReference
 from pumice.api.meta import Metadata
 from pumice.api.times import rfc3339
 from pumice.cluster.recording.snapshot import dump
@@ -36,6 +37,18 @@ def contested() -> Cluster:
     runs = pod("low-0").cpu(4).gpu(4).gang("low").on("n1").having("status", "startTime", value=rfc3339(NOW - 3600))
     urgent = podgroup("urgent").priority_class("high").phase("Inqueue")
     return cluster(priority_class("high", 10), node("n1").cpu(4).gpu(4), low, runs, urgent, pod("urgent").cpu(4).gpu(4).gang("urgent"))
+
+
+@pytest.mark.parametrize("pods", [0, 2])
+def test_a_namespace_that_is_being_deleted_is_named(pods: int) -> None:
+    ends = Namespace(Metadata(name="team", deletion_timestamp=rfc3339(NOW)))
+    gang = podgroup("g", 2, namespace="team").phase("Inqueue" if pods else "Pending")
+    made = cluster(node("n1").cpu(4), gang, *(pod(f"g-{number}", namespace="team").cpu(1).gang("g") for number in range(pods)))
+    assert why(made, BY, NOW, "job/team/g").state == "starts"
+    made.put("Namespace", ends)
+    told = why(made, BY, NOW, "job/team/g")
+    assert told.line == "namespace team is being deleted: nothing starts in it any more"
+    assert not pods or why(made, BY, NOW, "pod/team/g-0").line == told.line
 
 
 def test_who_leaves_is_told_because_of_whom_and_what_is_lost() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -194,6 +195,22 @@ def test_the_same_failure_again_is_no_news(caplog: pytest.LogCaptureFixture) -> 
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     expected = ["pods: 503 Unavailable: made to fail", "pods: 500 InternalError: made to fail"]
     assert told == expected, "whoever waits for the first list tells what the role lacks"
+
+
+def test_what_may_last_for_good_is_told_once_even_to_who_wants_everything(caplog: pytest.LogCaptureFixture) -> None:
+    """Volcano's chart runs its controllers with -v=4, and its role lets them read few of the kinds that we could."""
+    caplog.set_level(logging.DEBUG, "pumice.client.reflector")
+
+    async def story(fault: Fault, optional: bool) -> None:
+        async with FakeApi() as api:
+            api.faults.extend([fault] * 5)
+            async with following(api, optional=optional):
+                await until(lambda: not api.faults)
+
+    run(story(Fault(403, "Forbidden"), False))
+    run(story(Fault(404, "NotFound"), True))
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["pods: 403 Forbidden: made to fail", "pods: 404 NotFound: made to fail"]
 
 
 def test_an_object_that_cannot_be_read_spoils_only_itself(caplog: pytest.LogCaptureFixture) -> None:

@@ -83,6 +83,9 @@ class Asked:
 
     def stands(self, subject: Subject) -> Why:
         """How the subject stands, with the pods that exist by now and no others."""
+        namespace = subject.key.partition("/")[0]
+        if self._cluster.is_ending(namespace) and not any(task.node_name for task in _tasks(self._cluster, subject)):
+            return Why(str(subject), "ends", text=f"namespace {namespace} is being deleted: nothing starts in it any more")
         waits = who_waits(self._cluster, subject)
         if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
             return self._waits(subject)

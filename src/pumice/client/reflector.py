@@ -236,6 +236,7 @@ class Reflector(Generic[T]):
         self._failures = 0  #: the number of rounds without progress in a row
         self._watched = False  #: whether a watch has shown anything yet
         self._told = ""  #: the failure that was logged last; the same failure is not logged again as a warning
+        self._passed_over = ""  #: the ordinary failure that was seen last; it may last for good, and is not logged again at all
 
     @property
     def forbidden(self) -> bool:
@@ -279,6 +280,9 @@ class Reflector(Generic[T]):
         known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
         quiet = absent or self._is_ordinary(error)
         self._told = "" if quiet else str(error)
+        if quiet and str(error) == self._passed_over:
+            return
+        self._passed_over = str(error) if quiet else ""
         log.log(logging.DEBUG if known or quiet else logging.WARNING, "%s: %s", self.scope.resource.plural, error)
 
     def _is_ordinary(self, error: Exception) -> bool:

@@ -200,14 +200,14 @@ class Cluster:
             self._put_group(shadow)
         return shadow.metadata.name
 
-    def _is_ending(self, namespace: str) -> bool:
+    def is_ending(self, namespace: str) -> bool:
         found = self.of("Namespace").get(namespace)
         return found is not None and found.metadata.deletion_timestamp is not None
 
     def _stop_or_release(self, namespace: str) -> None:
         """Nothing can be bound in a namespace that is being deleted: what waits there counts as being deleted itself. (The namespace's
         removal releases nothing, as its pods may be known for a while longer; another namespace of its name does.)"""
-        if self._is_ending(namespace):
+        if self.is_ending(namespace):
             waiting = [self.without_job, *(job.pending for job in self.waiting.values())]
             for task in [task for tasks in waiting for task in tasks.values() if task.namespace == namespace]:
                 self.move(task, status.RELEASING, -1)
@@ -219,7 +219,7 @@ class Cluster:
 
     def _attach(self, task: Task, fresh: int, node_name: str, group: str) -> None:
         waits = fresh == status.PENDING or (fresh == status.RELEASING and not node_name and not task.deleting)
-        if waits and self._is_ending(task.namespace):
+        if waits and self.is_ending(task.namespace):
             self.stopped[task.uid] = task
             fresh = status.RELEASING
         if group and (task.template.scheduler_name in self.schedulers or node_name):
