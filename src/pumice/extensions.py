@@ -67,7 +67,7 @@ def installed(kind: type[T], group: str) -> dict[str, type[T]]:
             raise
         except BaseException as error:
             raise InputError(
-                f"entry point {entry.name!r} cannot be loaded: {_said(error)}", where=str(entry.dist and entry.dist.name)
+                f"entry point {entry.name!r} cannot be loaded: {_error_text(error)}", where=str(entry.dist and entry.dist.name)
             ) from error
         if isinstance(loaded, type) and issubclass(loaded, kind):
             found[getattr(loaded, "name", "") or entry.name] = loaded
@@ -95,12 +95,12 @@ def of_folder(folder: str, kind: type[T]) -> dict[str, type[T]]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin's `sys.exit` would end the program without a word
-            raise InputError(f"cannot be loaded: {_said(error)}", where=str(file)) from error
+            raise InputError(f"cannot be loaded: {_error_text(error)}", where=str(file)) from error
         found |= classes_of(module, kind)
     return found
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """The error in words. If a module has moved, its present place."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         new = next((new for old, new in _MOVED.items() if (error.name + ".").startswith(old + ".")), None)

@@ -124,7 +124,7 @@ def test_what_other_schedulers_tell_is_told_in_their_words(tmp_path: Path) -> No
         "lastTimestamp": rfc3339(NOW),
     }
     told = read_from(contested(), tmp_path / "events.json", event)
-    assert [(each.pod, each.words) for each in told.evictions] == [("default/low-0", "Preempted by pod 4711 on node n1")]
+    assert [(each.pod, each.cause) for each in told.evictions] == [("default/low-0", "Preempted by pod 4711 on node n1")]
 
 
 def test_conditions_of_a_pod_that_leaves_tell_it() -> None:
@@ -134,7 +134,7 @@ def test_conditions_of_a_pod_that_leaves_tell_it() -> None:
         pod("low-0").on("n1").having("metadata", "deletionTimestamp", value=rfc3339(NOW)).having("status", "conditions", value=[condition])
     )
     take_in_evictions(made, [leaving.build()])
-    assert past_evictions(made)[0].words == BECAUSE
+    assert past_evictions(made)[0].cause == BECAUSE
     assert past_evictions(made)[0].permitted_by == ("priority", "gang", "conformance")
 
 

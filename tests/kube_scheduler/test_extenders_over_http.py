@@ -297,7 +297,7 @@ class Unsteady(HttpExtender):
 
     def __init__(self, *arguments: Any) -> None:
         self.now, self.told = 100.0, list[tuple[str, str]]()
-        super().__init__(*arguments, heard=lambda *what: self.told.append(what), clock=lambda: self.now)
+        super().__init__(*arguments, on_failure=lambda *what: self.told.append(what), clock=lambda: self.now)
 
     async def _post(self, verb: str, body: bytes) -> Any:
         self.tries += 1

@@ -220,22 +220,22 @@ class Outcome(NamedTuple):
     running: dict[str, int]  #: by job
     phases: dict[str, tuple[str, int]]  #: of groups, and how many of their pods they say run
     allocated: dict[str, int]  #: cpu of queues, in milli-units
-    told: dict[str, tuple[str, str]]  #: of each pod without a gate: whether it is said to be placed, and why not
+    keep_raw: dict[str, tuple[str, str]]  #: of each pod without a gate: whether it is said to be placed, and why not
 
 
 def outcome(api: MemoryServer) -> Outcome:
     running: Counter[str] = Counter()
-    told = {}
+    keep_raw = {}
     for pod in api.all(PODS):
         name, status = pod["metadata"]["name"], pod.get("status") or {}
         running[name.rpartition("-")[0]] += status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
         placed = [each for each in status.get("conditions") or () if each["type"] == "PodScheduled"]
         if (placed or not pod["spec"].get("nodeName")) and not pod["spec"].get("schedulingGates"):
-            told[name] = (placed[0]["status"], placed[0].get("message", "")) if placed else ("", "")
+            keep_raw[name] = (placed[0]["status"], placed[0].get("message", "")) if placed else ("", "")
     groups = {group["metadata"]["name"]: group.get("status") or {} for group in api.all(POD_GROUPS)}
     phases = {name: (status.get("phase", ""), status.get("running", 0)) for name, status in groups.items()}
     held = {each["metadata"]["name"]: (each["status"].get("allocated") or {}).get("cpu", "0") for each in api.all(QUEUES)}
-    return Outcome(dict(running), phases, {name: quantity(cpu).milli for name, cpu in held.items()}, told)
+    return Outcome(dict(running), phases, {name: quantity(cpu).milli for name, cpu in held.items()}, keep_raw)
 
 
 def with_fewer_victims_left(found: Outcome, expected: Outcome) -> bool:
@@ -245,7 +245,7 @@ def with_fewer_victims_left(found: Outcome, expected: Outcome) -> bool:
         return False
     lost = {job: expected.running[job] - found.running[job] for job in fewer}
     said = {job: (phase, count + lost.get(job, 0)) for job, (phase, count) in found.phases.items()}
-    return found._replace(running=expected.running, phases=said, allocated=expected.allocated, told=expected.told) == expected
+    return found._replace(running=expected.running, phases=said, allocated=expected.allocated, keep_raw=expected.keep_raw) == expected
 
 
 def runs(api: MemoryServer, beneficiary: str) -> bool:

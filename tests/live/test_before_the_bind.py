@@ -223,9 +223,9 @@ def test_a_pods_extended_resource_that_a_class_serves_becomes_a_claim() -> None:
         api.pod("train-0", scheduler="default-scheduler", **SERVED)
         async with plain(api):
             await until(lambda: list(api.placed()) == ["train-0"])
-        told = api.found(PODS, "train-0")["status"]["extendedResourceClaimStatus"]
+        keep_raw = api.found(PODS, "train-0")["status"]["extendedResourceClaimStatus"]
         mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
-        assert told["requestMappings"] == [mapping]
+        assert keep_raw["requestMappings"] == [mapping]
         claim = special(api)
         assert claim["metadata"]["annotations"] == {"resource.kubernetes.io/extended-resource-claim": "true"}
         assert [owner["name"] for owner in claim["metadata"]["ownerReferences"]] == ["train-0"]
@@ -317,11 +317,11 @@ def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_
 
         api.before_write = refuse
 
-        def told() -> set[str]:
+        def keep_raw() -> set[str]:
             return {c["message"] for c in api.found(PODS, "train-0")["status"].get("conditions", ()) if c.get("reason") == "SchedulerError"}
 
         async with scheduling(api, DRA):
-            await until(lambda: told() == {"binding to a failed: 422 Invalid: not yours"})
+            await until(lambda: keep_raw() == {"binding to a failed: 422 Invalid: not yours"})
             await asyncio.sleep(60)
             assert 10 < len(refused) < 100
             api.before_write = lambda verb, resource, name: None

@@ -84,9 +84,9 @@ def test_the_rest_is_compared_and_the_report_says_what_is_whose() -> None:
             place(api, "theirs-0", "a")
             place(api, "loose", "a")
             await asyncio.sleep(5)
-        told = shadow.comparison
-        assert (told.bound, told.evicted, told.placed, told.sooner) == (2, 0, 2, 1)
-        assert page(told).startswith("Pumice scheduled queue/ours: it placed 2 pods and evicted 0. Of the rest:\n")
+        keep_raw = shadow.comparison
+        assert (keep_raw.bound, keep_raw.evicted, keep_raw.placed, keep_raw.sooner) == (2, 0, 2, 1)
+        assert page(keep_raw).startswith("Pumice scheduled queue/ours: it placed 2 pods and evicted 0. Of the rest:\n")
 
     run(story())
 

@@ -114,13 +114,13 @@ def test_a_group_is_written_with_its_phase_and_condition(cluster: Cluster) -> No
 
 def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_more_rarely(cluster: Cluster) -> None:
     sent_status = SentStatus()
-    told = []
+    keep_raw = []
     of(cluster, group(cluster, "Inqueue", SHORT), sent_status)
     for second in range(1, 121):
         asked = of(cluster, group(cluster, "Inqueue", SHORT), sent_status, NOW + second)
         assert not groups(asked)
-        told += [(second, event.reason) for event in asked.events]
-    assert told == [(second, "Unschedulable") for second in (2, 6, 14, 30, 60, 90, 120)]
+        keep_raw += [(second, event.reason) for event in asked.events]
+    assert keep_raw == [(second, "Unschedulable") for second in (2, 6, 14, 30, 60, 90, 120)]
 
 
 def test_what_a_complaint_holds_is_not_told_besides(cluster: Cluster) -> None:
@@ -230,8 +230,8 @@ def test_a_condition_in_which_only_amounts_changed_is_written_again_after_a_minu
 
 def test_an_event_in_which_only_amounts_changed_is_no_news() -> None:
     sent_status = SentStatus()
-    told = ["1 cpu of n-1 short", "2500m cpu of n-1 short", "1 cpu of n-2 short", "1 memory of n-2 short"]
-    assert [sent_status.is_new("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
+    keep_raw = ["1 cpu of n-1 short", "2500m cpu of n-1 short", "1 cpu of n-2 short", "1 memory of n-2 short"]
+    assert [sent_status.is_new("uid", "Unschedulable", text, NOW) for text in keep_raw] == [True, False, True, True]
 
 
 def test_a_mark_leaves_a_pod_alone_that_was_placed_meanwhile() -> None:
@@ -268,10 +268,10 @@ def test_of_a_gang_whose_pods_are_only_just_coming_nothing_is_said_until_none_ha
 
     def said(at: float) -> list[str]:
         asked = of(cluster, cycle(cluster, policy, NOW + at), sent_status, NOW + at)
-        told = [
+        keep_raw = [
             write.status["phase"] + ": " + ", ".join(c["reason"] for c in write.status.get("conditions", [])) for write in groups(asked)
         ]
-        return [*told, *(mark.reason for mark in asked.marks), *(event.reason for event in asked.events)]
+        return [*keep_raw, *(mark.reason for mark in asked.marks), *(event.reason for event in asked.events)]
 
     assert said(0.0) == ["Inqueue: "]
     cluster.put(*members[0])

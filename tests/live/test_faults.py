@@ -117,10 +117,10 @@ GATES_TOLD = re.compile(rf" Held by scheduling gates: \d+ {re.escape(QUEUE_GATE)
 def is_end(api: MemoryServer, expected: Outcome, halved: bool) -> bool:
     found = outcome(api)
     gated = {pod["metadata"]["name"] for pod in api.all(PODS) if pod["spec"].get("schedulingGates")}  # by a queue that filled meanwhile
-    expected = expected._replace(told={name: words for name, words in expected.told.items() if name not in gated})
+    expected = expected._replace(keep_raw={name: words for name, words in expected.keep_raw.items() if name not in gated})
     if gated:
-        told = {name: (status, GATES_TOLD.sub("", words)) for name, (status, words) in found.told.items()}
-        found = found._replace(told=told)
+        keep_raw = {name: (status, GATES_TOLD.sub("", words)) for name, (status, words) in found.keep_raw.items()}
+        found = found._replace(keep_raw=keep_raw)
     return found == expected or (halved and with_fewer_victims_left(found, expected))
 
 

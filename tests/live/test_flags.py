@@ -104,7 +104,7 @@ def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
         ([], ""),
     ],
 )
-def test_a_flag_that_is_not_needed_says_why(given: list[str], told: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flag_that_is_not_needed_says_why(given: list[str], keep_raw: str, caplog: pytest.LogCaptureFixture) -> None:
     assert all(reason and reason[-1] != "." for reason in NOT_NEEDED.values())
 
     @click.command(cls=GoCommand)
@@ -114,7 +114,7 @@ def test_a_flag_that_is_not_needed_says_why(given: list[str], told: str, caplog:
             tell_of(flags, NOT_NEEDED)
 
     CliRunner().invoke(command, given, standalone_mode=False)
-    assert told in caplog.text and bool(told) == bool(caplog.text)
+    assert keep_raw in caplog.text and bool(keep_raw) == bool(caplog.text)
 
 
 def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,8 +138,8 @@ def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch
         ("2", "", "does not end in"),
     ],
 )
-def test_replicas_without_a_number_are_refused(count: str, name: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_replicas_without_a_number_are_refused(count: str, name: str, keep_raw: str) -> None:
+    with pytest.raises(InputError, match=keep_raw):
         ring_of({"MULTI_SCHEDULER_ENABLE": "true", "SCHEDULER_NUM": count, "SCHEDULER_POD_NAME": name})
 
 

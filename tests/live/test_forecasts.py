@@ -69,8 +69,8 @@ def test_what_becomes_of_jobs_that_wait_is_seen_and_shown(tmp_path: Path) -> Non
     run(story(), 6 * 3600)
     listing = json.loads((tmp_path / "state.json").read_text())
     assert len([item for item in listing["items"] if item["kind"] == "Event"]) == 2
-    told = CliRunner().invoke(cli, ["eta", "job/later", "-f", str(tmp_path / "state.json")])
-    assert told.stdout.splitlines()[-1] == "The 90 % are corrected by the outcomes of 2 earlier forecasts."
+    keep_raw = CliRunner().invoke(cli, ["eta", "job/later", "-f", str(tmp_path / "state.json")])
+    assert keep_raw.stdout.splitlines()[-1] == "The 90 % are corrected by the outcomes of 2 earlier forecasts."
 
 
 def test_a_large_cluster_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

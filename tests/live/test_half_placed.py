@@ -79,8 +79,8 @@ def test_the_successor_gives_the_places_back_when_the_rest_finds_no_room() -> No
             await asyncio.sleep(30)
             assert len(api.placed("g")) == 21
             await until(lambda: not api.placed("g"), within_s=60)
-            told = "21 of 32 pods had nodes when placing was cut short; for 60 s the others found none"
-            await until(lambda: told in [event["message"] for event in api.all(EVENTS)], within_s=10)
+            keep_raw = "21 of 32 pods had nodes when placing was cut short; for 60 s the others found none"
+            await until(lambda: keep_raw in [event["message"] for event in api.all(EVENTS)], within_s=10)
 
     run(story())
 

@@ -42,8 +42,8 @@ def test_each_job_that_waits_is_told_why_and_counted() -> None:
             of_default = ("default", "default")
             assert because.value("quota", *of_default) == 2 and scheduler.metrics.never_fit.value(*of_default) == 1
             await asyncio.sleep(300)
-            told = [event for event in api.all(EVENTS) if event["reason"] in ("Waits", "NeverFits")]
-            assert [event["count"] for event in told] == [1, 1], "they are left alone for ten minutes"
+            keep_raw = [event for event in api.all(EVENTS) if event["reason"] in ("Waits", "NeverFits")]
+            assert [event["count"] for event in keep_raw] == [1, 1], "they are left alone for ten minutes"
             api.node("b", cpu=6)
             await until(lambda: len(api.placed()) == 3)
             await until(lambda: not because.value("quota", *of_default))

@@ -142,8 +142,10 @@ def test_two_schedulers_side_by_side_place_each_their_own() -> None:
         running = [asyncio.create_task(scheduler.run()) for scheduler in ours]
         await until(lambda: len(api.placed()) == 4)
         await asyncio.sleep(1)
-        told = {(e["involvedObject"]["name"].rstrip("01"), e["source"]["component"]) for e in api.all(EVENTS) if e["reason"] == "Scheduled"}
-        assert {("volcano", "volcano"), ("other", "other")} <= told
+        keep_raw = {
+            (e["involvedObject"]["name"].rstrip("01"), e["source"]["component"]) for e in api.all(EVENTS) if e["reason"] == "Scheduled"
+        }
+        assert {("volcano", "volcano"), ("other", "other")} <= keep_raw
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

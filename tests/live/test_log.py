@@ -17,7 +17,7 @@ from tests.live.virtual import run
 ENDING = 'pods "train-0" is forbidden: unable to create new content in namespace default because it is being terminated'
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def keep_raw(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO and record.name.startswith("pumice")]
 
 
@@ -51,7 +51,7 @@ def refused(verb: str, resource: Kind, *errors: ApiError, pods: int = 1, until_s
 )
 def test_of_binds_those_are_told_that_somebody_can_mend(error: ApiError, counts: int, caplog: pytest.LogCaptureFixture) -> None:
     refused("create", PODS, error, pods=8)
-    warned = [message for message in told(caplog) if "was not bound" in message]
+    warned = [message for message in keep_raw(caplog) if "was not bound" in message]
     assert len(warned) == counts
     assert (
         [message.endswith("(others like it are told with -v=4 only, for 10 minutes)") for message in warned] == [False] * 4 + [True]
@@ -94,7 +94,7 @@ def test_no_bind_is_tried_again_and_again_in_a_namespace(known: bool, caplog: py
     tried = run(story())
     assert len(tried) == (0 if known else 2 * 3)  # otherwise each once in 15 s
     line = "namespace default is being deleted: 2 pods that wait there are placed no more"
-    assert [message for message in told(caplog) if "being deleted" in message] == ([line] if known else [])
+    assert [message for message in keep_raw(caplog) if "being deleted" in message] == ([line] if known else [])
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_no_bind_is_tried_again_and_again_in_a_namespace(known: bool, caplog: py
 )
 def test_of_writes_those_are_told_that_somebody_can_mend(error: ApiError, words: str, caplog: pytest.LogCaptureFixture) -> None:
     refused("update", POD_GROUPS, error)
-    assert [message.startswith(words) for message in told(caplog) if "was not written" in message][:1] == ([True] if words else [])
+    assert [message.startswith(words) for message in keep_raw(caplog) if "was not written" in message][:1] == ([True] if words else [])
 
 
 def test_many_warnings_that_are_alike_are_told_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
@@ -116,9 +116,9 @@ def test_many_warnings_that_are_alike_are_told_a_few_times(caplog: pytest.LogCap
     for number in range(20):
         few.warning("one kind", 100.0 + number, "pod %d", number)
         few.warning("another", 100.0, "queue")
-    assert len(told(caplog)) == 2 * ALIKE_TOLD and told(caplog)[0] == "pod 0"
+    assert len(keep_raw(caplog)) == 2 * ALIKE_TOLD and keep_raw(caplog)[0] == "pod 0"
     few.warning("one kind", 101.0 + ALIKE_WINDOW_S, "pod again")
-    assert told(caplog)[-1] == "pod again"
+    assert keep_raw(caplog)[-1] == "pod again"
 
 
 class NotReady(MemoryServer):
@@ -148,5 +148,5 @@ def test_a_start_beside_new_definitions_and_a_narrow_role_is_told_without_a_warn
 
     caplog.set_level(logging.INFO)
     run(story())
-    assert told(caplog)[-1] == "our role does not let these be read, and we do without: resourceclaims"
+    assert keep_raw(caplog)[-1] == "our role does not let these be read, and we do without: resourceclaims"
     assert all(record.levelno < logging.WARNING for record in caplog.records)

@@ -107,8 +107,8 @@ def test_what_is_waited_for_is_told_after_a_second(caplog: pytest.LogCaptureFixt
         await outage
 
     run(story())
-    told = [record.getMessage() for record in caplog.records if "waiting until these have been read" in record.getMessage()]
-    assert len(told) == 1 and "nodes (connection refused" in told[0]
+    keep_raw = [record.getMessage() for record in caplog.records if "waiting until these have been read" in record.getMessage()]
+    assert len(keep_raw) == 1 and "nodes (connection refused" in keep_raw[0]
 
 
 def test_queues_that_the_role_lets_nobody_make_are_told_of_at_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -150,6 +150,6 @@ def test_nothing_waits_long_for_queues_whose_webhooks_do_not_answer(refusals: in
         await asyncio.gather(working, return_exceptions=True)
 
     run(story())
-    told = [record.getMessage() for record in caplog.records if "queue " in record.getMessage()]
-    assert told[0] == "queue root was not made, and is tried again and again: 500 InternalError: failed calling webhook"
-    assert told[1:] == (["queue root is there"] if refusals < 10_000 else [])
+    keep_raw = [record.getMessage() for record in caplog.records if "queue " in record.getMessage()]
+    assert keep_raw[0] == "queue root was not made, and is tried again and again: 500 InternalError: failed calling webhook"
+    assert keep_raw[1:] == (["queue root is there"] if refusals < 10_000 else [])

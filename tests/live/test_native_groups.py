@@ -45,8 +45,8 @@ def test_a_condition_is_written_once_and_again_when_it_changes() -> None:
     assert (first.condition["status"], first.condition["reason"]) == ("False", "Unschedulable")
     assert first.condition["message"].startswith("minCount (2) cannot be satisfied: 1 scheduled, 0 remaining")
     assert said(made, sent) == []
-    told = cycle(made, POLICY, NOW).native_groups["default/g"]
-    made.put(NATIVE_POD_GROUP, conditioned(told, NOW - 60))
+    keep_raw = cycle(made, POLICY, NOW).native_groups["default/g"]
+    made.put(NATIVE_POD_GROUP, conditioned(keep_raw, NOW - 60))
     assert said(made, SentStatus()) == []  # the server has it
     made.put("Node", machine("n2", cpu=1).build()[1])
     (placed,) = said(made, sent, NOW + 5)
@@ -173,7 +173,7 @@ def test_a_replica_asks_the_server_for_its_version(answer: bytes, version: str, 
         ("pod", ("pod default-p on node n1", "pod")),
     ],
 )
-def test_a_victim_is_told_for_whom_it_goes(names: str, told: tuple[str, str]) -> None:
+def test_a_victim_is_told_for_whom_it_goes(names: str, keep_raw: tuple[str, str]) -> None:
     chosen = policy({"TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True})
     low = waiting("low", 2).on("n1")
     objects = {
@@ -188,8 +188,8 @@ def test_a_victim_is_told_for_whom_it_goes(names: str, told: tuple[str, str]) ->
     assert [text in metrics.page() for text in (tries, "scheduler_workload_preemption_victims_count 1")] == [names != "pod"] * 2
     asked = effects(made, decided, SentStatus(), NOW, "c")
     (event,) = [each for each in asked.events if each.regarding.name == "low"]
-    assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {told[0]}")
+    assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {keep_raw[0]}")
     (evicted,) = asked.evictions
     (condition,) = eviction_conditions(evicted.why, evicted.scheduler, "", evicted.whom)
     assert (condition["type"], condition["status"], condition["reason"]) == ("DisruptionTarget", "True", "PreemptionByScheduler")
-    assert condition["message"] == f"default-scheduler: preempting to accommodate a higher priority {told[1]}"
+    assert condition["message"] == f"default-scheduler: preempting to accommodate a higher priority {keep_raw[1]}"

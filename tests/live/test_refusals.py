@@ -42,7 +42,7 @@ class Refusing:
             raise self._error
 
 
-def told(api: MemoryServer) -> list[Any]:
+def keep_raw(api: MemoryServer) -> list[Any]:
     return [event for event in api.all(EVENTS) if event["reason"] == "WriteRefused"]
 
 
@@ -94,7 +94,7 @@ def test_a_write_that_is_refused_again_and_again_is_tried_ever_more_rarely_until
         refusing = Refusing(api, verb, resource)
         async with scheduling(api, options=Options(sharding=Sharding("soft"))):
             await asyncio.sleep(1800)
-            assert 10 < len(refusing.tries) < 60 and len(told(api)) == 1 and not done()
+            assert 10 < len(refusing.tries) < 60 and len(keep_raw(api)) == 1 and not done()
             refusing.on = False
             await until(done, within_s=130)
 

@@ -73,9 +73,9 @@ def test_two_replicas_place_all_jobs_each_its_own_on_its_own_nodes() -> None:
                 api.gang(name, pods=2)
             await until(lambda: api.running() == 10)
             await asyncio.sleep(10)
-            told = len(api.writes)
+            keep_raw = len(api.writes)
             await asyncio.sleep(60)
-            assert len(api.writes) == told, "they do not overwrite each other"
+            assert len(api.writes) == keep_raw, "they do not overwrite each other"
         ring = Ring("", ["s-0", "s-1"])
         assert all(ring.owner(pod.rpartition("-")[0]) == ring.owner(node) for pod, node in api.placed().items())
         assert all(api.found(POD_GROUPS, name)["status"]["phase"] == "Running" for name in gangs)

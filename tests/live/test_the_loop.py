@@ -170,8 +170,8 @@ def test_a_member_whose_bind_is_refused_is_tried_again_and_that_is_told() -> Non
         async with scheduling(api) as scheduler:
             await until(lambda: len(api.placed()) == 4)
             await asyncio.sleep(1)
-            told = [e for e in api.all(EVENTS) if e["reason"] == "FailedScheduling" and e["involvedObject"]["name"] == "train-2"]
-            assert told and "binding to a failed" in told[0]["message"]
+            keep_raw = [e for e in api.all(EVENTS) if e["reason"] == "FailedScheduling" and e["involvedObject"]["name"] == "train-2"]
+            assert keep_raw and "binding to a failed" in keep_raw[0]["message"]
             assert scheduler.metrics.binds.value("failed") == 2 and scheduler.metrics.binds.value("bound") == 4
             scheduler.cluster.check()
 

@@ -69,7 +69,7 @@ def _scheduler(api: MemoryServer, story: Story) -> Scheduler:
 
 
 def is_tried_again_and_gets_a_node(story: Story) -> None:
-    async def told() -> None:
+    async def keep_raw() -> None:
         api = MemoryServer(stop_s=ITS_TIME_S)
         async with running(_scheduler(api, story)) as scheduler:
             await _refused(api, scheduler, story)
@@ -77,15 +77,15 @@ def is_tried_again_and_gets_a_node(story: Story) -> None:
             await until(lambda: bool(scheduler.cluster.tasks["default/p0"].node_name), WELL_BEFORE_PATIENCE_S)
             scheduler.cluster.check()
 
-    run(told())
+    run(keep_raw())
 
 
 def is_left_waiting(story: Story) -> None:
-    async def told() -> None:
+    async def keep_raw() -> None:
         api = MemoryServer(stop_s=ITS_TIME_S)
         async with running(_scheduler(api, story)) as scheduler:
             await _refused(api, scheduler, story)
             story.then(api)
             await _refused(api, scheduler, story)
 
-    run(told())
+    run(keep_raw())

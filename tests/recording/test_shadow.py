@@ -99,7 +99,7 @@ def test_verdicts_are_counted_by_where_and_waits_by_scheduler() -> None:
 def test_it_tells_other_machines_nothing() -> None:
     async def ask() -> int:
         shadow = Shadow(server("a"), policy(), Options(), VirtualClock())
-        return shadow.told(Request("GET", "/debug/shadow", {})).status
+        return shadow.served(Request("GET", "/debug/shadow", {})).status
 
     assert run(ask()) == 403
 

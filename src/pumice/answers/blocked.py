@@ -201,7 +201,7 @@ class Blocked:
             text = session.explain_not_allocatable(job.queue, refused[0]) or f"queue {job.queue.name} holds all that it may"
             headline = quota.headline(session, job, shortages) if shortages else Headline(Because.QUOTA, text)
             return _no(question, headline)
-        return _yes(question, quota.in_words(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
+        return _yes(question, quota.format_amount(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
 
     @property
     def _in_order(self) -> list[Task]:

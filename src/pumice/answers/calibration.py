@@ -52,7 +52,7 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
     origin = workload.began or 0.0
     played = PlayedPast(origin)
     simulated = SimulatedCluster(cluster, policy, workload.jobs, played, origin=origin)
-    line, told, instants = list[Life](), list[tuple[Life, float, int, float, float]](), 0
+    line, predicted, instants = list[Life](), list[tuple[Life, float, int, float, float]](), 0
     while simulated.step():
         line += [life for life in played.newest if life.start is None]
         played.newest.clear()
@@ -61,11 +61,15 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
             asked = {_name(cluster, life): life for life in line if life.start is None}
             found = Forecast(cluster, policy, origin + now, played.past).starts(set(asked))
             starts = {life: found[name] for name, life in asked.items()}
-            told += [(life, now, instants, *played.forecasts.quantiles(each, now)) for life, each in starts.items()]
+            predicted += [(life, now, instants, *played.forecasts.quantiles(each, now)) for life, each in starts.items()]
             played.forecasts.made(now, {life.uid: each for life, each in starts.items()})
             line, instants = [], instants + 1
     return _judged(
-        [Prediction(life.work.name, instant, p50, p90, life.start - at) for life, at, instant, p50, p90 in told if life.start is not None],
+        [
+            Prediction(life.work.name, instant, p50, p90, life.start - at)
+            for life, at, instant, p50, p90 in predicted
+            if life.start is not None
+        ],
         instants,
     )
 
@@ -75,11 +79,11 @@ def _name(cluster: Cluster, life: Life) -> str:
     return life.uid if life.uid in cluster.jobs else f"{life.uid}-0"
 
 
-def _judged(told: list[Prediction], instants: int) -> Calibration:
-    count = max(1, len(told))
-    within = sum(each.waited <= each.p50 for each in told), sum(each.waited <= each.p90 for each in told)
-    p90, waited = (median(times or (0.0,)) for times in ([each.p90 for each in told], [each.waited for each in told]))
-    return Calibration(within[0] / count, within[1] / count, instants, p90, waited, told)
+def _judged(predictions: list[Prediction], instants: int) -> Calibration:
+    count = max(1, len(predictions))
+    within = sum(each.waited <= each.p50 for each in predictions), sum(each.waited <= each.p90 for each in predictions)
+    p90, waited = (median(times or (0.0,)) for times in ([each.p90 for each in predictions], [each.waited for each in predictions]))
+    return Calibration(within[0] / count, within[1] / count, instants, p90, waited, predictions)
 
 
 class PlayedPast(Record):

@@ -46,7 +46,7 @@ class MoreRoom(Change, frozen=True, tag="room"):
     amounts: Amounts
 
     def __str__(self) -> str:
-        return f"{_in_words(self.amounts)} more on node {self.node}"
+        return f"{_amounts_text(self.amounts)} more on node {self.node}"
 
     def make(self, sketch: Sketch) -> None:
         nodes = sketch.cluster.nodes
@@ -105,7 +105,7 @@ class MoreQuota(Change, frozen=True, tag="quota"):
 
     def __str__(self) -> str:
         field = "guarantee and deserved" if self.field == "guarantee" else self.field
-        return f"{field} of {_in_words(self.amounts)} for queue {self.queue}"
+        return f"{field} of {_amounts_text(self.amounts)} for queue {self.queue}"
 
     def make(self, sketch: Sketch) -> None:
         queue = sketch.cluster.queues[self.queue].wire
@@ -130,7 +130,7 @@ class RaiseQuota(Change, frozen=True, tag="resource-quota"):
     amounts: Amounts
 
     def __str__(self) -> str:
-        return f"ResourceQuota {self.quota} with {_in_words(self.amounts)}"
+        return f"ResourceQuota {self.quota} with {_amounts_text(self.amounts)}"
 
     def make(self, sketch: Sketch) -> None:
         known: ResourceQuota = sketch.cluster.of("ResourceQuota")[self.quota]
@@ -216,7 +216,7 @@ def quantities(amounts: Amounts) -> dict[str, Quantity]:
     return {name: quantity(text) for name, text in amounts.items()}
 
 
-def _in_words(amounts: Amounts) -> str:
+def _amounts_text(amounts: Amounts) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
 
 

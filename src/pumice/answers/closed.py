@@ -82,7 +82,7 @@ def _of(nodes: NodesFor, rule: str, opens: Mask) -> Closed:
 def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: Choice) -> Headline:
     because = BECAUSE.get(choice.closed.rule, Because.RULE)
     row = next(row for row in nodes.nearest(len(nodes.table)) if choice.opens[row])
-    return Headline(because, _words(nodes, task, because, choice, row), remedy=_remedy(cluster, task, whose, because, choice, row))
+    return Headline(because, _reason_text(nodes, task, because, choice, row), remedy=_remedy(cluster, task, whose, because, choice, row))
 
 
 def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> Headline:
@@ -104,7 +104,7 @@ def awaited_claims(cluster: Cluster, task: Task, evaluation: Evaluation) -> list
     return [key for key, claim in named if claim is None or not (is_bound(claim) or waits_for_pod(cluster, claim))]
 
 
-def _words(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
+def _reason_text(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
     which, is_one = _which(nodes, choice.opens)
     match because:
         case Because.TAINT:

@@ -24,8 +24,8 @@ class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
     waits: Counts = {}
 
     def __str__(self) -> str:
-        words = (f"{owner} {verb} ({_pods(count)})" for verb, counts in self.parts for owner, count in counts.items())
-        return "; ".join(words) or "nobody else is affected"
+        parts = (f"{owner} {verb} ({_pods(count)})" for verb, counts in self.parts for owner, count in counts.items())
+        return "; ".join(parts) or "nobody else is affected"
 
     @property
     def parts(self) -> tuple[tuple[str, Counts], ...]:

@@ -45,10 +45,10 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
             return f"{self.subject} waits for {claims(self.waits_for)}"
         if self.bound is None:
             return f"{self.subject} can run here"
-        return f"{self.subject} can never run here: {self.words}"
+        return f"{self.subject} can never run here: {self.text}"
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """What bounds the job, and what would fit; empty if it can run."""
         if self.bound is None:
             return ""
@@ -124,7 +124,7 @@ def _by_quota(session: Session, job: Job) -> Headline | None:
         if (short > 0).any():
             column = int(short.argmax())
             dimensions = session.cluster.dimensions
-            asked, most, less = (dimensions.in_words(column, max(float(v[column]), 0.0)) for v in (needed, limit, short))
+            asked, most, less = (dimensions.format_amount(column, max(float(v[column]), 0.0)) for v in (needed, limit, short))
             text = f"it must start with {asked} {dimensions.names[column]}, and queue {queue.name} may hold {most} at most ({less} short)"
             return Headline(Because.QUOTA, text, asked, most, less)
         queue = session.cluster.queues.get(queue.parent)
@@ -194,5 +194,5 @@ def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Poli
         found = bounds(items, cluster, policy, now)
     for fit in found:
         if fit.bound is not None and fit.bound.because is not Because.VOLUME:
-            return fit.words
+            return fit.text
     return ""

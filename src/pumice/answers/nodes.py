@@ -128,9 +128,10 @@ class NodesFor:
         """All that one node lacks for the pod, in words."""
         names, dimensions = self.table.dimensions.names, self.table.dimensions
         closed = [each.text for each in self.closed if each.where[row]]
+        shown = dimensions.format_amount
         short = [
-            f"{dimensions.in_words(column, self.short[place, row])} {names[column]} (needs {dimensions.in_words(column, amount)}, "
-            f"free {dimensions.in_words(column, max(self.free[place, row], 0.0))})"
+            f"{shown(column, self.short[place, row])} {names[column]} (needs {shown(column, amount)}, "
+            f"free {shown(column, max(self.free[place, row], 0.0))})"
             for place, (column, amount) in enumerate(self.template.needs)
             if self.short[place, row] > 0
         ]

@@ -40,8 +40,8 @@ class LifeTable(NamedTuple):
         since, age, ended, weight = watched[watched[:, 1].argsort(kind="stable")].T
         ages, ends = age[ended > 0], weight[ended > 0]
         there = _sum_below(since, weight, ages) - _sum_below(age, weight, ages)
-        told = np.cumsum(ends) - ends  # jobs that end at equal ages end one after the other
-        there -= told - told[np.searchsorted(ages, ages)]
+        ended_before = np.cumsum(ends) - ends  # jobs that end at equal ages end one after the other
+        there -= ended_before - ended_before[np.searchsorted(ages, ages)]
         left = np.cumprod(1.0 - ends / (np.maximum(there, ends) + LONGER))
         return cls(ages.tolist(), (1.0 - left).tolist())
 
@@ -129,13 +129,13 @@ class RunTimes:
 
     def guess(self, work: Work, elapsed: float = 0.0) -> Guess:
         deadline = next((float(at) for role in work.roles if (at := role.spec.active_deadline_seconds)), inf)
-        told = inf if work.estimate is None else work.estimate
-        kinds, most = kinds_of(work), min(told, deadline)
+        estimate = inf if work.estimate is None else work.estimate
+        kinds, most = kinds_of(work), min(estimate, deadline)
         for source, kind in zip(HISTORY, kinds, strict=True):
             if len(self._past.runs(kind)) >= ENOUGH:
                 return Guess(source, self._table(kinds), elapsed, most)
         if most < inf:
-            return Guess(ANNOTATION if told <= deadline else LIMIT, LifeTable([most], [0.5]), elapsed, most)
+            return Guess(ANNOTATION if estimate <= deadline else LIMIT, LifeTable([most], [0.5]), elapsed, most)
         return Guess(NOTHING, UNKNOWN, elapsed)
 
     def _table(self, kinds: tuple[Hashable, ...]) -> LifeTable:

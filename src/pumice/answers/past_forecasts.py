@@ -117,7 +117,7 @@ def past_forecasts(cluster: Cluster) -> PastForecasts:
 
 # Past forecasts as events, for programs that read the state of a scheduler from a file.
 
-_WORDS = re.compile(r"expected within (?P<latest>\d+) s(?:, started after (?P<waited>\d+) s)?")
+_PATTERN = re.compile(r"expected within (?P<latest>\d+) s(?:, started after (?P<waited>\d+) s)?")
 
 
 def forecast_events(cluster: Cluster) -> Iterator[Event]:
@@ -134,7 +134,7 @@ def take_in_forecasts(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> No
     """Keep the past forecasts that the events among these objects hold."""
     known = past_forecasts(cluster)
     for _, item in items:
-        if isinstance(item, Event) and item.reason == FORECAST and (match := _WORDS.fullmatch(item.message)):
+        if isinstance(item, Event) and item.reason == FORECAST and (match := _PATTERN.fullmatch(item.message)):
             at, about = instant_or(item.last_timestamp, item.metadata.created), item.involved_object
             started = at + float(match["waited"]) if match["waited"] else None
             known.keep(PastForecast(f"{about.namespace}/{about.name}", at, float(match["latest"]), started))

@@ -40,13 +40,13 @@ def _ended(cluster: Cluster, name: str, tasks: list[Task]) -> Why:
     if not tasks:
         return Why(name, "has no pods", text="it has no pods")
     states = Counter(status.NAMES[task.status] for task in tasks)
-    words = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    cause = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     if any(task.status == status.RELEASING for task in tasks):
-        told = of_pods(cluster, tasks)
-        because = f" because of {told[-1].words}" if told else " for a more important pod"
-        by = f", evicted{because}" if told or any(task.disrupted for task in tasks) else ""
-        return Why(name, "leaves", text=f"its pods are leaving{by}: {words}")
-    return Why(name, "has ended", text=f"its pods have ended: {words}")
+        evictions = of_pods(cluster, tasks)
+        because = f" because of {evictions[-1].cause}" if evictions else " for a more important pod"
+        by = f", evicted{because}" if evictions or any(task.disrupted for task in tasks) else ""
+        return Why(name, "leaves", text=f"its pods are leaving{by}: {cause}")
+    return Why(name, "has ended", text=f"its pods have ended: {cause}")
 
 
 def _evicted(eviction: Evict, *, alone: bool) -> str:
@@ -105,4 +105,4 @@ def gone_pod(cluster: Cluster, subject: str) -> Why | None:
     if SHORT.get(kind, kind) != "pod" or key in cluster.tasks or not evictions:
         return None
     last = evictions[-1]
-    return Why(str(Subject("pod", key)), "was evicted", text=f"at {rfc3339(last.at)}, because of {last.words}", evictions=evictions)
+    return Why(str(Subject("pod", key)), "was evicted", text=f"at {rfc3339(last.at)}, because of {last.cause}", evictions=evictions)

@@ -35,7 +35,7 @@ def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promi
     dimensions = session.cluster.dimensions
     name = dimensions.names[worst.column]
     asked, held, allowed, short = (
-        dimensions.in_words(worst.column, max(amount, 0.0)) for amount in (worst.asked, worst.held, worst.allowed, worst.short)
+        dimensions.format_amount(worst.column, max(amount, 0.0)) for amount in (worst.asked, worst.held, worst.allowed, worst.short)
     )
     limit, asks = f"{allowed} {name}", f"it asks for {asked} ({short} short)"
     if not worst.queue:
@@ -66,14 +66,14 @@ def _to_others(session: Session, shortage: Shortage, own: Job) -> str:
         return ""
     names = [called(cluster, f"podgroup/{uid}") for _, uid in found[:SHOWN]]
     more = f" and {len(found) - SHOWN} more, which are" if len(found) > SHOWN else ", which is" if len(found) == 1 else ", which are"
-    amount = cluster.dimensions.in_words(column, sum(each for each, _ in found))
+    amount = cluster.dimensions.format_amount(column, sum(each for each, _ in found))
     return f" ({amount} to {', '.join(names)}{more} admitted and wait{'s' if len(found) == 1 else ''})"
 
 
 def _overcommitted(session: Session, shortage: Shortage) -> str:
     """What the cluster has, and by which factor jobs are admitted beyond it, in words."""
     plugin = session.plugin("overcommit")
-    has = session.cluster.dimensions.in_words(shortage.column, float(session.total[shortage.column]))
+    has = session.cluster.dimensions.format_amount(shortage.column, float(session.total[shortage.column]))
     return f" ({plugin.factor:g} times the cluster's {has})" if plugin is not None and plugin.factor != 1 else ""
 
 
@@ -85,12 +85,12 @@ def _of_cluster(session: Session, shortage: Shortage) -> str:
     return (
         " (all of the cluster)"
         if shortage.allowed >= total
-        else f" (the cluster has {session.cluster.dimensions.in_words(shortage.column, total)})"
+        else f" (the cluster has {session.cluster.dimensions.format_amount(shortage.column, total)})"
     )
 
 
 def _left(session: Session, shortage: Shortage) -> str:
-    return session.cluster.dimensions.in_words(shortage.column, max(shortage.allowed - shortage.held, 0.0))
+    return session.cluster.dimensions.format_amount(shortage.column, max(shortage.allowed - shortage.held, 0.0))
 
 
 def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
@@ -143,23 +143,23 @@ def _asked_at_once(job: Job, column: int) -> float:
     return sum(asked[:count])
 
 
-def in_words(session: Session, queue: Queue, columns: Sequence[int]) -> str:
+def format_amount(session: Session, queue: Queue, columns: Sequence[int]) -> str:
     """What the queue and its ancestors hold, deserve and may hold of the requested resources, in words."""
     parts = []
     for level, held, deserved, limit in _levels(session, queue):
-        words = [
+        phrases = [
             f"{session.cluster.dimensions.names[column]} {_amounts_of(session, column, held, deserved, limit)}"
             for column in columns
             if column != PODS and (limit[column] < inf or deserved[column] > 0)
         ]
-        if words:
-            parts.append(f"queue {level}: {'; '.join(words)}")
+        if phrases:
+            parts.append(f"queue {level}: {'; '.join(phrases)}")
     return ". ".join(parts) or "no limit"
 
 
 def _amounts_of(session: Session, column: int, held: Vector, deserved: Vector, limit: Vector) -> str:
     def says(vector: Vector, word: str) -> str:
-        return f"{session.cluster.dimensions.in_words(column, float(vector[column]))} {word}"
+        return f"{session.cluster.dimensions.format_amount(column, float(vector[column]))} {word}"
 
     parts = [says(held, "held")]
     parts += [says(deserved, "deserved")] if deserved[column] > 0 else []

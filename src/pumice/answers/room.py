@@ -40,7 +40,7 @@ def headline(nodes: NodesFor, missing: Missing) -> Headline:
     place = _worst(nodes, row)
     column, name = nodes.columns[place], _name(nodes, place)
     need, free, short = (
-        _words(nodes, column, amount) for amount in (nodes.template.amounts[place], nodes.free[place, row], nodes.short[place, row])
+        _amount_text(nodes, column, amount) for amount in (nodes.template.amounts[place], nodes.free[place, row], nodes.short[place, row])
     )
     node, remedy = nodes.table.names[row], (_room(nodes, row, missing),)
     freest = (
@@ -52,9 +52,8 @@ def headline(nodes: NodesFor, missing: Missing) -> Headline:
         return _gang(nodes, missing, f"one more needs {need} {name} on a node, and {freest}", remedy)
     together = nodes.free[:, among].sum(axis=1)
     if (together > nodes.template.amounts - EPSILON).all() and among.sum() > 1:
-        text = (
-            f"no node has {need} {name} free, though all together have {_words(nodes, column, together[place])}: {freest} ({short} short)"
-        )
+        all_ = _amount_text(nodes, column, together[place])
+        text = f"no node has {need} {name} free, though all together have {all_}: {freest} ({short} short)"
         return Headline(Because.FRAGMENTED, text, need, free, short, remedy)
     return Headline(Because.NO_ROOM, f"no node has {need} {name} free: {freest} ({short} short)", need, free, short, remedy)
 
@@ -94,7 +93,7 @@ def too_large(nodes: NodesFor) -> Headline:
     place = int((lacking[:, row] / nodes.template.amounts).argmax())
     column, name = nodes.columns[place], _name(nodes, place)
     largest = nodes.table.allocatable[column, row]
-    need, most, short = (_words(nodes, column, amount) for amount in (nodes.template.amounts[place], largest, lacking[place, row]))
+    need, most, short = (_amount_text(nodes, column, amount) for amount in (nodes.template.amounts[place], largest, lacking[place, row]))
     text = f"it asks for {need} {name} on one node, and the largest, {nodes.table.names[row]}, has {most} in all ({short} short)"
     lacks = np.zeros(len(nodes.table.allocatable))
     lacks[nodes.columns] = lacking[:, row]
@@ -174,5 +173,5 @@ def _name(nodes: NodesFor, place: int) -> str:
     return nodes.table.dimensions.names[nodes.columns[place]]
 
 
-def _words(nodes: NodesFor, column: int, amount: float) -> str:
-    return nodes.table.dimensions.in_words(column, max(amount, 0.0))
+def _amount_text(nodes: NodesFor, column: int, amount: float) -> str:
+    return nodes.table.dimensions.format_amount(column, max(amount, 0.0))

@@ -129,8 +129,8 @@ def _by_profile(loop: ScheduleLoop, task: Task) -> ScoreTable:
     except AttemptFailed as error:
         table.note = str(error)
         return table
-    words = search.words(task, evaluation)
-    _reject(table, evaluation, words)
+    statuses = search.statuses(task, evaluation)
+    _reject(table, evaluation, statuses)
     table.rejected |= {names[row]: text for row, (text, _) in extended.items()}
     _fill(table, evaluation, feasible)
     for extender, scores in search.extra_scores(task, feasible):
@@ -162,10 +162,10 @@ def _by_plugins(session: Session, task: Task) -> ScoreTable:
 # ---- both
 
 
-def _reject(table: ScoreTable, evaluation: Evaluation, words: NodeStatuses) -> None:
+def _reject(table: ScoreTable, evaluation: Evaluation, statuses: NodeStatuses) -> None:
     names = evaluation.table.names
-    for row in np.flatnonzero(words.refused).tolist():
-        text = ", ".join(words.of(row))
+    for row in np.flatnonzero(statuses.refused).tolist():
+        text = ", ".join(statuses.of(row))
         short = _shortage(evaluation, row, evaluation.table.row_idle(row)) if "Insufficient" in text else ""
         table.rejected[names[row]] = short or text
 

@@ -41,7 +41,7 @@ def _parts(answer: Why, naming: Naming) -> Iterator[str]:
         rows = [(each.node, f"{each.total:g}", *(f"{each.scores[rule]:g}" for rule in rules)) for each in answer.alternatives]
         yield columns(("NODE", "TOTAL", *rules), rows)
     if answer.evictions and answer.state != "was evicted":
-        yield _table(("EVICTED AT", "POD", "BECAUSE OF"), [(rfc3339(each.at), each.pod, each.words) for each in answer.evictions], naming)
+        yield _table(("EVICTED AT", "POD", "BECAUSE OF"), [(rfc3339(each.at), each.pod, each.cause) for each in answer.evictions], naming)
     if answer.parts:
         yield _table(("JOB", "STATE", "WHY"), [(part.subject, part.state, part.line) for part in answer.parts], naming)
 

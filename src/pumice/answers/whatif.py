@@ -88,9 +88,9 @@ class _Search:
         self._waits = who_waits(cluster, subject)
 
     def run(self) -> WhatIf:
-        told = self._asked.stands(self._subject)
-        found = WhatIf(str(self._subject), told.line, told.state)
-        if told.state not in ("waits", "starts"):
+        why = self._asked.stands(self._subject)
+        found = WhatIf(str(self._subject), why.line, why.state)
+        if why.state not in ("waits", "starts"):
             return found
         self._before = course(self._cluster, self._policy, self._now, self._subject, self._world)
         if self._before.places or not self._waits.tasks:
@@ -98,30 +98,30 @@ class _Search:
             return replace(found, itself=itself)
         options: list[Option] = []
         try:
-            options.extend(option for option in self._looks(told) if option is not None)
+            options.extend(option for option in self._looks(why) if option is not None)
         except _Ended:
             return replace(found, options=tuple(options), whole=False)
-        return replace(found, options=tuple(options), then="" if options else self._asked.advised(self._subject, told).then)
+        return replace(found, options=tuple(options), then="" if options else self._asked.advised(self._subject, why).then)
 
-    def _looks(self, told: Why) -> Iterator[Option | None]:
+    def _looks(self, why: Why) -> Iterator[Option | None]:
         """Try all kinds of changes, from the one that costs the user least to the one that costs most."""
-        remedy = told.headline.remedy if told.headline is not None else ()
-        is_room = told.headline is not None and told.headline.because in ROOM
+        remedy = why.headline.remedy if why.headline is not None else ()
+        is_room = why.headline is not None and why.headline.because in ROOM
         yield self._later()
         yield from self._other_queues()
         yield self._fewer_pods()
         yield self._smaller_pods()
-        yield self._somebody_moves(told.headline)
-        yield self._promises_end(told.headline)
+        yield self._somebody_moves(why.headline)
+        yield self._promises_end(why.headline)
         yield self._somebody_ends()
         if remedy and not is_room:
             yield self._option(remedy)
         yield self._higher_priority()
-        nodes = self._more_nodes(told.like)
+        nodes = self._more_nodes(why.like)
         yield nodes
         if remedy and is_room and nodes is None:
             yield self._option(remedy)
-        yield self._all_that_lacks(told)
+        yield self._all_that_lacks(why)
 
     # -- trying
 
@@ -157,10 +157,10 @@ class _Search:
             least, most = (least, middle) if self._helps(change(middle)) else (middle, most)
         return self._option((change(most),))
 
-    def _all_that_lacks(self, told: Why) -> Option | None:
+    def _all_that_lacks(self, why: Why) -> Option | None:
         """All remedies where several are needed, without those that the others make needless. None if they do not help."""
-        advice = self._asked.advised(self._subject, told).advice
-        is_more = told.headline is not None and advice != told.headline.remedy
+        advice = self._asked.advised(self._subject, why).advice
+        is_more = why.headline is not None and advice != why.headline.remedy
         return self._option(self._needed(advice)) if advice and is_more and self._helps(*advice) else None
 
     def _needed(self, changes: Sequence[Change]) -> tuple[Change, ...]:

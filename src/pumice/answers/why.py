@@ -48,7 +48,7 @@ def _never(fits: list[Fit], headline: Headline | None) -> str:
         return ""
     if bound.because is headline.because and (bound.because is not Because.QUOTA or bound.short == headline.short):
         return ""
-    return fits[0].words
+    return fits[0].text
 
 
 def expect(sketch: Sketch, subject: Subject) -> None:
@@ -72,9 +72,9 @@ class Asked:
         evictions = of_pods(self._cluster, _tasks(self._cluster, subject), subject.key if subject.kind != "pod" else "")
         with Sketch(self._cluster) as sketch:
             expect(sketch, subject)
-            told = self.stands(subject)
-            told = self.advised(subject, told) if self._advise else told
-            return replace(told, evictions=evictions, note=self._unheeded(subject))
+            answered = self.stands(subject)
+            answered = self.advised(subject, answered) if self._advise else answered
+            return replace(answered, evictions=evictions, note=self._unheeded(subject))
 
     def _unheeded(self, subject: Subject) -> str:
         """Which demand of the subject's PodGroup has no effect in this configuration; empty if none."""
@@ -95,20 +95,20 @@ class Asked:
         """The answer with advice: the remedy, if a rehearsal starts the subject with it, else with those of what holds it back then. If it
         does not start with all of them either, the answer says what holds it back once the first is there."""
         given: list[Change] = []
-        told, then = answer, ""
+        answered, then = answer, ""
         for _ in range(MOST_REHEARSALS):
-            if told.headline is None or not told.headline.remedy or len(given) >= MOST_REMEDIES:
+            if answered.headline is None or not answered.headline.remedy or len(given) >= MOST_REMEDIES:
                 break
-            if given and told.headline.because is Because.OUTRANKED:
+            if given and answered.headline.because is Because.OUTRANKED:
                 break  # those who go first cannot be asked to leave once there is room for one more
-            given = merged([*given, *told.headline.remedy], self._cluster.dimensions)
+            given = merged([*given, *answered.headline.remedy], self._cluster.dimensions)
             after = self._with(subject, given)
             if after is None:
                 return replace(answer, advice=tuple(given))
             then = then or (after.line if after.headline is not None else "")
-            if after.headline is not None and _is_same(told.headline, after.headline):
+            if after.headline is not None and _is_same(answered.headline, after.headline):
                 break  # others take what is given
-            told = after
+            answered = after
         return replace(answer, then=then)
 
     def _with(self, subject: Subject, changes: list[Change]) -> Why | None:
@@ -161,8 +161,8 @@ class Asked:
         if refused is not None or not starts(alone, waits):
             room = room_being_made(self._cluster, self._policy, alone, waits)
             headline = room or blocked[0].headline
-            told = _room(name, room) if room is not None else _blocked(name, blocked[0])
-            return replace(told, never=_never(fits, headline))
+            answered = _room(name, room) if room is not None else _blocked(name, blocked[0])
+            return replace(answered, never=_never(fits, headline))
         seen: list[Look] = []
         together = self._look(waits, seen.append, alone=False)
         if starts(together, waits):
@@ -198,15 +198,15 @@ class Asked:
         row = nodes.rows[subject.key]
         dimensions = nodes.dimensions
         used = [
-            f"{dimensions.in_words(c, nodes.used[c, row])} of {dimensions.in_words(c, nodes.allocatable[c, row])} {name}"
+            f"{dimensions.format_amount(c, nodes.used[c, row])} of {dimensions.format_amount(c, nodes.allocatable[c, row])} {name}"
             for c, name in enumerate(dimensions.names)
             if nodes.allocatable[c, row] > 0
         ]
         taints = [f"{t.key}={t.value or ''}:{t.effect}" for t in nodes.wire[row].spec.taints or ()]
-        words = [f"pods on it: {len(nodes.tasks[row])}; in use: {', '.join(used) or 'nothing, as it has nothing to give'}"]
-        words += ["it is cordoned"] if nodes.cordoned[row] else []
-        words += [f"tainted {', '.join(taints)}"] if taints else []
-        return Why(str(subject), "cordoned" if nodes.cordoned[row] else "serves", text="; ".join(words))
+        facts = [f"pods on it: {len(nodes.tasks[row])}; in use: {', '.join(used) or 'nothing, as it has nothing to give'}"]
+        facts += ["it is cordoned"] if nodes.cordoned[row] else []
+        facts += [f"tainted {', '.join(taints)}"] if taints else []
+        return Why(str(subject), "cordoned" if nodes.cordoned[row] else "serves", text="; ".join(facts))
 
 
 MOST_JOBS = 10  #: how many waiting jobs of a queue are shown, the oldest first

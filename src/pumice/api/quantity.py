@@ -169,7 +169,7 @@ def format_bytes(value: float) -> str:
     return str(amount)
 
 
-def in_words(value: float, *, binary: bool) -> str:
+def format_amount(value: float, *, binary: bool) -> str:
     """Thousandths, or bytes if `binary`, rounded for people: 38400 -> "38.4", 1288490189 -> "1.2Gi"; a short exact form stays."""
     exact = format_bytes(value) if binary else format_milli(value)
     if value < 1000 or len(exact) <= SHORT:

@@ -42,10 +42,10 @@ def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float)
     _warn_of_topologies(objects, policy)
     for kind, item in newcomers(objects.items, cluster):
         cluster.put(kind, item)
-    told = bounds(objects.items, cluster, policy, now)
-    for fit in told:
+    bounded = bounds(objects.items, cluster, policy, now)
+    for fit in bounded:
         say(fit.line)
-    if any(fit.bound is not None for fit in told):
+    if any(fit.bound is not None for fit in bounded):
         raise SystemExit(1)
 
 

@@ -82,11 +82,11 @@ def _change(path: Path, change: Callable[[Config], str]) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(path):
         config = _read(path) if path.exists() else {"apiVersion": "v1", "kind": "Config"}
-        told = change(config)
+        message = change(config)
         fresh = path.with_name(f"{path.name}.{os.getpid()}")
         write_private(fresh, yaml.safe_dump(config, sort_keys=False).encode())
         fresh.replace(path)
-    return told
+    return message
 
 
 def _read(path: Path) -> Config:

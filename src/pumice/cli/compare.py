@@ -92,4 +92,4 @@ def kind_of_run(whole: bool) -> type[ComparedRun]:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    return MEANINGS[row["measure"]].words, row["policy"], with_interval(row["measure"], row["mean"], row["interval"]), change(row)
+    return MEANINGS[row["measure"]].text, row["policy"], with_interval(row["measure"], row["mean"], row["interval"]), change(row)

@@ -38,7 +38,7 @@ class InForce(Struct, frozen=True):
     plugins_dir: str | None = None
 
 
-class Told(Struct, rename="camel"):
+class ConfigurationInForce(Struct, rename="camel"):
     """What the API server of `pumice up` tells about the configuration of its scheduler."""
 
     where: str
@@ -49,8 +49,8 @@ class Told(Struct, rename="camel"):
 async def in_force(client: Client) -> InForce:
     """The configuration in force. What may not be read is taken as not there. Raises KubeError."""
     with suppress(ApiError):
-        told = msgspec.json.decode(await client.get_path(CONFIGURATION_PATH), type=Told)
-        return InForce(f"{told.where}, of its pumice up", [config_text(text, told.where) for text in told.texts], told.plugins_dir)
+        in_use = msgspec.json.decode(await client.get_path(CONFIGURATION_PATH), type=ConfigurationInForce)
+        return InForce(f"{in_use.where}, of its pumice up", [config_text(text, in_use.where) for text in in_use.texts], in_use.plugins_dir)
     async for kind, workload in _schedulers(client):
         if (found := await _mounted(client, f"{kind} {namespace_of(workload)}/{name_of(workload)}", workload)) is not None:
             return found

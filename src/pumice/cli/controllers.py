@@ -22,7 +22,7 @@ from pumice.cli.replica_flags import (
     probes_tls,
     tell_of,
     term_of,
-    until_told,
+    until_signal,
 )
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, HyperNodeTree, by_labels
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
@@ -98,7 +98,7 @@ def controllers(**flags: Any) -> None:
     set_up(flags["logging_format"], flags["verbosity"])
     tell_of(flags, NOT_NEEDED)
     settings = settings_of(flags)
-    until_told(ControllerReplica(access_of(flags), settings).serve())
+    until_signal(ControllerReplica(access_of(flags), settings).serve())
 
 
 def settings_of(flags: dict[str, Any]) -> ControllerSettings:

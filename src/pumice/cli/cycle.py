@@ -41,8 +41,8 @@ def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, no_sho
 
 def refuse(failures: Iterable[Failure]) -> None:
     """Raise InputError with one line for each failure of a plugin, if there is any."""
-    words = ((each, f"plugin {each.plugin} failed in {each.hook}: {each.message}") for each in failures)
-    raise_all([InputError(message, where=each.file, line=each.line) for each, message in words])
+    messages = ((each, f"plugin {each.plugin} failed in {each.hook}: {each.message}") for each in failures)
+    raise_all([InputError(message, where=each.file, line=each.line) for each, message in messages])
 
 
 def show(result: dict[str, Any], output: str) -> None:

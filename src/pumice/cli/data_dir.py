@@ -50,8 +50,8 @@ class DataDir:
         self._named = default_directory() / "clusters" / self.name
         own = default_directory() if self.name == DEFAULT_NAME else self._named.resolve()
         self.directory = data.absolute() if data else own
-        said = f" --data {shlex.quote(str(data))}" if data else f" --name {name}" if name else ""
-        self.down = f"{own_name()} down{said}"  #: the command that ends the cluster
+        option = f" --data {shlex.quote(str(data))}" if data else f" --name {name}" if name else ""
+        self.down = f"{own_name()} down{option}"  #: the command that ends the cluster
         self.kubeconfig = self.directory / "kubeconfig"
         self.log = self.directory / "log"
         self._pid = self.directory / "pid"

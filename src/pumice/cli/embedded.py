@@ -14,7 +14,7 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, controller_of, field
-from pumice.cli.configured import CONFIGURATION_PATH, Told
+from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
@@ -88,7 +88,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
                 tasks.create_task(asyncio.to_thread(import_module, "pumice.answers.fits"))  # so that the first who submits does not wait
                 await scheduler.synced.wait()
                 server.documents[CONFIGURATION_PATH] = lambda: msgspec.json.encode(
-                    Told(wanted.configured, list(scheduler.policy.texts), wanted.plugins_dir)
+                    ConfigurationInForce(wanted.configured, list(scheduler.policy.texts), wanted.plugins_dir)
                 )
                 following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
                 yield Embedded(plane, scheduler)
@@ -147,12 +147,12 @@ def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
 
 def warn_of_simulated_operators() -> AdmissionRule:
     """An admission rule that warns once of a Deployment that will show Running and do nothing: one whose pods would speak to the API."""
-    told: list[str] = []
+    warned: list[str] = []
 
     def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
         account = field(review.obj, "spec.template.spec.serviceAccountName")
-        if account not in (None, "", "default") and not told:
-            told.append(account)
+        if account not in (None, "", "default") and not warned:
+            warned.append(account)
             review.warnings.append("containers are simulated: this program does not run; run it outside, with this kubeconfig")
         return None
 

@@ -169,8 +169,8 @@ def _etas(remote: Remote, jobs: list[dict[str, Any]]) -> list[str]:
 
     now = time.time()
     cluster, policy = cluster_at(remote, now)
-    told = {_owner(cluster, uid): brief_eta(eta) for uid, eta in etas(cluster, policy, now).items()}
-    return [told.get((item["metadata"]["namespace"], item["metadata"]["name"]), "") for item in jobs]
+    by_owner = {_owner(cluster, uid): brief_eta(eta) for uid, eta in etas(cluster, policy, now).items()}
+    return [by_owner.get((item["metadata"]["namespace"], item["metadata"]["name"]), "") for item in jobs]
 
 
 def _owner(cluster: Cluster, uid: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
 from pumice.cluster.recording.anonymous import Anonymous
 from pumice.cluster.recording.files import Hide, RecordingFile, Retention, as_it_is, entries, files_of
-from pumice.live.lifecycle import WallClock, first, told_to_end
+from pumice.live.lifecycle import WallClock, end_signal, first
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
@@ -58,7 +58,7 @@ def _key(path: Path) -> bytes:
 async def follow(client: Client, policy: Policy, out: Path, retention: Retention, hide: Hide) -> None:
     """Record until a signal ends it. Nothing here writes to the cluster, and the client would refuse a write."""
     options, clock = Options(schedulers=schedulers_of(policy)), WallClock()
-    with black_box(str(out), options, clock.now, retention, hide) as box, told_to_end() as ended:
+    with black_box(str(out), options, clock.now, retention, hide) as box, end_signal() as ended:
         assert box is not None
         scheduler = Scheduler(client.fenced(lambda: False), policy, options, clock, keeper=box)
 

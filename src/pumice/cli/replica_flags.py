@@ -118,7 +118,7 @@ def access_of(flags: Mapping[str, Any]) -> Access:
     return find(flags["kubeconfig"], context=flags["context"], master=flags["master"])
 
 
-def until_told(serve: Coroutine[Any, Any, None], loop: type[asyncio.AbstractEventLoop] = asyncio.SelectorEventLoop) -> None:
+def until_signal(serve: Coroutine[Any, Any, None], loop: type[asyncio.AbstractEventLoop] = asyncio.SelectorEventLoop) -> None:
     """Run a replica on a new event loop until a signal ends it. If it loses the lead, exit with a message."""
     try:
         with asyncio.Runner(loop_factory=loop) as runner:

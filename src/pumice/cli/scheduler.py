@@ -25,7 +25,7 @@ from pumice.cli.replica_flags import (
     probes_tls,
     tell_of,
     term_of,
-    until_told,
+    until_signal,
 )
 from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
@@ -130,11 +130,11 @@ def scheduler(**flags: Any) -> None:
         say(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
     else:
         replica = Replica(access_of(flags), settings)
-        until_told(replica.serve(), CoalescingLoop)
-        if (told := replica.comparison) is not None:
+        until_signal(replica.serve(), CoalescingLoop)
+        if (comparison := replica.comparison) is not None:
             from pumice.live.scheduler.comparison import page
 
-            say(page(told))
+            say(page(comparison))
 
 
 def own_gates(text: str) -> str:
@@ -229,8 +229,8 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
     if host in NAMES_OF_LOOPBACK:
         return lambda scheduler, _: PageServer(scheduler, address, recordings=flags["record"])
     if not (flags["tls_cert_file"] and flags["tls_private_key_file"]):
-        told = f'"{address}" is not on loopback, and tokens must not cross a network in the clear'
-        raise InputError(f"{told}; write 127.0.0.1:{port}, or give --tls-cert-file and --tls-private-key-file", where="--page-address")
+        fault = f'"{address}" is not on loopback, and tokens must not cross a network in the clear'
+        raise InputError(f"{fault}; write 127.0.0.1:{port}, or give --tls-cert-file and --tls-private-key-file", where="--page-address")
     tls = own_tls(flags)
     return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls, recordings=flags["record"])
 

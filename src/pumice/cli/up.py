@@ -230,13 +230,13 @@ class Detached:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
             with os.fdopen(self._pipe) as pipe:
-                said = pipe.read()
+                report = pipe.read()
         except KeyboardInterrupt:
             os.kill(self._child, signal.SIGTERM)
             os.waitpid(self._child, 0)
             raise
-        say(said.removesuffix("\0"), nl=False)
-        if said.endswith("\0"):
+        say(report.removesuffix("\0"), nl=False)
+        if report.endswith("\0"):
             return 0
         status = os.waitpid(self._child, 0)[1]
         return os.waitstatus_to_exitcode(status)

@@ -18,7 +18,7 @@ from pumice.cluster.control_plane import ControlPlane
 from pumice.text_table import columns, shown_in_line
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
-TOLD_S = 3.0  #: stop waiting when each pending pod has had a reason for so long
+SETTLED_S = 3.0  #: stop waiting when each pending pod has had a reason for so long
 LAG_S = 2.0
 GROUPS = "podgroups.scheduling.volcano.sh"
 SHOWN = (("queues.scheduling.volcano.sh", "queues"), (GROUPS, "podgroups"), ("pods", "pods"))
@@ -173,10 +173,10 @@ async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
     since: tuple[frozenset[str], float] = frozenset(), began  #: the pending pods, if each has a reason, and since when
     with ProgressLine() as progress:
         while (pending := submitted.pending()) != []:
-            told = frozenset(map(uid_of, pending or ())) if pending and all(map(_is_told, pending)) else frozenset()
-            if told != since[0]:
-                since = told, clock()
-            if ended.is_set() or clock() > began + PATIENCE_S or (told and clock() > since[1] + TOLD_S):
+            explained = frozenset(map(uid_of, pending or ())) if pending and all(map(_is_explained, pending)) else frozenset()
+            if explained != since[0]:
+                since = explained, clock()
+            if ended.is_set() or clock() > began + PATIENCE_S or (explained and clock() > since[1] + SETTLED_S):
                 return False
             count = len(submitted.pods())
             progress.show(f"{count - len(pending or ())} of {count} pods run, {clock() - began:.0f} s")
@@ -192,7 +192,7 @@ async def _until_groups_say_so(store: Store, ended: asyncio.Event) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
-def _is_told(pod: Object) -> bool:
+def _is_explained(pod: Object) -> bool:
     """Whether the pod has a condition that says why the scheduler does not place it."""
     conditions = status_of(pod).get("conditions") or ()
     return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)

@@ -72,7 +72,7 @@ class EventWrite(msgspec.Struct, frozen=True):
     patch: dict[str, Any] | None
 
 
-class _Told(msgspec.Struct):
+class _Repeats(msgspec.Struct):
     number: int  #: the number at the end of the event's name
     first: float
     count: int
@@ -108,7 +108,7 @@ class EventCorrelator:
     def __init__(self, component: str) -> None:
         self.component = component
         self._similar: _Memory[tuple[object, ...], _Similar] = _Memory()
-        self._told: _Memory[tuple[object, ...], _Told] = _Memory()
+        self._repeats: _Memory[tuple[object, ...], _Repeats] = _Memory()
         self._spared: _Memory[tuple[str, ...], float] = _Memory()  #: when the object could get a full burst of events again
         self._last_ns = 0
 
@@ -131,13 +131,13 @@ class EventCorrelator:
         return FOLDED + what.message, about
 
     def _count(self, what: EventRecord, message: str, key: tuple[object, ...], now: float) -> EventWrite:
-        told = self._told.get(key)
-        repeated = told is not None
-        if told is None:
-            told = self._told.put(key, _Told(self._number(now), now, 0))
-        told.count += 1
+        repeats = self._repeats.get(key)
+        repeated = repeats is not None
+        if repeats is None:
+            repeats = self._repeats.put(key, _Repeats(self._number(now), now, 0))
+        repeats.count += 1
         last = rfc3339(now)
-        namespace, name = what.regarding.namespace or "default", f"{what.regarding.name}.{told.number:x}"
+        namespace, name = what.regarding.namespace or "default", f"{what.regarding.name}.{repeats.number:x}"
         event = {
             "kind": "Event",
             "apiVersion": "v1",
@@ -146,15 +146,15 @@ class EventCorrelator:
             "reason": what.reason,
             "message": message,
             "source": {"component": self.component},
-            "firstTimestamp": rfc3339(told.first),
+            "firstTimestamp": rfc3339(repeats.first),
             "lastTimestamp": last,
-            "count": told.count,
+            "count": repeats.count,
             "type": what.type,
             "eventTime": None,
             "reportingComponent": self.component,
             "reportingInstance": "",
         }
-        patch = {"count": told.count, "lastTimestamp": last, "message": message} if repeated else None
+        patch = {"count": repeats.count, "lastTimestamp": last, "message": message} if repeated else None
         return EventWrite(namespace, name, event, patch)
 
     def _number(self, now: float) -> int:

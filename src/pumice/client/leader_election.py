@@ -182,7 +182,7 @@ class Election:
         self._clock = clock
         self._wall = wall
         self._jitter = jitter
-        self._told = ""  #: the leader that was logged last
+        self._logged_leader = ""  #: the leader that was logged last
         self._trouble = ""  #: the failure that was logged last
         self._fresh = False  #: the candidate's Lease is the answer to our own last write
 
@@ -217,9 +217,9 @@ class Election:
 
     def _tell_who_leads(self) -> None:
         leader = self.candidate.leader
-        if leader not in ("", self._told, self.candidate.identity):
+        if leader not in ("", self._logged_leader, self.candidate.identity):
             log.info("%s leads %s; this replica waits", leader, self.candidate.lock)
-        self._told = leader
+        self._logged_leader = leader
 
     async def step(self) -> None:
         """Read the Lease unless we wrote it last. Then create, renew or take it if we may."""

@@ -99,7 +99,7 @@ class KnownObjects(Generic[T]):
         """End the list, which is as of `resource_version`. Known objects that were not in it are gone, unless they are newer than it."""
         listed, self._listed = self._listed or (), None
         self.position = _number(resource_version)
-        gone = [key for key, told in self._known.items() if key not in listed and told.version <= self.position]
+        gone = [key for key, known in self._known.items() if key not in listed and known.version <= self.position]
         return [self._drop(key) for key in gone]
 
     def kept(self, metadata: Metadata) -> None:
@@ -155,9 +155,9 @@ class KnownObjects(Generic[T]):
         return _deleted(key, self._known.pop(key))
 
 
-def _deleted(key: str, told: KnownObject) -> Deleted:
+def _deleted(key: str, known: KnownObject) -> Deleted:
     namespace, _, name = key.partition("/")
-    return Deleted(namespace, name, told.uid)
+    return Deleted(namespace, name, known.uid)
 
 
 def _key(metadata: Metadata) -> str:
@@ -235,7 +235,7 @@ class Reflector(Generic[T]):
         self._page = pace.page
         self._failures = 0  #: the number of rounds without progress in a row
         self._watched = False  #: whether a watch has shown anything yet
-        self._told = ""  #: the failure that was logged last; the same failure is not logged again as a warning
+        self._logged = ""  #: the failure that was logged last; the same failure is not logged again as a warning
         self._passed_over = ""  #: the ordinary failure that was seen last; it may last for good, and is not logged again at all
 
     @property
@@ -277,9 +277,9 @@ class Reflector(Generic[T]):
         absent = self.absent = isinstance(error, ApiError) and error.code == 404 and self._optional
         if absent:
             self.synced.set()
-        known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
+        known = str(error) == self._logged or (isinstance(error, NoAnswer) and not self._failures)
         quiet = absent or self._is_ordinary(error)
-        self._told = "" if quiet else str(error)
+        self._logged = "" if quiet else str(error)
         if quiet and str(error) == self._passed_over:
             return
         self._passed_over = str(error) if quiet else ""
@@ -318,7 +318,7 @@ class Reflector(Generic[T]):
         async with aclosing(lines):  # type: ignore[type-var]
             async for batch in lines:
                 self._watched = True
-                self._failures, self._told = 0, ""  # a list alone is no progress: a server may forget each position at once
+                self._failures, self._logged = 0, ""  # a list alone is no progress: a server may forget each position at once
                 self.trouble = None
                 for line in batch:
                     event = decode(_event, line)

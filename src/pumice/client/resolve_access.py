@@ -250,7 +250,7 @@ def _cluster_info(entry: Entry) -> dict[str, object]:
     cluster = _cluster(entry)
     authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
     config: list[Any] = [part.get("extension") for part in cluster.extensions or () if part.get("name") == EXEC_EXTENSION]
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
         "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
@@ -258,7 +258,7 @@ def _cluster_info(entry: Entry) -> dict[str, object]:
         "proxy-url": cluster.proxy_url,
         "config": config[0] if config else None,
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _impersonation(entry: Entry | None) -> tuple[tuple[str, str], ...]:

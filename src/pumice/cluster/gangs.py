@@ -112,10 +112,10 @@ def _group(group: Object, owner: Object) -> PodGroup:
     return convert({**group, "metadata": {**group["metadata"], "creationTimestamp": created}}, PodGroup)
 
 
-def _marked(pod: Pod, said: dict[str, dict[str, str]]) -> Pod:
+def _marked(pod: Pod, marks: dict[str, dict[str, str]]) -> Pod:
     meta = pod.metadata
-    labels = {**(meta.labels or {}), **said.get("labels", {})} or None
-    return replace(pod, metadata=replace(meta, annotations={**(meta.annotations or {}), **said["annotations"]}, labels=labels))
+    labels = {**(meta.labels or {}), **marks.get("labels", {})} or None
+    return replace(pod, metadata=replace(meta, annotations={**(meta.annotations or {}), **marks["annotations"]}, labels=labels))
 
 
 def _known(objects: Objects, items: Iterable[tuple[str, Wire]]) -> Memory:

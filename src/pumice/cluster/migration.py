@@ -143,9 +143,9 @@ def _to_volcano(given: list[Object], tell: Tell) -> Outcome:
             tell(f"{_named(subject)}: left as it is: the PodGroup that it names is not given, or a part of its tree")
             continue
         _make(gang, pod, made)
-        said = marks(gang, pod)["metadata"]
-        _keep(template, "annotations", {**annotations_of(pod), **said["annotations"]})
-        _keep(template, "labels", {**_without(labels_of(pod), COSCHEDULING_LABEL), **said.get("labels", {})})
+        metadata = marks(gang, pod)["metadata"]
+        _keep(template, "annotations", {**annotations_of(pod), **metadata["annotations"]})
+        _keep(template, "labels", {**_without(labels_of(pod), COSCHEDULING_LABEL), **metadata.get("labels", {})})
         template["spec"].pop("schedulingGroup", None)
         moved.append(template)
     for subject in given:  # groups of which no pod is given
@@ -220,9 +220,9 @@ def _join(template: Object, group: Object) -> None:
     parts = {_label_of(each): each["name"] for each in _parts(group) or ()}
     part = parts.get((_meta(template).get("labels") or {}).get(key.TASK_SPEC, ""))
     template.setdefault("spec", {})["schedulingGroup"] = {"podGroupName": part or name_of(group)}
-    told = (key.TASK_SPEC,) if part else ()
-    _keep(template, "annotations", _without(template["metadata"].get("annotations") or {}, key.GROUP_NAME, *told))
-    _keep(template, "labels", _without(template["metadata"].get("labels") or {}, *told))
+    keys = (key.TASK_SPEC,) if part else ()
+    _keep(template, "annotations", _without(template["metadata"].get("annotations") or {}, key.GROUP_NAME, *keys))
+    _keep(template, "labels", _without(template["metadata"].get("labels") or {}, *keys))
 
 
 def _label_of(policy: Object) -> str:

@@ -168,14 +168,14 @@ def _places(cluster: Cluster, decisions: Decisions, queue: SchedulingQueue | Non
 def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
     """Carry out what a cycle decided: evicted pods are removed, and Kubernetes' own PodGroups have their conditions."""
     carry_out(cluster, decisions, then, lambda eviction: cluster.remove("Pod", eviction.task.key))
-    for told in decisions.native_groups.values():
-        cluster.put(NATIVE_POD_GROUP, conditioned(told, then))
+    for reported in decisions.native_groups.values():
+        cluster.put(NATIVE_POD_GROUP, conditioned(reported, then))
 
 
-def conditioned(told: NativeGroupStatus, then: float) -> NativePodGroup:
+def conditioned(reported: NativeGroupStatus, then: float) -> NativePodGroup:
     """The PodGroup with its new condition."""
-    group = told.group
-    condition = Condition(SCHEDULED, "True" if told.is_scheduled else "False", told.reason, told.message, rfc3339(then))
+    group = reported.group
+    condition = Condition(SCHEDULED, "True" if reported.is_scheduled else "False", reported.reason, reported.message, rfc3339(then))
     others = [each for each in group.status.conditions or () if each.type != SCHEDULED]
     return replace(group, status=replace(group.status, conditions=[*others, condition]))
 
@@ -207,8 +207,8 @@ def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
 
 def _native(group: NativePodGroup, decisions: Decisions) -> dict[str, Any]:
     """The outcome of one of Kubernetes' own PodGroups. Its phase is the reason of its condition, without which it has none."""
-    told = decisions.native_groups.get(f"{group.metadata.namespace}/{group.metadata.name}")
-    conditions = (conditioned(told, 0.0) if told is not None else group).status.conditions or ()
+    reported = decisions.native_groups.get(f"{group.metadata.namespace}/{group.metadata.name}")
+    conditions = (conditioned(reported, 0.0) if reported is not None else group).status.conditions or ()
     shown = [{"type": c.type, "status": c.status, "reason": c.reason or "", "message": c.message or ""} for c in conditions]
     phases = [each["reason"] for each in shown if each["type"] == SCHEDULED]
     return {"phase": phases[0], "conditions": shown} if phases else {"conditions": shown}

@@ -76,12 +76,12 @@ def _accepted(manifest: Manifest, cluster: Memory) -> Object:
     if group_of(manifest.obj["apiVersion"]) not in OF_VOLCANO:
         from pumice.cluster.workload_checks import why_refused as why  # Volcano's own kinds have other rules
 
-        if told := why(manifest.obj):
-            raise InputError(told, where=manifest.where, subject=subject)
+        if refusal := why(manifest.obj):
+            raise InputError(refusal, where=manifest.where, subject=subject)
     obj = _selected_by_owner(_admitted(manifest, cluster))
     if (count := pods_asked(obj)) > MOST_PODS:
-        told = f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster"
-        raise InputError(told, where=manifest.where, subject=subject)
+        refusal = f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster"
+        raise InputError(refusal, where=manifest.where, subject=subject)
     return obj
 
 

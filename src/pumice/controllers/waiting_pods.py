@@ -35,12 +35,12 @@ def room(owner: Object, pods: Iterable[Object], most: int) -> int:
 def note(status: Object, held_back: bool, most: int, now: float) -> None:
     """Say in the draft of the owner's status, by a condition, that pods are held back, or no longer are."""
     before = condition({"status": status}, TYPE) or {}
-    said = before.get("reason") == REASON
-    if not (held_back or said):
+    waited = before.get("reason") == REASON
+    if not (held_back or waited):
         return
     others = [each for each in status.get("conditions") or () if each.get("reason") != REASON]
     text = f"{most} of its pods wait for a node; more are made as these get one"
-    since = before["lastTransitionTime"] if said else rfc3339(now)
+    since = before["lastTransitionTime"] if waited else rfc3339(now)
     mine = {"type": TYPE, "status": "True", "reason": REASON, "message": text, "lastTransitionTime": since}
     status["conditions"] = [*others, *([mine] if held_back else [])]
 

@@ -245,11 +245,11 @@ class Connection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(idle_s, self._still_speaks, idle_s)
         try:
             self._send(request)
-            told = False
+            begun = False
             while True:
                 body = reply.take()
-                if body or (reply.status and not told):
-                    told = True
+                if body or (reply.status and not begun):
+                    begun = True
                     yield Answer(reply.status, reply.retry_after, body)
                 elif reply.ended:
                     return

@@ -72,7 +72,7 @@ async def while_leading(election: Election, work: Callable[[], Awaitable[object]
 
 
 @contextmanager
-def told_to_end(others: Mapping[signal.Signals, Callable[[], object]] | None = None) -> Iterator[asyncio.Event]:
+def end_signal(others: Mapping[signal.Signals, Callable[[], object]] | None = None) -> Iterator[asyncio.Event]:
     """A context with an event that SIGTERM and SIGINT set. Other signals call the functions in `others`."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     handlers: dict[signal.Signals, Callable[[], object]] = {signal.SIGTERM: ended.set, signal.SIGINT: ended.set, **(others or {})}
@@ -161,7 +161,7 @@ def set_up(form: str, verbosity: int) -> None:
 
 # At the start a program waits until the cluster has been read, and logs what it waits for.
 
-TOLD_AFTER_S = 1.0
+WARN_AFTER_S = 1.0
 PAUSE_S = 0.01
 log = logging.getLogger(__name__)
 
@@ -172,10 +172,10 @@ async def synced(
     """Wait until all kinds have been read; for `others` at most the time-out, and not at all for kinds that our role may not read. That
     kinds in `seldom` cannot be read is not told."""
     loop = asyncio.get_running_loop()
-    began, told = loop.time(), False
+    began, warned = loop.time(), False
     while waits := _unread(needed, (*others, *seldom) if loop.time() - began < timeout_s else ()):
-        if not told and loop.time() - began >= TOLD_AFTER_S:
-            told = True
+        if not warned and loop.time() - began >= WARN_AFTER_S:
+            warned = True
             level = logging.WARNING if any(reflector.forbidden for reflector in waits) else logging.INFO
             log.log(level, "waiting until these have been read: %s", ", ".join(map(_with_trouble, waits)))
         await asyncio.sleep(PAUSE_S)
@@ -273,16 +273,16 @@ class FaultLog:
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def exception(self, error: Exception, message: str, *arguments: object) -> None:
         fault = f"{type(error).__name__}: {error}"
-        if fault not in self._told:
-            self._told.add(fault)
+        if fault not in self._logged:
+            self._logged.add(fault)
             self._log.error(message, *arguments, exc_info=error)
 
 
-ALIKE_TOLD, ALIKE_WINDOW_S = 5, 600.0
+ALIKE_LOGGED, ALIKE_WINDOW_S = 5, 600.0
 
 
 class FirstOfMany:
@@ -290,15 +290,15 @@ class FirstOfMany:
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._told: dict[Hashable, tuple[float, int]] = {}  #: for each kind of warning, since when it was told how often
+        self._logged: dict[Hashable, tuple[float, int]] = {}  #: for each kind of warning, since when it was told how often
 
     def warning(self, alike: Hashable, now: float, message: str, *arguments: object) -> None:
-        since, count = self._told.get(alike, (now, 0))
+        since, count = self._logged.get(alike, (now, 0))
         if now - since > ALIKE_WINDOW_S:
             since, count = now, 0
-        self._told[alike] = since, count + 1
-        more = f" (others like it are told with -v=4 only, for {ALIKE_WINDOW_S / 60:.0f} minutes)" if count + 1 == ALIKE_TOLD else ""
-        self._log.log(logging.WARNING if count < ALIKE_TOLD else logging.DEBUG, message + more, *arguments)
+        self._logged[alike] = since, count + 1
+        more = f" (others like it are told with -v=4 only, for {ALIKE_WINDOW_S / 60:.0f} minutes)" if count + 1 == ALIKE_LOGGED else ""
+        self._log.log(logging.WARNING if count < ALIKE_LOGGED else logging.DEBUG, message + more, *arguments)
 
 
 Labels = tuple[str, ...]

@@ -131,7 +131,7 @@ class PageAnswers:
         """Why a job or pod waits, as JSON, with the remedy and the evictions in words as well."""
         answer = why(cluster, self._scheduler.policy, self._now(), subject, advise=True)
         remedy = [called(cluster, str(change)) for change in answer.advice]
-        evictions = [called(cluster, f"{each.pod} at {rfc3339(each.at)}, because of {each.words}") for each in answer.evictions]
+        evictions = [called(cluster, f"{each.pod} at {rfc3339(each.at)}, because of {each.cause}") for each in answer.evictions]
         return _encode({"line": called(cluster, answer.line), "remedy": remedy, "evictions": evictions, "answer": answer})
 
     def _whatif(self, subject: str, cluster: Cluster) -> bytes:
@@ -228,11 +228,11 @@ def _spent_s() -> float:
 
 async def _foretold(state: bytes, now: float) -> dict[str, Moments]:
     try:
-        told = await _played(state, now)
+        forecast = await _played(state, now)
     except (OSError, RuntimeError) as error:  # TimeoutError among them
         log.debug("no job is told when it starts: %r", error)
         return {}
-    return {each.subject.removeprefix("podgroup/"): (_seconds(each.p50_at), _seconds(each.p90_at)) for each in _etas(told or b"[]")}
+    return {each.subject.removeprefix("podgroup/"): (_seconds(each.p50_at), _seconds(each.p90_at)) for each in _etas(forecast or b"[]")}
 
 
 async def _played(state: bytes, now: float) -> bytes:

@@ -12,11 +12,11 @@ async def output_of(*words: str, within_s: float) -> bytes:
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pumice", *words, stdout=pipe, stderr=pipe)
     try:
         async with asyncio.timeout(within_s):
-            printed, said = await process.communicate()
+            printed, errors = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        raise RuntimeError(said.decode(errors="replace").strip())
+        raise RuntimeError(errors.decode(errors="replace").strip())
     return printed

@@ -24,7 +24,7 @@ class PageUsage:
         """`folder`: of the recordings; empty if there are none."""
         self.folder = str(Path(folder).absolute()) if folder else ""
         self._one_at_a_time = asyncio.Lock()
-        self._told: dict[Asked, tuple[float, str]] = {}  #: when, and what
+        self._tables: dict[Asked, tuple[float, str]] = {}  #: when, and what
 
     @property
     def routes(self) -> dict[str, Handler]:
@@ -45,9 +45,9 @@ class PageUsage:
 
     async def _table(self, asked: Asked) -> str:
         now_s = time.monotonic()
-        self._told = {one: told for one, told in self._told.items() if told[0] > now_s - KEPT_S}
-        if asked not in self._told:
+        self._tables = {one: table for one, table in self._tables.items() if table[0] > now_s - KEPT_S}
+        if asked not in self._tables:
             by, per, month = asked
             options = (f"--by={by}", f"--per={per}", *([f"--month={month}"] if month else []), "-o", "csv")
-            self._told[asked] = now_s, (await output_of("usage", self.folder, *options, within_s=LONGEST_S)).decode()
-        return self._told[asked][1]
+            self._tables[asked] = now_s, (await output_of("usage", self.folder, *options, within_s=LONGEST_S)).decode()
+        return self._tables[asked][1]

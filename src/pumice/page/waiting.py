@@ -83,8 +83,8 @@ class WaitingPage:
 
     def _tell(self, request: Request) -> Response:
         leader = self._leader()
-        told = f"{leader} leads, and serves the page: ask its pod, {leader.rpartition('_')[0]}" if leader else "no replica leads yet"
-        return Response.text(f"this replica waits; {told}\n", 503)
+        message = f"{leader} leads, and serves the page: ask its pod, {leader.rpartition('_')[0]}" if leader else "no replica leads yet"
+        return Response.text(f"this replica waits; {message}\n", 503)
 
     # ---- passing on
 

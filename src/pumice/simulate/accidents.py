@@ -27,8 +27,8 @@ def disturbed(jobs: Iterator[Work], faults: Faults, seed: int) -> Iterator[Work]
             share, factor = faults.stragglers
             work = replace(work, slow={number: factor for number in range(work.pods) if slow.random() < share} or None)
         if faults.estimates is not None:
-            told = work.run if work.estimate is None else work.estimate
-            work = replace(work, estimate=told * faults.estimates(wrong))
+            expected = work.run if work.estimate is None else work.estimate
+            work = replace(work, estimate=expected * faults.estimates(wrong))
         yield work
 
 

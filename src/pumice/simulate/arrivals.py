@@ -71,7 +71,7 @@ def sequence(trace: list[Work], wanted: float, random: Random) -> list[Work]:
 def informed(policy: Policy, kinds: Counter[PodShape], seed: int) -> Policy:
     """The policy, in which FGD knows the trace's typical pods, and packing plugins have the seed."""
 
-    def told(choice: PluginOption) -> PluginOption:
+    def with_facts(choice: PluginOption) -> PluginOption:
         if not issubclass(choice.plugin, Packing):
             return choice
         args: Any = choice.args or choice.plugin.Args()
@@ -80,7 +80,7 @@ def informed(policy: Policy, kinds: Counter[PodShape], seed: int) -> Policy:
             more["typical_pods"] = [(kind.cpu_milli, *kind.ask, count) for kind, count in kinds.items()]
         return structs.replace(choice, args=_changed(args, more))
 
-    return structs.replace(policy, tiers=tuple(tuple(told(choice) for choice in tier) for tier in policy.tiers))
+    return structs.replace(policy, tiers=tuple(tuple(with_facts(choice) for choice in tier) for tier in policy.tiers))
 
 
 def _changed(args: Any, more: dict[str, Any]) -> Any:
@@ -142,7 +142,7 @@ def _curves(
             curve[str(reached)] = round(100 * allocated / capacity, 6)
             fragmentation[str(reached)] = round(100 * fragmented() / capacity, 6)
     gpus, left_over = capacity / 1000, fragmented()
-    told = {
+    curves = {
         "arrived": {"gpu": arrived / capacity},
         "utilisation": {"cpu": 1 - float(cpu.sum() / nodes.allocatable[CPU].sum()), "gpu": allocated / capacity},
         "fragmentation": {"gpu": left_over / 1000, "share": left_over / 1000 / gpus},
@@ -150,7 +150,7 @@ def _curves(
         "placed": len(placed),
         "refused": len(pods) - len(placed),
     }
-    return {"measures": told, "jobs": [_job(work, placed) for work in pods], "curve": curve, "fragmentation": fragmentation}
+    return {"measures": curves, "jobs": [_job(work, placed) for work in pods], "curve": curve, "fragmentation": fragmentation}
 
 
 def _job(work: Work, placed: dict[str, tuple[str, tuple[int, ...]]]) -> dict[str, Any]:

@@ -227,8 +227,8 @@ class Crew:
         try:
             distributed = import_module("distributed")
         except ImportError:
-            told = "needs the package distributed; install it, or leave this out for the cores of this machine"
-            raise InputError(told, where="--dask") from None
+            message = "needs the package distributed; install it, or leave this out for the cores of this machine"
+            raise InputError(message, where="--dask") from None
         try:
             client = distributed.Client(address, timeout=PATIENCE_S)
         except (OSError, ValueError) as error:

@@ -64,7 +64,7 @@ def side_by_side(
 def _row(measure: str, rows: Sequence[Row], policies: Iterable[str]) -> str:
     found = {row["policy"]: row for row in rows if row["measure"] == measure}
     cells = "".join(f"<td class=number>{_cell(measure, found[policy]) if policy in found else '–'}</td>" for policy in policies)
-    return f"<tr><th scope=row>{html.escape(MEANINGS[measure].words)}</th>{cells}</tr>"
+    return f"<tr><th scope=row>{html.escape(MEANINGS[measure].text)}</th>{cells}</tr>"
 
 
 def _cell(measure: str, row: Row) -> str:

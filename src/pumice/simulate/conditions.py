@@ -71,8 +71,8 @@ def measured_of(text: str, option: str) -> Measured:
     match = _MEASURE.match(text)
     if match is None:
         found = re.search(r"[<>]", text)
-        told = "an objective has no bound; conditions are given with --keep" if found else "write such as 'p95(wait, queue=team-a)'"
-        raise _wrong(option, text, found.start() if found else 0, told)
+        message = "an objective has no bound; conditions are given with --keep" if found else "write such as 'p95(wait, queue=team-a)'"
+        raise _wrong(option, text, found.start() if found else 0, message)
     return _measured(text, match, option)
 
 

@@ -116,8 +116,8 @@ class Reasons:
         if job is not None:
             self._keep(job, self._last)
 
-    def _keep(self, job: Job, said: Conclusion | None) -> None:
-        self._write(said.last_word(job) if said is not None else None)
+    def _keep(self, job: Job, conclusion: Conclusion | None) -> None:
+        self._write(conclusion.last_word(job) if conclusion is not None else None)
 
     def _write(self, word: Waiting | None) -> None:
         life = self._lives.get(word.task.uid) if word is not None else None

@@ -57,11 +57,11 @@ class Shown:
 
 def charts(parts: Iterable[Columns], series: Columns) -> list[Chart]:
     """The charts of a run; an empty list if it has no jobs."""
-    jobs, told = ReportJobs(parts), ReportSeries(series)
+    jobs, curves = ReportJobs(parts), ReportSeries(series)
     if not jobs.count:
         return []
-    rows = Shown(jobs, told, MOST_ROWS)
-    lines = rows if len(rows.queues) <= MOST_LINES else Shown(jobs, told, MOST_LINES)
+    rows = Shown(jobs, curves, MOST_ROWS)
+    lines = rows if len(rows.queues) <= MOST_LINES else Shown(jobs, curves, MOST_LINES)
     found = [
         _schedule(rows),
         _allocation(lines),

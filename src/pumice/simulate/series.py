@@ -110,14 +110,14 @@ class Series:
 
     def rows(self, end: float) -> Iterator[tuple[float, SeriesKey, float]]:
         """The mean of each signal over each step, in order of time. A mean that does not change is not repeated."""
-        said: dict[SeriesKey, float] = {}
+        last: dict[SeriesKey, float] = {}
         for step, (begins, length) in enumerate(self._lengths(end)):
             for key, signal in self.signals.items():
                 mean = round(self._gain(signal, step, end) / length, 9)
-                if said.get(key) != mean:
-                    said[key] = mean
+                if last.get(key) != mean:
+                    last[key] = mean
                     yield begins, key, mean
-        for key, value in said.items():
+        for key, value in last.items():
             if value:
                 yield end, key, 0.0
 

@@ -13,7 +13,7 @@ GIB = 2**30
 
 
 class Meaning(NamedTuple):
-    words: str
+    text: str
     lower_is_better: bool = True
 
 

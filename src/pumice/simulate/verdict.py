@@ -25,17 +25,17 @@ def of_run(summary: Mapping[str, Any]) -> str:
     if not jobs or wait.get("max") is None:
         return "No jobs were simulated."
     if wait["max"] == 0:
-        told = [f"None of the {jobs:,} jobs waited."]
+        sentences = [f"None of the {jobs:,} jobs waited."]
     else:
         half = f"waited at most {duration(wait['p50'])}" if wait["p50"] else "did not wait"
-        told = [f"Half of the {jobs:,} jobs {half}, one in twenty waited {duration(wait['p95'])} or longer."]
+        sentences = [f"Half of the {jobs:,} jobs {half}, one in twenty waited {duration(wait['p95'])} or longer."]
     used = [f"{100 * share:.0f} % of the {name.upper()}s" for name in ("gpu", "cpu") if (share := measures["utilisation"].get(name))]
-    told += [f"{' and '.join(used)} were in use on average."] if used else []
+    sentences += [f"{' and '.join(used)} were in use on average."] if used else []
     if measures.get("waiting"):
-        told.append(f"{measures['waiting']:,} never started.")
+        sentences.append(f"{measures['waiting']:,} never started.")
     if measures["evictions"]:
-        told.append(f"{measures['evictions']:,} pods were evicted.")
-    return " ".join(told)
+        sentences.append(f"{measures['evictions']:,} pods were evicted.")
+    return " ".join(sentences)
 
 
 def of_policies(rows: Iterable[Row]) -> list[str]:
@@ -58,8 +58,8 @@ def of_bounds(summaries: Sequence[Mapping[str, Any]], bounds: Mapping[int, Bound
         if whole:
             bound = fmean(pair[1] for pair in next(iter(whole.values())))
             times = [f"{policy} {fmean(pair[0] for pair in pairs) / bound:.3g} times the bound" for policy, pairs in whole.items()]
-            words = f"{'' if measure == 'makespan' else 'mean '}{measure}"
-            found.append(f"No policy has a {words} below {duration(bound)}: {', '.join(times)}.")
+            text = f"{'' if measure == 'makespan' else 'mean '}{measure}"
+            found.append(f"No policy has a {text} below {duration(bound)}: {', '.join(times)}.")
     return found
 
 
@@ -67,7 +67,7 @@ def _sentence(policy: str, first: str, rows: Sequence[Row]) -> str:
     found: dict[str, list[str]] = {"better": [], "worse": [], "unsure": [], "equal": []}
     for row in rows:
         judged = _judged(row)
-        found[judged].append(f"{MEANINGS[row['measure']].words}{f' ({change(row)})' if judged in ('better', 'worse') else ''}")
+        found[judged].append(f"{MEANINGS[row['measure']].text}{f' ({change(row)})' if judged in ('better', 'worse') else ''}")
     alone = all(isnan(row["difference_interval"]) for row in rows)
     how_sure = "one seed, so how sure that is is not known; --seeds 10 tells" if alone else "sure at 95 %"
     parts = [f"{word} in {', '.join(found[word])}" for word in ("better", "worse") if found[word]]

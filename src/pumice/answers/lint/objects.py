@@ -126,8 +126,8 @@ def contradictions(cluster: Cluster, policy: Policy, now: float, world: World) -
             wanted: Vector = getattr(queue, field)
             more = _worst(wanted, queue.capability)
             if more is not None:
-                held = cluster.dimensions.in_words(more, wanted[more])
-                most, name = cluster.dimensions.in_words(more, queue.capability[more]), cluster.dimensions.names[more]
+                held = cluster.dimensions.format_amount(more, wanted[more])
+                most, name = cluster.dimensions.format_amount(more, queue.capability[more]), cluster.dimensions.names[more]
                 yield Finding(
                     f"capability-below-{field}",
                     Level.ERROR if field == "guarantee" else Level.WARNING,
@@ -225,5 +225,5 @@ def _worst(wanted: Vector, limit: Vector) -> int | None:
 
 
 def _amounts(dimensions: Dimensions, column: int, wanted: Vector, total: Vector) -> str:
-    asked, most = dimensions.in_words(column, wanted[column]), dimensions.in_words(column, total[column])
+    asked, most = dimensions.format_amount(column, wanted[column]), dimensions.format_amount(column, total[column])
     return f"{asked} {dimensions.names[column]} of the {most} that the cluster has"

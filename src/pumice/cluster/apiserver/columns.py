@@ -152,8 +152,8 @@ def _of_job(cell: Cell) -> Cell:
 
 def _claim_state(claim: Object, now: float) -> str:
     status = claim.get("status") or {}
-    words = [word for word, holds in (("allocated", status.get("allocation")), ("reserved", status.get("reservedFor"))) if holds]
-    return ",".join([*(["deleted"] if claim["metadata"].get("deletionTimestamp") else []), *words]) or "pending"
+    states = [word for word, holds in (("allocated", status.get("allocation")), ("reserved", status.get("reservedFor"))) if holds]
+    return ",".join([*(["deleted"] if claim["metadata"].get("deletionTimestamp") else []), *states]) or "pending"
 
 
 def _policy(group: Object, now: float) -> str:

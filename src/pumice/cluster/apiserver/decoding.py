@@ -245,8 +245,8 @@ def refuse_undeclared(kind: ServedKind, obj: Object) -> None:
         metadata = obj["metadata"]
         subject = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
         causes = [f".{path}: field not declared in schema" for path in unknown]
-        told = causes[0] if len(causes) == 1 else "errors:\n" + "\n".join(f"  {cause}" for cause in causes)
-        raise bad_request(f"failed to create typed patch object ({subject}): {told}")
+        message = causes[0] if len(causes) == 1 else "errors:\n" + "\n".join(f"  {cause}" for cause in causes)
+        raise bad_request(f"failed to create typed patch object ({subject}): {message}")
 
 
 def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, list[str]]:

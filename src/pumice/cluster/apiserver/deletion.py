@@ -125,12 +125,12 @@ def _is_held_by_spec(kind: ServedKind, obj: Object) -> bool:
 def _set_finalizers(kind: ServedKind, metadata: dict[str, Any], delete_options: DeleteOptions) -> None:
     """Set the finalizers for the propagation policy that the request asks for, in place of those of an earlier request."""
     before = metadata.get("finalizers") or []
-    said = delete_options.propagation
-    if not said and kind.storage in _ORPHANING and not {*before} & {*_FINALIZERS.values()}:
-        said = "Orphan"
-    after = [each for each in before if not said or each not in _FINALIZERS.values()]
-    if said in _FINALIZERS:
-        after.append(_FINALIZERS[said])
+    propagation = delete_options.propagation
+    if not propagation and kind.storage in _ORPHANING and not {*before} & {*_FINALIZERS.values()}:
+        propagation = "Orphan"
+    after = [each for each in before if not propagation or each not in _FINALIZERS.values()]
+    if propagation in _FINALIZERS:
+        after.append(_FINALIZERS[propagation])
     if kind.storage == CRDS and not metadata.get("deletionTimestamp") and CLEANUP not in after:
         after.append(CLEANUP)
     if after != before:

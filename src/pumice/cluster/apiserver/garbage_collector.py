@@ -293,8 +293,8 @@ class GarbageCollector:
         finalizers = Counter(each for place in inside for each in self._object(place)["metadata"].get("finalizers") or ())
         old = (namespace.get("status") or {}).get("conditions") or []
         new = deletion_conditions(remaining, finalizers, old, rfc3339(self._store.now()))
-        said, says = ([(each["type"], each["status"]) for each in conditions] for conditions in (old, new))
-        if new != old and (said != says or remaining.total() <= DELETED_AT_ONCE):
+        before, after = ([(each["type"], each["status"]) for each in conditions] for conditions in (old, new))
+        if new != old and (before != after or remaining.total() <= DELETED_AT_ONCE):
             status = (namespace.get("status") or {}) | {"conditions": new}
             self._write(("namespaces", ("", name)), namespace | {"metadata": dict(namespace["metadata"]), "status": status})
 

@@ -361,8 +361,8 @@ _SHARED = SharedFields(200_000)
 
 def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
     """Make the manager that creates an object the owner of all its fields, except its status. Changes `obj`."""
-    said = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
-    fields = _SHARED.of(kind.shape, said)
+    stated = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
+    fields = _SHARED.of(kind.shape, stated)
     manager = Manager(manager_name or "unknown", "Update")
     obj["metadata"]["managedFields"] = [_entry(manager, kind.api_version, rfc3339(now), fields)] if fields else []
 

@@ -14,7 +14,7 @@ def deletion_conditions(remaining: Counter[str], finalizers: Counter[str], befor
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
     left = ", ".join(f"{kind} has {count} resource instances" for kind, count in sorted(remaining.items()))
     failed = f"Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: {pods} pods" if pods else ""
-    told = [
+    conditions = [
         ("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
         ("NamespaceDeletionGroupVersionParsingFailure", False, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
         ("NamespaceDeletionContentFailure", True, "ContentDeletionFailed", failed)
@@ -31,7 +31,7 @@ def deletion_conditions(remaining: Counter[str], finalizers: Counter[str], befor
         else ("NamespaceFinalizersRemaining", False, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
     ]
     since = {(each["type"], each["status"]): each["lastTransitionTime"] for each in before if "lastTransitionTime" in each}
-    others = [each for each in before if each.get("type") not in {type_ for type_, *_ in told}]
+    others = [each for each in before if each.get("type") not in {type_ for type_, *_ in conditions}]
     return others + [
         {
             "type": type_,
@@ -40,5 +40,5 @@ def deletion_conditions(remaining: Counter[str], finalizers: Counter[str], befor
             "reason": reason,
             "message": message,
         }
-        for type_, holds, reason, message in told
+        for type_, holds, reason, message in conditions
     ]

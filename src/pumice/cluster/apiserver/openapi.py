@@ -315,10 +315,10 @@ def _schema_name(kind: ServedKind) -> str:
 
 def _custom_schema(kind: ServedKind, schemas: Object) -> Object:
     body = kind.schema or {"type": "object"}
-    told = descriptions()
+    texts = descriptions()
     head = {"apiVersion": dict(_TEXT), "kind": dict(_TEXT), "metadata": _of(shape_of(_METADATA), schemas)}
     for name, field in head.items():
-        field["description"] = told[f"object.{name}"]
+        field["description"] = texts[f"object.{name}"]
     return {**body, "properties": head | (body.get("properties") or {})}
 
 
@@ -351,10 +351,10 @@ def _struct(shape: Shape, schemas: Object) -> Object:
     found: Object = {"type": "object", "properties": {name: _of(field, schemas) for name, field in sorted(shape.fields.items())}}
     for name in shape.retained:
         found["properties"][name]["x-kubernetes-patch-strategy"] = "retainKeys"
-    told = descriptions()
+    texts = descriptions()
     for name, field in found["properties"].items():
-        if text := told.get(f"{shape.name}.{name}"):
+        if text := texts.get(f"{shape.name}.{name}"):
             field["description"] = text
-    if text := told.get(shape.name):
+    if text := texts.get(shape.name):
         found["description"] = text
     return found | ({"required": list(shape.required)} if shape.required else {})

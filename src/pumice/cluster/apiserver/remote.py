@@ -119,11 +119,11 @@ class SocketCommand(SocketWire):
             self.write(bytes((STDERR if is_error else STDOUT,)) + data)
 
     def _done(self, code: int) -> None:
-        told = outcome(code)
+        status = outcome(code)
         if not self._is_first:
-            self.write(bytes((ERROR,)) + msgspec.json.encode(told))
+            self.write(bytes((ERROR,)) + msgspec.json.encode(status))
         elif code:
-            self.write(bytes((ERROR,)) + told["message"].encode())
+            self.write(bytes((ERROR,)) + status["message"].encode())
         self.end()
 
 

@@ -99,7 +99,7 @@ def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str]]) -> 
 
 
 def _cause(message: str) -> str:
-    words = {
+    reason_text = {
         "Required value": "FieldValueRequired",
         "Duplicate value": "FieldValueDuplicate",
         "Unsupported value": "FieldValueNotSupported",
@@ -107,7 +107,7 @@ def _cause(message: str) -> str:
         "Too many": "FieldValueTooMany",
         "Too long": "FieldValueTooLong",
     }
-    return words.get(message.partition(":")[0], "FieldValueInvalid")
+    return reason_text.get(message.partition(":")[0], "FieldValueInvalid")
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:

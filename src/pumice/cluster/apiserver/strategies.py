@@ -344,8 +344,8 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
         case "status":
             return _with_status(kind, obj, old)
         case "approval":
-            said = (obj.get("status") or {}).get("conditions")
-            obj["status"] = clone(old.get("status") or {}) | ({"conditions": said} if said else {})
+            conditions = (obj.get("status") or {}).get("conditions")
+            obj["status"] = clone(old.get("status") or {}) | ({"conditions": conditions} if conditions else {})
             return _with_status(kind, obj, old)
         case "":
             if kind.has_status:

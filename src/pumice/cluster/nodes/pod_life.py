@@ -163,7 +163,7 @@ def running(pod: Object, now: float, pod_ip: str, host_ip: str) -> Object:
     """The pod's status once its containers run and its init containers are done."""
     at = rfc3339(now)
     status = {
-        **_told(pod, dict.fromkeys(READY, ("True", "")), at),
+        **_with_conditions(pod, dict.fromkeys(READY, ("True", "")), at),
         "phase": "Running",
         "observedGeneration": _generation(pod),
         "startTime": status_of(pod).get("startTime") or at,
@@ -186,7 +186,7 @@ def ended(pod: Object, now: float, exit_code: int, reason: str, message: str) ->
     if exit_code == 0:
         conditions["Initialized"] = ("True", word)
     status = {
-        **_told(pod, conditions, at),
+        **_with_conditions(pod, conditions, at),
         "phase": "Succeeded" if exit_code == 0 else "Failed",
         "observedGeneration": _generation(pod),
         "containerStatuses": [_ended(pod, each, at, exit_code) for each in spec_of(pod).get("containers") or ()],
@@ -207,7 +207,7 @@ def restarted(pod: Object, now: float, exit_code: int) -> Object:
 
 def rejected(pod: Object, now: float, reason: str, message: str) -> Object:
     """The pod's status once the node has rejected it."""
-    scheduled = _told(pod, {"PodScheduled": ("True", "")}, rfc3339(now))
+    scheduled = _with_conditions(pod, {"PodScheduled": ("True", "")}, rfc3339(now))
     seen = {"startTime": rfc3339(now), "observedGeneration": _generation(pod)}
     return scheduled | {"phase": "Failed", "reason": reason, "message": message, **seen}
 
@@ -241,7 +241,7 @@ def _amount(text: str | None) -> str:
         return ""
 
 
-def _told(pod: Object, values: dict[str, tuple[str, str]], at: str) -> Object:
+def _with_conditions(pod: Object, values: dict[str, tuple[str, str]], at: str) -> Object:
     """The pod's status with these conditions, each given by its type, value and reason. Other conditions stay as they are."""
     before = {each["type"]: each for each in status_of(pod).get("conditions") or ()}
     fresh = [_condition(before.get(type_), type_, value, reason, at) for type_, (value, reason) in values.items()]

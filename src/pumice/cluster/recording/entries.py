@@ -135,7 +135,7 @@ def cycle_of(decided: Decided) -> Cycle:
         took_s=round(decided.took_s, 6),
         digest=blake2b(outcome, digest_size=8).hexdigest(),
         binds=binds,
-        evictions=[Eviction(*told, each.permitted_by) for told, each in zip(evictions, decisions.evictions, strict=True)],
+        evictions=[Eviction(*fields, each.permitted_by) for fields, each in zip(evictions, decisions.evictions, strict=True)],
         pipelined=pipelined,
         nominations=nominations,
         groups=[GroupPhase(job.uid, phase, hypernode) for job, phase, hypernode in _phases(decisions)],

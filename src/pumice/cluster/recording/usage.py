@@ -137,11 +137,11 @@ class UsageTotals:
         namespace = meta.namespace or "default"
         key = f"{namespace}/{meta.name}"
         self._missing.discard(key)
-        known, told = self._pods.get(key), status.of_pod(pod)
+        known, now = self._pods.get(key), status.of_pod(pod)
         if known is not None and known.uid != meta.identity:
             self._ended(key, at)
             known = None
-        if told & status.FINISHED:
+        if now & status.FINISHED:
             self._ended(key, at)
             return
         annotations = meta.annotations or {}

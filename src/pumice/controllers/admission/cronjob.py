@@ -45,8 +45,8 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 def _name(cron_job: Object) -> Iterator[Problem]:
     name = name_of(cron_job)
     if len(name) > LONGEST_NAME or not is_subdomain(name):
-        words = f'invalid cronJob name "{name}": cronJob base name must be no more than {LONGEST_NAME} characters'
-        yield Problem("metadata.name", f'{words}, which are lower case letters, digits and "-"; its jobs get some more')
+        message = f'invalid cronJob name "{name}": cronJob base name must be no more than {LONGEST_NAME} characters'
+        yield Problem("metadata.name", f'{message}, which are lower case letters, digits and "-"; its jobs get some more')
 
 
 def _schedule(spec: Object) -> Iterator[Problem]:

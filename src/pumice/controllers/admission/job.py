@@ -68,9 +68,9 @@ def validate(operation: str, new: Object | None, old: Object | None, lister: Lis
 def _ranges(job: Object) -> Iterator[Problem]:
     """The problems that are found at creation and at updates: counts that are negative or do not fit together."""
     spec, tasks = spec_of(job), job_spec.tasks(job)
-    for field, words in NOT_NEGATIVE.items():
+    for field, message in NOT_NEGATIVE.items():
         if (spec.get(field) or 0) < 0:
-            yield Problem(f"spec.{field}", f"{words}; {spec[field]} found")
+            yield Problem(f"spec.{field}", f"{message}; {spec[field]} found")
     for index, task in enumerate(tasks):
         field, place = f"spec.tasks[{index}]", f"in task: {job_spec.task_name(job, task)}, job: {name_of(job)}"
         for name in ("replicas", "minAvailable"):
@@ -83,8 +83,8 @@ def _ranges(job: Object) -> Iterator[Problem]:
             yield Problem(f"{field}.minAvailable", f"'minAvailable' is greater than 'replicas' {place}; write at most {replicas}")
     total = job_spec.total_replicas(job)
     if tasks and job_spec.min_available(job) > total >= 0:
-        words = "job 'minAvailable' should not be greater than total replicas in tasks"
-        yield Problem("spec.minAvailable", f"{words}; write at most {total}")
+        message = "job 'minAvailable' should not be greater than total replicas in tasks"
+        yield Problem("spec.minAvailable", f"{message}; write at most {total}")
 
 
 def _job(job: Object) -> Iterator[Problem]:
@@ -150,12 +150,12 @@ def _volumes(job: Object) -> Iterator[Problem]:
         seen.add(path)
         name, claim = volume.get("volumeClaimName") or "", volume.get("volumeClaim")
         if bool(name) == bool(claim):
-            words = (
+            message = (
                 "conflict: both VolumeClaimName and VolumeClaim given"
                 if name
                 else "either VolumeClaim or VolumeClaimName must be specified"
             )
-            yield Problem(field, f"{words}; write one: what to claim, or an existing claim")
+            yield Problem(field, f"{message}; write one: what to claim, or an existing claim")
         elif name and not is_subdomain(name):
             yield Problem(f"{field}.volumeClaimName", f'"{name}" is not a name; write that of a PersistentVolumeClaim')
 

@@ -39,5 +39,5 @@ def _flows(flows: list[Object]) -> Iterator[Problem]:
         for number, target in enumerate((flow.get("dependsOn") or {}).get("targets") or ()):
             if target not in known:
                 field = f"spec.flows[{index}].dependsOn.targets[{number}]"
-                told = f'vertex is not defined: {target}: "{target}" is not a step of this flow{known.hint(target)}'
-                yield Problem(field, f"{NOT_A_DAG}: {told}")
+                message = f'vertex is not defined: {target}: "{target}" is not a step of this flow{known.hint(target)}'
+                yield Problem(field, f"{NOT_A_DAG}: {message}")

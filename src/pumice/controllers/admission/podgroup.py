@@ -42,8 +42,8 @@ def open_queue(name: str, lister: Lister, what: str) -> Iterator[Problem]:
         yield Problem("spec.queue", f"unable to find queue: `{name}` does not exist; create it or name another")
     elif status_of(queue).get("state") != OPEN:
         state = f"status is `{status_of(queue)['state']}`" if status_of(queue).get("state") else "is not open yet"
-        words = f"can only submit {what} to queue with state `{OPEN}`, queue `{name}` {state}"
-        yield Problem("spec.queue", f"{words}; open it or name another")
+        message = f"can only submit {what} to queue with state `{OPEN}`, queue `{name}` {state}"
+        yield Problem("spec.queue", f"{message}; open it or name another")
 
 
 def topology(network: Object | None, field: str) -> Iterator[Problem]:

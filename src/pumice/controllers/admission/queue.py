@@ -55,8 +55,8 @@ def _deletion(queue: Object, lister: Lister, settings: Settings) -> Iterator[Pro
         yield Problem("", f"`{name}` queue can not be deleted: the scheduler needs it")
     children = [name_of(child) for child in _children(name, lister)]
     if children:
-        words = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
-        yield Problem("", f"{words}; delete or move them first")
+        message = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
+        yield Problem("", f"{message}; delete or move them first")
     pods = (status_of(queue).get("allocated") or {}).get("pods")
     if settings.check_allocated_pods and amounts({"pods": pods or "0"}, "")[0].get("pods"):
         yield Problem("status.allocated.pods", f'queue "{name}" still holds {pods} pods; end their jobs first')
@@ -82,16 +82,16 @@ def _hierarchy(queue: Object, lister: Lister) -> Iterator[Problem]:
         return
     field = f"metadata.annotations[{key.HIERARCHY}]"
     if path.count("/") != weights.count("/"):
-        words = f"{key.HIERARCHY} must have the same length with {key.HIERARCHY_WEIGHTS}"
-        yield Problem(field, f'{words}; "{path}" has {path.count("/") + 1} levels and "{weights}" {weights.count("/") + 1} weights')
+        message = f"{key.HIERARCHY} must have the same length with {key.HIERARCHY_WEIGHTS}"
+        yield Problem(field, f'{message}; "{path}" has {path.count("/") + 1} levels and "{weights}" {weights.count("/") + 1} weights')
     for weight in weights.split("/"):
         if problem := _not_a_weight(weight):
             yield Problem(f"metadata.annotations[{key.HIERARCHY_WEIGHTS}]", f'"{weight}" in "{weights}" {problem}')
     for other in lister.all(kinds.QUEUE):
         theirs = annotations_of(other).get(key.HIERARCHY) or ""
         if name_of(other) != name_of(queue) and theirs.startswith(path + "/"):
-            words = f"{path} is not allowed to be in the sub path of {theirs} of queue {name_of(other)}"
-            yield Problem(field, f"{words}; choose a leaf")
+            message = f"{path} is not allowed to be in the sub path of {theirs} of queue {name_of(other)}"
+            yield Problem(field, f"{message}; choose a leaf")
 
 
 def _not_a_weight(text: str) -> str:
@@ -110,14 +110,14 @@ def _amounts(queue: Object) -> Iterator[Problem]:
     stated = {name: part(spec) or {} for name, part in AMOUNTS.items()}
     for resource, least in read["guarantee.resource"].items():
         if least > read["deserved"].get(resource, 0):
-            words = f"deserved[{resource}] must be >= guarantee[{resource}]={stated['guarantee.resource'][resource]}"
+            message = f"deserved[{resource}] must be >= guarantee[{resource}]={stated['guarantee.resource'][resource]}"
             yield Problem(
-                f"spec.deserved.{resource}", f"{words}; {stated['deserved'].get(resource, 'nothing')} found, raise it or guarantee less"
+                f"spec.deserved.{resource}", f"{message}; {stated['deserved'].get(resource, 'nothing')} found, raise it or guarantee less"
             )
     for resource, amount in read["deserved"].items():
         if amount > read["capability"].get(resource, amount):
-            words = f"deserved[{resource}] must be <= capability[{resource}]={stated['capability'][resource]}"
-            yield Problem(f"spec.deserved.{resource}", f"{words}; {stated['deserved'][resource]} found")
+            message = f"deserved[{resource}] must be <= capability[{resource}]={stated['capability'][resource]}"
+            yield Problem(f"spec.deserved.{resource}", f"{message}; {stated['deserved'][resource]} found")
 
 
 def _root_changes(new: Object, old: Object) -> Iterator[Problem]:

@@ -154,7 +154,7 @@ class BatchJobs:
         if end is not None or spec_of(job).get("suspend"):
             counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
         status |= _counts(job, counted, made)
-        return result([*claims, *its.writes, *_told(job, status), *writes, *status_change(job, status), *let_go(counted.over)], later)
+        return result([*claims, *its.writes, *_events(job, status), *writes, *status_change(job, status), *let_go(counted.over)], later)
 
 
 def _joined(write: Write, group: Object) -> Write:
@@ -171,19 +171,19 @@ def _started(job: Object, now: float) -> Object:
     elif not status.get("startTime"):
         status["startTime"] = rfc3339(now)
     if suspended or known is not None:
-        said = ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
-        if known is None or known.get("status") != said[0]:
+        values = ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
+        if known is None or known.get("status") != values[0]:
             others = [each for each in status.get("conditions") or () if each.get("type") != "Suspended"]
-            status["conditions"] = [*others, entry("Suspended", *said, now)]
+            status["conditions"] = [*others, entry("Suspended", *values, now)]
     return status
 
 
-def _told(job: Object, status: Object) -> list[Write]:
+def _events(job: Object, status: Object) -> list[Write]:
     """The Event that the job was suspended or resumed, if its status is only now going to say so."""
-    said = condition({"status": status}, "Suspended")
-    if said is None or said == condition(job, "Suspended"):
+    suspended = condition({"status": status}, "Suspended")
+    if suspended is None or suspended == condition(job, "Suspended"):
         return []
-    return [Emit(job, "Normal", "Suspended" if said["status"] == "True" else "Resumed", said["message"])]
+    return [Emit(job, "Normal", "Suspended" if suspended["status"] == "True" else "Resumed", suspended["message"])]
 
 
 def _scale(job: Object, counted: PodTally, free: int, lister: Lister, now: float) -> tuple[list[Write], float | None]:

@@ -102,11 +102,11 @@ def _disrupted(budget: Object, pods: list[Object], now: float) -> tuple[dict[str
 
 
 def _condition(budget: Object, allowed: int, now: float) -> Object:
-    said = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
+    values = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
     before = condition(budget, "DisruptionAllowed") or {}
-    since = before.get("lastTransitionTime") if before.get("status") == said[0] else None
+    since = before.get("lastTransitionTime") if before.get("status") == values[0] else None
     generation = budget["metadata"].get("generation", 1)
-    entry = {"type": "DisruptionAllowed", "status": said[0], "reason": said[1], "message": "", "observedGeneration": generation}
+    entry = {"type": "DisruptionAllowed", "status": values[0], "reason": values[1], "message": "", "observedGeneration": generation}
     return {**entry, "lastTransitionTime": since or rfc3339(now)}
 
 

@@ -108,9 +108,9 @@ def _is_new(job: Object, pods: Iterable[Object]) -> bool:
 
 
 def _creation(job: Object, kind: str, made: Object) -> Grouping:
-    told = Emit(job, "Normal", f"{kind}Created", f"Created {kind} {name_of(made)} for Job {name_of(job)}")
+    event = Emit(job, "Normal", f"{kind}Created", f"Created {kind} {name_of(made)} for Job {name_of(job)}")
     refused = f"Failed{kind}Create", f"Failed to create {kind} for Job {name_of(job)}"
-    return Grouping([Create(made, job, refused), told], waits=True)
+    return Grouping([Create(made, job, refused), event], waits=True)
 
 
 def _policy(job: Object) -> Object:

@@ -313,8 +313,8 @@ def verdict(job: Object, tally: PodTally, now: float) -> End | None:
     """How the job ends; None if it goes on. An end that its conditions have stated once stays."""
     for type_, first in _FIRST.items():
         if _says(job, first):
-            said = condition(job, first) or {}
-            return End(type_, said.get("reason", ""), said.get("message", ""))
+            found = condition(job, first) or {}
+            return End(type_, found.get("reason", ""), found.get("message", ""))
     return _failure(job, tally, now) or _success(job, tally) or _without_hope(job, tally)
 
 

@@ -74,8 +74,8 @@ def _mark_unknown(node: Object, now: float) -> list[Write]:
     for type_ in KUBELET_CONDITIONS:
         entry = entries.get(type_, {"type": type_})
         if entry.get("status") != "Unknown":
-            said = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
-            entries[type_] = {**entry, "status": "Unknown", **said, "lastTransitionTime": rfc3339(now)}
+            values = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+            entries[type_] = {**entry, "status": "Unknown", **values, "lastTransitionTime": rfc3339(now)}
     status["conditions"] = list(entries.values())
     return status_change(node, status)
 

@@ -194,8 +194,8 @@ def _not_read(config_map: Object) -> Iterator[Write]:
     for document in yaml.documents((config_map.get("data") or {}).get(FILE) or "", FILE):
         for source in document.value.get("networkTopologyDiscovery") or ():
             if source.get("enabled") and source.get("source") != BY_LABEL:
-                told = f"HyperNodes are not discovered by {source.get('source')}: label the nodes, and use the source {BY_LABEL}"
-                yield Emit(config_map, "Warning", "UnsupportedSource", told)
+                message = f"HyperNodes are not discovered by {source.get('source')}: label the nodes, and use the source {BY_LABEL}"
+                yield Emit(config_map, "Warning", "UnsupportedSource", message)
 
 
 def _made_so(wanted: dict[str, Object], lister: Lister) -> list[Write]:

@@ -268,9 +268,9 @@ class JobFlows:
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
         has_changes = bool(jobs or completed or writes or status_of(flow))  # else a user who changes a new flow at once gets a conflict
-        told = status_change(flow, flow_status(flow, jobs, completed)) if has_changes else []
+        status_writes = status_change(flow, flow_status(flow, jobs, completed)) if has_changes else []
         later = [(now + PROBE_AGAIN_S, key)] if waits_for_probe else []
-        return result([*writes.values(), *told], later)
+        return result([*writes.values(), *status_writes], later)
 
 
 def _asks_the_network(step: Object) -> bool:

@@ -171,7 +171,7 @@ class PodGroups:
         if subject.kind == kinds.POD:
             return self._for_pod(subject, found, lister, now)
         if subject.kind == kinds.POD_GROUP:
-            return result(write for native in _natives(found, lister) for write in _told(native, found, now))
+            return result(write for native in _natives(found, lister) for write in _condition_writes(native, found, now))
         return result(self._for_gang(found, lister) if subject.kind in GANGS else self._for_workload(found, lister))
 
     def _for_pod(self, subject: GroupSubject, pod: Object, lister: Lister, now: float) -> Result:
@@ -329,20 +329,20 @@ def _natives(group: Object, lister: Lister) -> list[Object]:
     return [found] if kind_of(found) == kinds.NATIVE_POD_GROUP else leaves_below(found, lister)
 
 
-def _told(native: Object, group: Object, now: float) -> list[Write]:
+def _condition_writes(native: Object, group: Object, now: float) -> list[Write]:
     """The write by which a native group says what became of it: it was scheduled once its PodGroup has run."""
     before, waits = condition(native, SCHEDULED), condition(group, "Unschedulable")
     if status_of(group).get("phase") in ("Running", "Completed"):
-        said = {"status": "True", "reason": "Scheduled", "message": ""}
+        scheduled = {"status": "True", "reason": "Scheduled", "message": ""}
     elif waits is not None and waits.get("status") == "True" and (before or {}).get("status") != "True":
-        said = {"status": "False", "reason": "Unschedulable", "message": waits.get("message") or ""}
+        scheduled = {"status": "False", "reason": "Unschedulable", "message": waits.get("message") or ""}
     else:
         return []
-    if before is not None and all(before.get(name, "") == value for name, value in said.items()):
+    if before is not None and all(before.get(name, "") == value for name, value in scheduled.items()):
         return []
     others = [each for each in status_of(native).get("conditions") or [] if each.get("type") != SCHEDULED]
     seen = {"observedGeneration": native["metadata"]["generation"]} if "generation" in native["metadata"] else {}
-    new = {"type": SCHEDULED, **said, **seen, "lastTransitionTime": rfc3339(now)}
+    new = {"type": SCHEDULED, **scheduled, **seen, "lastTransitionTime": rfc3339(now)}
     return status_change(native, {**status_of(native), "conditions": [*others, new]})
 
 

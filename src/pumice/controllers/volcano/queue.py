@@ -55,9 +55,9 @@ class Queues:
         if refusal:
             return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
-        told = (delete(command), taken(command, queue, command["action"]), done)
+        writes = (delete(command), taken(command, queue, command["action"]), done)
         by_hand = False if key.CLOSED_BY_PARENT in annotations_of(queue) else None  # a queue closed by a user does not open with its parent
-        return result([*_enter(queue, command["action"], by_hand, lister), *told, *_adopt(queue)])  # a Command may be carried out twice
+        return result([*_enter(queue, command["action"], by_hand, lister), *writes, *_adopt(queue)])  # a Command may be carried out twice
 
 
 def _adopt(queue: Object) -> list[Write]:

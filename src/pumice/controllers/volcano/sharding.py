@@ -262,7 +262,7 @@ class NodeShards:
     # -- the decision
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
-        told: list[Write] = []
+        writes: list[Write] = []
         config_map = lister.get(kinds.CONFIG_MAP, *self.config_map)
         if config_map is None:
             self._settings = self._settings or self._stated  # a ConfigMap that was deleted leaves its settings in force
@@ -270,17 +270,17 @@ class NodeShards:
             try:
                 self._settings = settings_in(config_map, self._stated)
             except InputError as error:
-                told.append(Emit(config_map, "Warning", "InvalidConfiguration", str(error)))
+                writes.append(Emit(config_map, "Warning", "InvalidConfiguration", str(error)))
         settings = self._settings
         if settings is None:
-            return result(told)
+            return result(writes)
         later = [(now + settings.period_s, ALL)]
         nodes = [node for node in lister.all(kinds.NODE) if not terminating(node)]
         if not nodes:
-            return result(told, later)  # more likely the nodes could not be read yet than that there are none
+            return result(writes, later)  # more likely the nodes could not be read yet than that there are none
         self._shares = {name_of(node): _share_of(node, lister) for node in nodes}
         wanted = assigned(settings.shards, [Candidate(name_of(each), self._shares[name_of(each)], labels_of(each)) for each in nodes])
-        return result([*told, *_made_so(wanted, lister)], later)
+        return result([*writes, *_made_so(wanted, lister)], later)
 
 
 def _made_so(wanted: Mapping[str, list[str]], lister: Lister) -> Iterable[Write]:

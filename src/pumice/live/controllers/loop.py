@@ -301,7 +301,7 @@ class Controllers:
         except KubeError as error:
             self._tell_of(work, error, self._failures.failed(work, now, refused=is_refusal(error)), now)
         except Exception:
-            log.exception("%s failed by a fault of ours", in_words(work))
+            log.exception("%s failed by a fault of ours", work_text(work))
             self._failures.failed(work, now, refused=False)  # a fault of ours; it must end no user's job
         finally:
             self._busy.pop(place, None)
@@ -316,9 +316,9 @@ class Controllers:
         lasts = isinstance(error, ApiError) and error.code >= 500 and failures == TOLD_AT
         if lasts or (is_refusal(error) and failures == 1 and not of_ending_namespace(error)):
             assert isinstance(error, ApiError)
-            self._log.warning((work.controller.name, error.code, error.reason), now, message, in_words(work), error)
+            self._log.warning((work.controller.name, error.code, error.reason), now, message, work_text(work), error)
         else:
-            log.debug(message, in_words(work), error)
+            log.debug(message, work_text(work), error)
 
     async def _look_up(self, work: QueuedKey) -> None:
         """Read the objects that the controller looks up by name and that the role does not let us watch."""
@@ -336,7 +336,7 @@ class Controllers:
         self.cache.answered(kind, whole(as_dict(answer), RESOURCES[kind]))
 
 
-def in_words(work: QueuedKey) -> str:
+def work_text(work: QueuedKey) -> str:
     """The controller and the object that it worked on, for the log."""
     names = (getattr(work.key, "namespace", ""), getattr(work.key, "job", "") or getattr(work.key, "name", ""))
     return f"{work.controller.name} {'/'.join(filter(None, names)) or work.key}"

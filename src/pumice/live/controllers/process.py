@@ -40,12 +40,12 @@ from pumice.live.lifecycle import (
     Gauge,
     Labels,
     WallClock,
+    end_signal,
     first,
     listeners,
     measures,
     probes,
     render,
-    told_to_end,
     while_leading,
 )
 
@@ -200,7 +200,7 @@ class ControllerReplica:
             client = await stack.enter_async_context(Client(self._access, limits=limits))
             for server in self._servers():
                 await stack.enter_async_context(server)
-            ended = stack.enter_context(told_to_end())
+            ended = stack.enter_context(end_signal())
             await first(self._work(client), ended.wait())
 
     async def _work(self, client: Client) -> None:

@@ -134,7 +134,7 @@ class Headlines:
 
     def _of_the_next(self, cluster: Cluster) -> list[EventRecord]:
         now = self._scheduler.clock.now()
-        self._because = {uid: told for uid, told in self._because.items() if uid in cluster.waiting}
+        self._because = {uid: why for uid, why in self._because.items() if uid in cluster.waiting}
         job = min((job for job in cluster.waiting.values() if self._is_due(job, now)), key=self._asked_at, default=None)
         found = [] if job is None else self._contained(cluster, job, now)
         self._never_fit &= self._because.keys()

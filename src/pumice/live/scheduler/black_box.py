@@ -44,7 +44,7 @@ class ReadAgain(Struct, frozen=True):
     pod: Pod
 
 
-Told: TypeAlias = Seen | ReadAgain | PhaseSet | Decided
+Observed: TypeAlias = Seen | ReadAgain | PhaseSet | Decided
 DEFAULT_RETENTION = Retention()
 
 
@@ -53,7 +53,7 @@ class TapedCluster(Cluster):
 
     def __init__(self, options: Options, now: Callable[[], float]) -> None:
         super().__init__(options.schedulers, options.default_queue)
-        self.tape: list[Told] = []
+        self.tape: list[Observed] = []
         self._now = now
 
     def put(self, kind: str, item: Wire, key: str = "") -> None:
@@ -84,11 +84,11 @@ class Translation:
         there = [self._entry((begin.at, kind, item)) for kind, item in snapshot.objects()]
         return [begin, *there, Whole(begin.at)]
 
-    def entries(self, tape: list[Told]) -> list[Entry]:
-        return [self._entry(told) for told in tape]
+    def entries(self, tape: list[Observed]) -> list[Entry]:
+        return [self._entry(observed) for observed in tape]
 
-    def _entry(self, told: Told) -> Entry:
-        match told:
+    def _entry(self, observed: Observed) -> Entry:
+        match observed:
             case (at, kind, str() as key):
                 return Removed(at, kind, key)
             case (at, kind, item):
@@ -96,8 +96,8 @@ class Translation:
             case ReadAgain(at, pod):
                 return Restored(at, msgspec.Raw(encode(pod)))
             case Decided():
-                return self._once(cycle_of(told))
-        return told
+                return self._once(cycle_of(observed))
+        return observed
 
     def _once(self, cycle: Cycle) -> Cycle:
         """The cycle, without what queues deserve if that is the same as last recorded."""
@@ -160,8 +160,8 @@ class BlackBox(Keeper):
         if not self._in_session:
             return
         self._in_session = False
-        told = self._number, took_s, decisions, self._tried, self._gathering, self._deserved, self.cluster.dimensions
-        self.cluster.tape = [Decided(at, *told)]  # in place of the phases that it set
+        observed = self._number, took_s, decisions, self._tried, self._gathering, self._deserved, self.cluster.dimensions
+        self.cluster.tape = [Decided(at, *observed)]  # in place of the phases that it set
         self._hand_on()
 
     def hand_over(self, policy: Policy) -> None:
@@ -198,9 +198,9 @@ class BlackBox(Keeper):
             self.cluster.tape = []
 
 
-def _pods_of(told: Told) -> Iterable[str]:
+def _pods_of(observed: Observed) -> Iterable[str]:
     """The keys of the pods that an item of the tape has changed."""
-    match told:
+    match observed:
         case Decided(decisions=made):
             placed, gone = (each.task.key for each in made.binds), (each.task.key for each in made.evictions)
             return [*placed, *gone, *(task.key for task in made.nominations)]

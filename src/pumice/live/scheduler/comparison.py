@@ -96,21 +96,21 @@ class Comparison(msgspec.Struct):
             self.verdicts = [*self.verdicts[1 - KEPT :], verdict]
 
 
-def page(told: Comparison) -> str:
+def page(seen: Comparison) -> str:
     """The report, for people."""
-    spared = f"{span(told.sooner_s)} of waiting and {told.gpu_hours:.1f} GPU-hours altogether"
+    spared = f"{span(seen.sooner_s)} of waiting and {seen.gpu_hours:.1f} GPU-hours altogether"
     lines = [
-        f"In {span(told.until - told.since)} the other scheduler placed {told.placed} pods that were seen waiting.",
-        f"Pumice would have put {told.same_node} on the same node and {told.other_node} on another, and left {told.left_waiting} waiting;",
-        f"it would have placed {told.sooner} of them sooner, by {spared}.",
-        f"They waited {mean(told.their_wait_s, told.placed)} on average; with Pumice {mean(told.our_wait_s, told.placed)}.",
-        f"Of those who wait still it would place {len(told.would_place)}, and evict {len(told.would_evict)} pods for others.",
+        f"In {span(seen.until - seen.since)} the other scheduler placed {seen.placed} pods that were seen waiting.",
+        f"Pumice would have put {seen.same_node} on the same node and {seen.other_node} on another, and left {seen.left_waiting} waiting;",
+        f"it would have placed {seen.sooner} of them sooner, by {spared}.",
+        f"They waited {mean(seen.their_wait_s, seen.placed)} on average; with Pumice {mean(seen.our_wait_s, seen.placed)}.",
+        f"Of those who wait still it would place {len(seen.would_place)}, and evict {len(seen.would_evict)} pods for others.",
     ]
-    shown = [*told.verdicts, *told.would_place]
+    shown = [*seen.verdicts, *seen.would_place]
     rows = [(each.pod, each.theirs or "-", each.ours or "-", span(each.sooner_s), each.why) for each in shown]
     table = columns(("POD", "THEIRS", "OURS", "SOONER BY", "WHY IT WOULD WAIT"), rows)
-    if told.canary:
-        lines.insert(0, f"Pumice scheduled {told.canary}: it placed {told.bound} pods and evicted {told.evicted}. Of the rest:")
+    if seen.canary:
+        lines.insert(0, f"Pumice scheduled {seen.canary}: it placed {seen.bound} pods and evicted {seen.evicted}. Of the rest:")
     return "\n".join([*lines, *(["", table] if rows else [])])
 
 
@@ -148,14 +148,14 @@ class ShadowMetrics:
         counted = [self._placed, self._sooner, self._sooner_s, self._gpu_hours, self._waits]
         return [*counted, self._would_place, self._would_evict]
 
-    def page(self, told: Comparison) -> str:
+    def page(self, seen: Comparison) -> str:
         """The text that a scrape gets."""
-        for where, count in ((SAME_NODE, told.same_node), (OTHER_NODE, told.other_node), (NOWHERE, told.left_waiting)):
+        for where, count in ((SAME_NODE, seen.same_node), (OTHER_NODE, seen.other_node), (NOWHERE, seen.left_waiting)):
             self._placed.add(where, by=count - self._placed.value(where))
-        for scheduler, seconds in (("other", told.their_wait_s), ("pumice", told.our_wait_s)):
+        for scheduler, seconds in (("other", seen.their_wait_s), ("pumice", seen.our_wait_s)):
             self._waits.add(scheduler, by=seconds - self._waits.value(scheduler))
-        for counter, number in ((self._sooner, told.sooner), (self._sooner_s, told.sooner_s), (self._gpu_hours, told.gpu_hours)):
+        for counter, number in ((self._sooner, seen.sooner), (self._sooner_s, seen.sooner_s), (self._gpu_hours, seen.gpu_hours)):
             counter.add(by=number - counter.value())
-        self._would_place.set(len(told.would_place))
-        self._would_evict.set(len(told.would_evict))
+        self._would_place.set(len(seen.would_place))
+        self._would_evict.set(len(seen.would_evict))
         return render(self.families())

@@ -73,7 +73,7 @@ def effects(
     cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float, transition: str, sharding: Sharding = UNSHARDED
 ) -> Requests:
     """All requests to the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
-    events = _told(cluster, decisions, sent_status, now)  # first: of too many events about one PodGroup the last ones are not sent
+    events = _event_records(cluster, decisions, sent_status, now)  # first: of too many events about one PodGroup the last ones are not sent
     amiss: list[Amiss] = []
     binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, sent_status), _blamed_bind, amiss)
     evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, cluster, events, now), _blamed_eviction, amiss)
@@ -89,7 +89,7 @@ def effects(
     totals = queue_totals(cluster) if sharding.share is None and sent_status.queues_are_due(now) else {}
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
     shards = shard_requests(cluster, sharding, sent_status, now)
-    conditions = _each(decisions.native_groups.values(), lambda told: _condition(told, sent_status, now), _blamed_condition, amiss)
+    conditions = _each(decisions.native_groups.values(), lambda each: _condition(each, sent_status, now), _blamed_condition, amiss)
     releases = [ReleaseClaim(_ref_of(key)) for key in decisions.released_claims]
     return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], conditions, releases, events, amiss)
 
@@ -115,24 +115,24 @@ def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> D
     """The decisions without jobs of which everything has been reported. While writes are being refused, every job is looked at."""
     if decisions.conclusion is None:
         return decisions
-    told = decisions.conclusion
-    outcomes = _without_arriving(told.all_outcomes if _are_due(told, sent_status, now) else told.outcomes, sent_status, now)
+    ended = decisions.conclusion
+    outcomes = _without_arriving(ended.all_outcomes if _are_due(ended, sent_status, now) else ended.outcomes, sent_status, now)
     if not sent_status.pauses:
         stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | sent_status.others
         outcomes = _not_quiet(outcomes, stirred, sent_status, now)
     unsaid = Decisions()
-    unsaid.tell(replace(told.without_those_at_rest(), outcomes=outcomes))
+    unsaid.tell(replace(ended.without_those_at_rest(), outcomes=outcomes))
     return unsaid
 
 
-def _are_due(told: Conclusion, sent_status: SentStatus, now: float) -> bool:
+def _are_due(ended: Conclusion, sent_status: SentStatus, now: float) -> bool:
     """Whether it must be found out why jobs at rest wait: something about one of them was not reported or is to be repeated. That takes as
     long as a cycle that tries each job, so for repetition it is done now and then only."""
-    repeats = now >= sent_status.rest_told_at + REST_S
-    for job in told.at_rest.jobs:
+    repeats = now >= sent_status.rest_reported_at + REST_S
+    for job in ended.at_rest.jobs:
         quiet = sent_status.quiet.get(job.uid)
         if sent_status.pauses or quiet is None or not _is_noted(quiet, job, sent_status) or (repeats and now >= quiet.until):
-            sent_status.rest_told_at = now
+            sent_status.rest_reported_at = now
             return True
     return False
 
@@ -146,48 +146,48 @@ def _is_noted(quiet: Quiet, job: Job, sent_status: SentStatus) -> bool:
 
 def _without_arriving(outcomes: list[JobOutcome], sent_status: SentStatus, now: float) -> list[JobOutcome]:
     """The outcomes of jobs. That a gang lacks pods is left out while these may be on their way."""
-    told = []
+    left = []
     for outcome in outcomes:
         if outcome.phase != INQUEUE or not outcome.members[0].job.lacks_pods:
-            told.append(outcome)
+            left.append(outcome)
             continue
         by_arriving: dict[bool, list[Member]] = {True: [], False: []}
         for member in outcome.members:
             by_arriving[sent_status.is_arriving(member.job, now)].append(member)
         if by_arriving[False]:
-            told.append(replace(outcome, members=by_arriving[False]))
+            left.append(replace(outcome, members=by_arriving[False]))
         if by_arriving[True]:
-            told.append(replace(outcome, members=by_arriving[True], condition=None, pods=[]))
-    return told
+            left.append(replace(outcome, members=by_arriving[True], condition=None, pods=[]))
+    return left
 
 
 def _not_quiet(outcomes: list[JobOutcome], stirred: set[str], sent_status: SentStatus, now: float) -> list[JobOutcome]:
     left = []
     for outcome in outcomes:
-        words = outcome.words
+        reported = outcome.reported
         members = [
-            m for m in outcome.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, words, sent_status, now)
+            m for m in outcome.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, reported, sent_status, now)
         ]
         if members:
             left.append(replace(outcome, members=members))
     return left
 
 
-def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, sent_status: SentStatus, now: float) -> bool:
-    return quiet is not None and now < quiet.until and quiet.words == words and _is_noted(quiet, member.job, sent_status)
+def _is_quiet(quiet: Quiet | None, member: Member, reported: Hashable, sent_status: SentStatus, now: float) -> bool:
+    return quiet is not None and now < quiet.until and quiet.reported == reported and _is_noted(quiet, member.job, sent_status)
 
 
-def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
+def _note_quiet(ended: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
     """Note the jobs of which everything has been reported. `due`: when there is more to report of a job though nothing has changed."""
-    for outcome in told.outcomes:
-        words = outcome.words
+    for outcome in ended.outcomes:
+        reported = outcome.reported
         for member in outcome.members:
             marks = [sent_status.pods.get(task.uid) for task in member.tasks]
             until = due.get(member.uid, inf)
-            sent_status.quiet[member.uid] = Quiet(words, member.job.group, sent_status.groups.get(member.uid), marks, until)
+            sent_status.quiet[member.uid] = Quiet(reported, member.job.group, sent_status.groups.get(member.uid), marks, until)
 
 
-def _told(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float) -> list[EventRecord]:
+def _event_records(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float) -> list[EventRecord]:
     """The events that the cycle itself decided: those that are news and that the Unschedulable message of the PodGroup does not contain."""
     groups = decisions.of_those_looked_at().groups if decisions.events else ()
     complaints = {group.job.uid: _complaint(group.job, group.condition) for group in groups}
@@ -237,7 +237,7 @@ def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: fl
     task = eviction.task
     if eviction.action == SCHEDULE:
         return _preempted(eviction, cluster, events)
-    because = past_eviction(eviction, cluster, now).words
+    because = past_eviction(eviction, cluster, now).cause
     why = f"Pod is evicted, because of {because}"
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
     if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
@@ -330,10 +330,10 @@ def _after_binds(group: GroupStatus, before: dict[str, Any], sent_status: SentSt
 
 def _annotations(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
     """The annotations to write, with the value None to remove one; empty if the PodGroup has them as they should be."""
-    told = (note.annotations if note is not None else {}) or dict(group.job.annotations)
+    annotations = (note.annotations if note is not None else {}) or dict(group.job.annotations)
     found: dict[str, str | None] = {}
     for name, text in ((ALLOCATED_HYPERNODE, group.hypernode), (HELD_PLACES, group.held_places)):
-        known: Any = told.get(name, group.job.annotations.get(name)) or None
+        known: Any = annotations.get(name, group.job.annotations.get(name)) or None
         if known != (text or None):
             found[name] = text or None
     return found
@@ -342,28 +342,32 @@ def _annotations(group: GroupStatus, note: GroupNote | None) -> dict[str, str | 
 # ---- Kubernetes' own PodGroups
 
 
-def _condition(told: NativeGroupStatus, sent_status: SentStatus, now: float) -> WriteCondition | None:
+def _condition(outcome: NativeGroupStatus, sent_status: SentStatus, now: float) -> WriteCondition | None:
     """The condition to write; None if the group has it, or if the same was written and the watch has not shown it yet."""
-    request = _blamed_condition(told)
-    known = next((each for each in told.group.status.conditions or () if each.type == SCHEDULED), None)
+    request = _blamed_condition(outcome)
+    known = next((each for each in outcome.group.status.conditions or () if each.type == SCHEDULED), None)
     condition = {
         "type": SCHEDULED,
-        "status": "True" if told.is_scheduled else "False",
-        "reason": told.reason,
-        "message": told.message,
-        "observedGeneration": told.group.metadata.generation or 0,
+        "status": "True" if outcome.is_scheduled else "False",
+        "reason": outcome.reason,
+        "message": outcome.message,
+        "observedGeneration": outcome.group.metadata.generation or 0,
     }
     since = known.last_transition_time if known is not None and known.status == condition["status"] else None
-    key, words = str(request.group), (told.group.metadata.uid or "", *condition.values())
-    is_known = known is not None and (known.status, known.reason, known.message or "") == (condition["status"], told.reason, told.message)
-    if sent_status.natives.get(key, words if is_known else None) == words:
+    key, reported = str(request.group), (outcome.group.metadata.uid or "", *condition.values())
+    is_known = known is not None and (known.status, known.reason, known.message or "") == (
+        condition["status"],
+        outcome.reason,
+        outcome.message,
+    )
+    if sent_status.natives.get(key, reported if is_known else None) == reported:
         return None
-    sent_status.natives[key] = words
+    sent_status.natives[key] = reported
     return request._replace(condition=condition | {"lastTransitionTime": since or rfc3339(now)})
 
 
-def _blamed_condition(told: NativeGroupStatus) -> WriteCondition:
-    meta = told.group.metadata
+def _blamed_condition(group: NativeGroupStatus) -> WriteCondition:
+    meta = group.group.metadata
     return WriteCondition(ObjectRef(meta.name, meta.namespace or "", meta.uid or ""), {})
 
 
@@ -382,7 +386,7 @@ def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[s
         if not message:
             return []
         is_new = sent_status.is_new(job.uid, COMPLAINT, message, now)
-        due[job.uid] = min(due.get(job.uid, inf), sent_status.told_again_at(job.uid, COMPLAINT))
+        due[job.uid] = min(due.get(job.uid, inf), sent_status.repeat_at(job.uid, COMPLAINT))
         if not is_new:
             return []
         return [EventRecord(about_group(job), "Warning", COMPLAINT, message)]

@@ -151,7 +151,7 @@ class Ingest:
             case RawObject(Queue() as queue, raw):
                 return self._queue(queue, raw)
             case RawObject(whole, raw):
-                self._assumed_pods.raw_objects[kind].told(raw)
+                self._assumed_pods.raw_objects[kind].keep_raw(raw)
                 if kind == "NodeShard":
                     self._sent_status.shards.pop(whole.metadata.name, None)
                 return self._other(kind, whole)
@@ -278,8 +278,8 @@ class Ingest:
 
     def _other(self, kind: str, item: Any) -> Urgency:
         meta = item.metadata
-        told = meta.generation if kind == NATIVE_POD_GROUP else None  # the condition that is written says which one it is about
-        item = replace(item, metadata=replace(meta, resource_version=None, generation=told))
+        generation = meta.generation if kind == NATIVE_POD_GROUP else None  # the condition that is written says which one it is about
+        item = replace(item, metadata=replace(meta, resource_version=None, generation=generation))
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         if self._cluster.of(kind).get(key) == item:
             return Urgency.NOTHING
@@ -316,11 +316,11 @@ class Ingest:
         return Urgency.SOON
 
 
-def _same(known: Any, told: Any) -> bool:
+def _same(known: Any, new: Any) -> bool:
     """Whether two versions of an object are equal in all fields that we read, except resourceVersion and generation."""
-    if known.metadata.resource_version == told.metadata.resource_version:
+    if known.metadata.resource_version == new.metadata.resource_version:
         return True
-    return bool(_versionless(known) == _versionless(told))
+    return bool(_versionless(known) == _versionless(new))
 
 
 def _versionless(item: Any) -> Wire:

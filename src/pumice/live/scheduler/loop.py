@@ -132,7 +132,7 @@ class Scheduler:
             self.clock,
         )
         self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.raw_objects, self.clock, options)
-        self._told: set[Failure] = set()  #: failures of plugins that have been logged
+        self._logged_failures: set[Failure] = set()  #: failures of plugins that have been logged
         self._faults = 0  #: failed cycles in a row
         self._unchecked = 0  #: cycles since the state was last held against a recount
         self._guarded_until = -inf
@@ -337,8 +337,8 @@ class Scheduler:
     def _report(self, decisions: Decisions, now: float) -> None:
         """Report the cycle to the log, metrics and observers, and compute when the next one is due."""
         for failure in decisions.failures:
-            if failure not in self._told:
-                self._told.add(failure)
+            if failure not in self._logged_failures:
+                self._logged_failures.add(failure)
                 log.error("%s", failure)
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now

@@ -42,8 +42,8 @@ class QueueMetrics:
     def __init__(self) -> None:
         self.entitlements: Mapping[str, tuple[Vector, Vector]] = {}  #: by queue: what it deserves, and the most that it may hold
         self.families: list[Family] = []
-        self._amounts = {(what, unit): self._named(f"{what}_{unit}", _words(what, unit)) for what in AMOUNTS for unit, _ in UNITS}
-        self._scalars = {what: self._named(f"{what}_scalar_resources", _words(what, "of other resources"), "resource") for what in AMOUNTS}
+        self._amounts = {(what, unit): self._named(f"{what}_{unit}", _label(what, unit)) for what in AMOUNTS for unit, _ in UNITS}
+        self._scalars = {what: self._named(f"{what}_scalar_resources", _label(what, "of other resources"), "resource") for what in AMOUNTS}
         self._weight, self._share = self._named("weight", "Weight."), self._named("share", "Dominant share of what it deserves.")
         self._overused = self._named("overused", "1 if it holds all that it deserves, or more.")
         self._phases = {phase: self._named(f"pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.") for phase in PHASES}
@@ -63,10 +63,10 @@ class QueueMetrics:
             for unit, column in UNITS:
                 self._amounts[what, unit].replace({(name,): float(v[column]) for name, v in vectors.items() if v[column] < np.inf})
             others = [column for column in range(len(names)) if column not in (CPU, MEMORY, PODS)]
-            told: dict[tuple[str, ...], float] = {
+            values: dict[tuple[str, ...], float] = {
                 (name, names[column]): float(v[column]) for name, v in vectors.items() for column in others if 0 < v[column] < np.inf
             }
-            self._scalars[what].replace(told)
+            self._scalars[what].replace(values)
         self._weight.replace({(queue.name,): float(queue.weight) for queue in queues})
         self._share.replace({(name,): dominant_share(held, deserved) for name, (held, _, deserved, *_) in amounts.items()})
         self._overused.replace({(name,): float(_is_overused(held, deserved)) for name, (held, _, deserved, *_) in amounts.items()})
@@ -92,7 +92,7 @@ def _is_overused(held: Vector, deserved: Vector) -> bool:
     return bool(wanted.any() and (held[wanted] >= deserved[wanted] - EPSILON).all())
 
 
-def _words(what: str, unit: str) -> str:
+def _label(what: str, unit: str) -> str:
     return f"{what.capitalize().replace('_', ' ')} {unit.replace('_', ' ')}."
 
 

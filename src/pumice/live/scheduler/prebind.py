@@ -121,7 +121,7 @@ class PreBind:
     async def _update(self, resource: Kind, whole: Object) -> None:
         meta = whole["metadata"]
         answer = await self._transport.update(resource, ObjectRef(meta["name"], meta.get("namespace", ""), meta["uid"]), whole)
-        self._raw_objects[resource.kind].told(answer)
+        self._raw_objects[resource.kind].keep_raw(answer)
 
     async def _volumes_bound(self, wanted: tuple[VolumeFor, ...]) -> None:
         deadline = self._clock.now() + self._volume_timeout_s
@@ -173,11 +173,11 @@ class PreBind:
         }
         made = as_dict(await self._transport.create(RESOURCE_CLAIMS, body, pod.namespace))["metadata"]
         ref = ObjectRef(made["name"], pod.namespace)
-        told = {"resourceClaimName": ref.name, "requestMappings": list(making.mappings)}
+        claim_status = {"resourceClaimName": ref.name, "requestMappings": list(making.mappings)}
 
         def tell(status: Object) -> bool:
-            changes = status.get("extendedResourceClaimStatus") != told
-            status["extendedResourceClaimStatus"] = told
+            changes = status.get("extendedResourceClaimStatus") != claim_status
+            status["extendedResourceClaimStatus"] = claim_status
             return changes
 
         await amend_status(self._transport, pod, tell)
@@ -186,8 +186,8 @@ class PreBind:
     async def _unmake(self, pod: ObjectRef) -> None:
         """Release the claim that was created for the pod. The claim itself is deleted with the pod, which owns it."""
         status = as_dict(await self._transport.get(PODS, pod)).get("status") or {}
-        if told := status.get("extendedResourceClaimStatus"):
-            await self._release(pod, ObjectRef(told["resourceClaimName"], pod.namespace))
+        if claim_status := status.get("extendedResourceClaimStatus"):
+            await self._release(pod, ObjectRef(claim_status["resourceClaimName"], pod.namespace))
 
     async def _devices_ready(self, wanted: DevicesFor) -> None:
         """Wait for devices that others must prepare before the pod may be bound (binding conditions). Raises NotPrepared."""
@@ -232,13 +232,13 @@ def _user(pod: ObjectRef, group: ObjectRef | None) -> Object:
 
 def _are_ready(claim: Object, wanted: DevicesFor) -> bool:
     """Whether all devices have their binding conditions. Raises NotPrepared if a device has a failure condition."""
-    told = {
+    true_conditions = {
         (each["driver"], each["pool"], each["device"]): {c["type"] for c in each.get("conditions") or () if c.get("status") == "True"}
         for each in (claim.get("status") or {}).get("devices") or ()
     }
     ready = True
     for result in wanted.results:
-        true = told.get((result["driver"], result["pool"], result["device"]), set())
+        true = true_conditions.get((result["driver"], result["pool"], result["device"]), set())
         if failed := true.intersection(result.get("bindingFailureConditions") or ()):
             raise NotPrepared(f"device {result['device']} of claim {wanted.claim} failed: {', '.join(sorted(failed))}")
         ready &= true.issuperset(result.get("bindingConditions") or ())

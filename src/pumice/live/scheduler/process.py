@@ -30,7 +30,7 @@ from pumice.client.transport import ApiError, KubeError, Transport, as_dict
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
-from pumice.live.lifecycle import Clock, WallClock, first, insights, listeners, probes, told_to_end, while_leading
+from pumice.live.lifecycle import Clock, WallClock, end_signal, first, insights, listeners, probes, while_leading
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
@@ -223,7 +223,7 @@ class Replica:
             for server in self._servers():
                 await stack.enter_async_context(server)
             dumping = dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), self._begin_state) if self._settings.dump_folder else {}
-            ended = stack.enter_context(told_to_end(dumping))
+            ended = stack.enter_context(end_signal(dumping))
             await first(self._work(client, policy), ended.wait())
 
     async def _work(self, client: Client, policy: Policy) -> None:
@@ -338,8 +338,8 @@ class Replica:
         assert self._scheduler is not None
         self._metrics.silent_extenders.set(1.0 if why else 0.0, name)
         if why:
-            told = f"{name} does not answer and counts as failed: {why}"
-            self._scheduler.tell(EventRecord(self._regarding(), "Warning", "ExtenderUnavailable", told))
+            message = f"{name} does not answer and counts as failed: {why}"
+            self._scheduler.tell(EventRecord(self._regarding(), "Warning", "ExtenderUnavailable", message))
         else:
             self._scheduler.tell(EventRecord(self._regarding(), "Normal", "ExtenderAvailable", f"{name} answers again"))
 
@@ -370,7 +370,7 @@ class Replica:
         return listeners(settings.metrics_address, shown, settings.healthz_address, probes(self), settings.tls)
 
     def _compared(self, request: Request) -> Response:
-        return self._shadow.told(request) if self._shadow is not None else Response.text("there is no shadow here; see --canary", 404)
+        return self._shadow.served(request) if self._shadow is not None else Response.text("there is no shadow here; see --canary", 404)
 
     async def _fits(self, request: Request) -> Response:
         return await self._questions.answer(request) if self._questions is not None else Response.text("another replica leads", 503)

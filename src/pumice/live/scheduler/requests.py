@@ -113,7 +113,7 @@ def _result(pick: Pick) -> dict[str, Any]:
     """An allocated device, as the claim's status has it. The id of a share is made when the claim is written."""
     driver, pool, device = pick.device
     offered = pick.offered.device
-    told = {
+    fields = {
         "shareID": SHARE if pick.amounts is not None else None,
         "adminAccess": pick.watches or None,
         "tolerations": [to_builtins(each) for each in pick.asked.tolerations],
@@ -121,7 +121,7 @@ def _result(pick: Pick) -> dict[str, Any]:
         "bindingConditions": offered.binding_conditions,
         "bindingFailureConditions": offered.binding_failure_conditions,
     }
-    return {"request": pick.request, "driver": driver, "pool": pool, "device": device} | {k: v for k, v in told.items() if v}
+    return {"request": pick.request, "driver": driver, "pool": pool, "device": device} | {k: v for k, v in fields.items() if v}
 
 
 def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:

@@ -296,7 +296,7 @@ class Sender:
 
     async def _open_gate(self, request: OpenGate) -> None:
         without = {"spec": {"schedulingGates": [{"name": QUEUE_GATE, "$patch": "delete"}]}}
-        await self._told(request, self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True))
+        await self._answered(request, self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True))
 
     async def _bind(self, request: BindPod) -> None:
         self._outcomes.reached(request, "PreBound")
@@ -361,7 +361,7 @@ class Sender:
 
     async def _mark(self, request: MarkPod) -> None:
         at = rfc3339(self._clock.now())
-        await self._told(request, amend_status(self._transport, request.pod, lambda status: apply_mark(status, request, at)))
+        await self._answered(request, amend_status(self._transport, request.pod, lambda status: apply_mark(status, request, at)))
 
     # ---- statuses of whole objects
 
@@ -378,7 +378,7 @@ class Sender:
             laid = (whole["metadata"].get("annotations") or {}) | request.annotations
             whole["metadata"]["annotations"] = {key: value for key, value in laid.items() if value is not None}
         update = self._transport.update(request.kind, request.ref, whole, subresource=subresource)
-        answer = await self._told(request, self._unless_too_large(request, update))
+        answer = await self._answered(request, self._unless_too_large(request, update))
         if answer is not None:
             self._outcomes.done(request, answer)
 
@@ -390,23 +390,23 @@ class Sender:
             if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
                 raw_objects = self._raw_objects[request.kind.kind]
                 raw_objects.forget(str(request.ref))
-                raw_objects.told(await self._transport.get(request.kind, request.ref))
+                raw_objects.keep_raw(await self._transport.get(request.kind, request.ref))
             raise
 
     async def _condition(self, request: WriteCondition) -> None:
         body = {"status": {"conditions": [request.condition]}}
         patching = self._transport.patch(NATIVE_POD_GROUPS, request.group, body, PatchType.STRATEGIC, subresource="status", repeatable=True)
-        await self._told(request, patching)
+        await self._answered(request, patching)
 
     async def _release(self, request: ReleaseClaim) -> None:
-        await self._told(request, self._released(request.claim))
+        await self._answered(request, self._released(request.claim))
 
     async def _released(self, ref: ObjectRef) -> None:
         claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, ref))
         claim["status"] = {key: value for key, value in (claim.get("status") or {}).items() if key not in ("allocation", "reservedFor")}
         await self._transport.update(RESOURCE_CLAIMS, ref, claim, subresource="status")
 
-    async def _told(self, request: Request, call: Awaitable[Any]) -> Any:
+    async def _answered(self, request: Request, call: Awaitable[Any]) -> Any:
         """The answer to the call. None if the call failed or the fence held it back; that has been reported then."""
         try:
             return await call

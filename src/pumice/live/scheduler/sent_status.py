@@ -136,7 +136,7 @@ class Message(msgspec.Struct, frozen=True):
     """The last message of an event reason that was sent about a job."""
 
     text: str  #: without amounts
-    told_at: float
+    sent_at: float
     pause_s: float
 
 
@@ -150,7 +150,7 @@ class Arrival(NamedTuple):
 class Quiet(Struct, frozen=True):
     """The state of a job of which everything has been reported. As long as all of it is the same, there is nothing to report."""
 
-    words: Hashable  #: what a cycle reported of the job
+    reported: Hashable  #: what a cycle reported of the job
     group: PodGroup | None
     note: GroupNote | None
     marks: list[Mark | None]  #: of its pods
@@ -171,9 +171,9 @@ class SentStatus:
         self.others: set[str] = set()  #: by job uid: PodGroups whose pods other schedulers place, which also report on them
         self.natives: dict[str, tuple[Any, ...]] = {}  #: by key of Kubernetes' own PodGroups: the uid, and the condition last written
         self.pauses = WriteBackoff()
-        self.rest_told_at = -inf  #: when it was last found out why jobs at rest wait
+        self.rest_reported_at = -inf  #: when it was last found out why jobs at rest wait
         self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
-        self._told: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
+        self._messages: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
         """The note of our last write to the PodGroup with this uid. None if the watch has shown it already."""
@@ -223,25 +223,25 @@ class SentStatus:
 
     def holds(self, job_uid: str, reason: str, message: str) -> bool:
         """Whether the last message sent for the reason contains this message, apart from amounts."""
-        last = self._told.get(job_uid, {}).get(reason)
+        last = self._messages.get(job_uid, {}).get(reason)
         return last is not None and without_amounts(message) in last.text
 
     def is_new(self, job_uid: str, reason: str, message: str, now: float) -> bool:
         """Whether to send the message now. If so, it is noted as sent."""
-        told = self._told.setdefault(job_uid, {})
-        last, text = told.get(reason), without_amounts(message)
+        sent = self._messages.setdefault(job_uid, {})
+        last, text = sent.get(reason), without_amounts(message)
         if last is None or last.text != text:
-            told[reason] = Message(text, now, FIRST_PAUSE_S)
-        elif now - last.told_at < last.pause_s:
+            sent[reason] = Message(text, now, FIRST_PAUSE_S)
+        elif now - last.sent_at < last.pause_s:
             return False
         else:
-            told[reason] = Message(text, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
+            sent[reason] = Message(text, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
         return True
 
-    def told_again_at(self, job_uid: str, reason: str) -> float:
+    def repeat_at(self, job_uid: str, reason: str) -> float:
         """When the last message of a reason is sent again though nothing has changed; inf if there is none."""
-        last = self._told.get(job_uid, {}).get(reason)
-        return inf if last is None else last.told_at + last.pause_s
+        last = self._messages.get(job_uid, {}).get(reason)
+        return inf if last is None else last.sent_at + last.pause_s
 
     def is_arriving(self, job: Job, now: float) -> bool:
         """Whether the pods that a gang lacks may be on their way: its last pod arrived less than a period ago."""
@@ -261,7 +261,7 @@ class SentStatus:
         self.others.discard(job_uid)
         self.pauses.forget("PodGroup", job_uid)
         self.quiet.pop(job_uid, None)
-        self._told.pop(job_uid, None)
+        self._messages.pop(job_uid, None)
 
 
 # The status of a PodGroup as it is written, and when it is worth writing.
@@ -331,8 +331,8 @@ def _since(condition: Status) -> float:
 
 def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, ...]:
     numbers = tuple(given.get(name) or 0 for name in ("running", "succeeded", "failed"))
-    told = ("type", "status", "reason", "message")
-    conditions = tuple(tuple(reading(condition.get(field) or "") for field in told) for condition in _conditions(given))
+    fields = ("type", "status", "reason", "message")
+    conditions = tuple(tuple(reading(condition.get(field) or "") for field in fields) for condition in _conditions(given))
     return given.get("phase") or "", numbers, conditions
 
 

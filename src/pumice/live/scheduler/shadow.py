@@ -21,7 +21,7 @@ from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.messages import Request, Response
-from pumice.live.lifecycle import WallClock, first, insights, listeners, probes, told_to_end
+from pumice.live.lifecycle import WallClock, end_signal, first, insights, listeners, probes
 from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, since
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
@@ -49,7 +49,7 @@ class Shadow(Scheduler):
         self.shadow_metrics = ShadowMetrics()
         self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
 
-    def told(self, request: Request) -> Response:
+    def served(self, request: Request) -> Response:
         """The HTTP answer with the comparison so far, to requests from this machine only: it names the pods of all users."""
         if not request.local:
             return Response.text("the comparison is told over loopback only: kubectl port-forward leads there", 403)
@@ -91,14 +91,14 @@ class Shadow(Scheduler):
 
     def _compare(self, decisions: Decisions, now: float) -> None:
         """Take in what both schedulers have decided since the last turn."""
-        told, seen = self.comparison, self._seen
+        comparison, seen = self.comparison, self._seen
         for uid, (verdict, task) in list(seen.items()):
             known = self.cluster.tasks.get(task.key)
             if known is None or known.uid != uid or known.node_name:
                 del seen[uid]
             if known is not None and known.uid == uid and known.node_name:
                 verdict.theirs, verdict.theirs_at = known.node_name, now
-                told.close(verdict)
+                comparison.close(verdict)
         for task in filter(self._is_compared, _pending(self.cluster)):
             if task.uid not in seen:
                 seen[task.uid] = Verdict(task.key, gpus(task, self.cluster.dimensions), now), task
@@ -108,9 +108,9 @@ class Shadow(Scheduler):
         for bind in decisions.binds:
             if bind.task.uid in seen:
                 seen[bind.task.uid][0].place(bind.node, now)
-        told.would_place = [verdict for verdict, _ in seen.values() if verdict.ours]
-        told.would_evict = {each.task.key: each.beneficiary for each in decisions.evictions}
-        told.until = now
+        comparison.would_place = [verdict for verdict, _ in seen.values() if verdict.ours]
+        comparison.would_evict = {each.task.key: each.beneficiary for each in decisions.evictions}
+        comparison.until = now
 
     def _is_compared(self, task: Task) -> bool:
         queue = task.job.queue.name if task.job is not None and task.job.queue is not None else ""
@@ -156,10 +156,10 @@ class ShadowReplica:
             shadow = self._shadow = Shadow(
                 readonly, policy, settings.options, self._clock, world=HttpWorld(), where=on_a_thread, when_synced=self._read
             )
-            shown = {**insights(self), "/debug/shadow": shadow.told}
+            shown = {**insights(self), "/debug/shadow": shadow.served}
             for server in listeners(settings.metrics_address, shown, settings.healthz_address, probes(self), settings.tls):
                 await stack.enter_async_context(server)
-            ended = stack.enter_context(told_to_end())
+            ended = stack.enter_context(end_signal())
             await first(shadow.run(), self._reload(shadow), ended.wait())
         began = shadow.comparison.since
         log.info("%s", since(Comparison(began, began), shadow.comparison, self._clock.now() - began))

@@ -65,11 +65,11 @@ def shard_requests(cluster: Cluster, sharding: Sharding, sent_status: SentStatus
     shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
     if shard is None or sent_status.pauses.holds("NodeShard", sharding.name, now):
         return []
-    told = shard.status
+    stored = shard.status
     using = nodes_in_use(cluster, shard)
     awaited = [node for node in shard.spec.nodes_desired or () if node not in using]
     wanted: tuple[list[str], ...] = (using, awaited, [])
-    known = sent_status.shards.get(sharding.name) or (told.nodes_in_use or [], told.nodes_to_add or [], told.nodes_to_remove or [])
+    known = sent_status.shards.get(sharding.name) or (stored.nodes_in_use or [], stored.nodes_to_add or [], stored.nodes_to_remove or [])
     if wanted == known:
         return []
     sent_status.shards[sharding.name] = wanted

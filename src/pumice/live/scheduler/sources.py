@@ -79,7 +79,7 @@ class RawObjects:
         if known is None or version >= known[0]:
             self._objects[key] = (version, raw)
 
-    def told(self, raw: bytes) -> None:
+    def keep_raw(self, raw: bytes) -> None:
         """Keep an object as the server sent it, in a watch or in the answer to a write."""
         meta = _metadata_of.decode(raw).metadata
         self.keep(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, meta, slim(raw))

@@ -202,12 +202,12 @@ class AdmissionAnswers:
         if what is None:
             return []
         try:
-            told = await fetch(f"{self._scheduler}{FITS}", body=msgspec.json.encode(what), timeout_s=PATIENCE_S)
+            answer = await fetch(f"{self._scheduler}{FITS}", body=msgspec.json.encode(what), timeout_s=PATIENCE_S)
         except (OSError, ValueError) as error:
             log.debug("the scheduler does not say whether it can run: %s", error)
             return []
-        text = bytes(told.body).decode(errors="replace").strip()
-        return [text] if told.status == 200 and text else []
+        text = bytes(answer.body).decode(errors="replace").strip()
+        return [text] if answer.status == 200 and text else []
 
     async def _read_anew(self) -> None:
         """Bring the cache up to date. Several refusals at the same time share one read, which begins after them."""

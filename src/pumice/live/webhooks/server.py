@@ -29,7 +29,7 @@ from pumice.client.transport import ApiError, KubeError, Transport, as_dict
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
 from pumice.http.listener import Listener
-from pumice.live.lifecycle import Clock, WallClock, first, probes, synced, told_to_end
+from pumice.live.lifecycle import Clock, WallClock, end_signal, first, probes, synced
 from pumice.live.webhooks.hooks import register
 from pumice.live.webhooks.review import AdmissionAnswers
 
@@ -197,7 +197,7 @@ class WebhookReplica:
             client = await stack.enter_async_context(Client(self._access, limits=ClientLimits(settings.qps, settings.burst)))
             if settings.healthz_address:
                 await stack.enter_async_context(Listener(settings.healthz_address, probes(self)))
-            ended = stack.enter_context(told_to_end())
+            ended = stack.enter_context(end_signal())
             await first(self._work(client, AdmissionAnswers(client, rules, settings.scheduler)), ended.wait())
 
     async def _work(self, client: Client, rules: AdmissionAnswers) -> None:

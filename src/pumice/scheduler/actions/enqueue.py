@@ -67,13 +67,13 @@ class Doors:
             session.not_admitted[job.uid] = refused.why
             session.decisions.events += [replace(event, job=job) for event in refused.events]
             return False
-        told = len(session.decisions.events)
+        before = len(session.decisions.events)
         if session.job_enqueueable(job):
             return True
         if job.uid not in session.not_admitted:
             session.refuse_admission(job, "a plugin does not let it in, and does not say why")
         if alike is not None:
-            self._refused[alike] = RefusedAdmission(session.changes, session.not_admitted[job.uid], session.decisions.events[told:])
+            self._refused[alike] = RefusedAdmission(session.changes, session.not_admitted[job.uid], session.decisions.events[before:])
         return False
 
     def part(self) -> None:

@@ -38,8 +38,8 @@ class Giveback(Action):
             for task in placed:
                 statement.evict(task, self.name)
             statement.commit()
-        told = f"{len(placed)} of {job.min_member} pods had nodes when placing was cut short; for {PATIENCE_S:.0f} s the others found none"
-        session.decisions.events.append(GroupEvent(job, "Warning", "GangGivenBack", told))
+        text = f"{len(placed)} of {job.min_member} pods had nodes when placing was cut short; for {PATIENCE_S:.0f} s the others found none"
+        session.decisions.events.append(GroupEvent(job, "Warning", "GangGivenBack", text))
 
 
 def _made_anew(job: Job) -> bool:

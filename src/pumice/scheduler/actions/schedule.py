@@ -253,7 +253,7 @@ class ScheduleLoop:
                     break
                 if verdict.candidate is not None:
                     self.preemption.carry_out(task, verdict.candidate)
-                    tail = [] if is_old else [f"preemption: {verdict.candidate.words(self.session.nodes)}"]
+                    tail = [] if is_old else [f"preemption: {verdict.candidate.text(self.session.nodes)}"]
                     break
                 tail.append(f"preemption: {verdict.text}")
                 keep = not verdict.clear

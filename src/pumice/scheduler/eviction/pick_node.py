@@ -29,7 +29,7 @@ class Candidate(Struct, frozen=True):
     victims: list[Task]  #: the most important first
     violations: int = 0  #: the number of victims that violate a PodDisruptionBudget
 
-    def words(self, nodes: Nodes) -> str:
+    def text(self, nodes: Nodes) -> str:
         return f"found a potential placement for pod on node {nodes.names[self.row]}, preempting {len(self.victims)} victims"
 
 

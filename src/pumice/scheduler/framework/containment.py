@@ -60,8 +60,8 @@ class Guard:
 
     def note(self, hook: str, error: Exception, method: Callable[..., Any], about: Any = None) -> Failure:
         file, line = _place(self.plugin, error, method)
-        words = str(error) if isinstance(error, WrongAnswer) else f"{type(error).__name__}: {_meant(error) or error}"
-        failure = Failure(self.plugin.name, hook, file, line, words[:LONGEST], self._kind)
+        message = str(error) if isinstance(error, WrongAnswer) else f"{type(error).__name__}: {_meant(error) or error}"
+        failure = Failure(self.plugin.name, hook, file, line, message[:LONGEST], self._kind)
         self._tell(failure, about)
         return failure
 

@@ -93,10 +93,17 @@ def remember(session: Session) -> None:
 
 
 def _changed_nothing(session: Session) -> bool:
-    told = session.decisions
-    if told.binds or told.evictions or told.ungated or told.failures or told.again_at < inf or session.went_by_clock:
+    decisions = session.decisions
+    if (
+        decisions.binds
+        or decisions.evictions
+        or decisions.ungated
+        or decisions.failures
+        or decisions.again_at < inf
+        or session.went_by_clock
+    ):
         return False
-    nominated = all(task.nominated == node for task, node in told.nominations.items())
+    nominated = all(task.nominated == node for task, node in decisions.nominations.items())
     return nominated and all(job.phase == phase for job, phase in session.phases.items())
 
 
@@ -112,10 +119,10 @@ def _of_those_who_wait(session: Session) -> Decisions:
     """The decisions, without the status of jobs that are in them only because the jobs had changed."""
     cluster = session.cluster
     moved = {task.job.uid: task.job for task in session.moves if task.job is not None}  # even if it was undone
-    told = replace(session.decisions)
-    assert told.conclusion is not None
-    told.tell(told.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
-    return told
+    decisions = replace(session.decisions)
+    assert decisions.conclusion is not None
+    decisions.tell(decisions.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
+    return decisions
 
 
 # Cycles that leave no trace: for questions of what would happen, asked of a state that stays in use.

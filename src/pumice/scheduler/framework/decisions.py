@@ -154,7 +154,7 @@ class JobOutcome(Struct, frozen=True):
     held_places: str = ""
 
     @property
-    def words(self) -> Hashable:
+    def reported(self) -> Hashable:
         """All that is reported of the jobs except their names, and their numbers of pods by status."""
         counts = self.members[0].job.counts.values()
         return self.phase, self.condition, self.hypernode, self.held_places, tuple(self.pods), tuple(self.nominated), tuple(counts)
@@ -281,9 +281,9 @@ class Decisions(Struct):
         """The decisions without the statuses of jobs at rest, of which nothing new is known."""
         if self.conclusion is None or not self.conclusion.at_rest.groups:
             return self
-        told = replace(self)
-        told.tell(self.conclusion.without_those_at_rest())
-        return told
+        copy = replace(self)
+        copy.tell(self.conclusion.without_those_at_rest())
+        return copy
 
 
 # Why a task has no node: the number of nodes per reason, and the sentence made of these numbers.

@@ -53,8 +53,8 @@ def _looked_at_by_none(cluster: Cluster) -> list[Task]:
 
 def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:
     """For each Pending pod that the decisions do not mention: why it waits."""
-    told = {waiting.task.uid for waiting in decisions.waiting}
-    waits = [task for task in cluster.tasks.values() if task.status == status.PENDING and task.uid not in told]
+    explained = {waiting.task.uid for waiting in decisions.waiting}
+    waits = [task for task in cluster.tasks.values() if task.status == status.PENDING and task.uid not in explained]
     return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
 
 
@@ -78,9 +78,9 @@ def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
 def conclude(session: Session) -> Conclusion:
     """The statuses of all jobs that waited or may have changed. The jobs' phases are set, and the rest of the decisions is filled in."""
     cluster, decisions = session.cluster, session.decisions
-    told = {waiting.task.uid for waiting in session.refused}
+    explained = {waiting.task.uid for waiting in session.refused}
     groups = session.together({**cluster.changed, **cluster.not_enqueued})
-    outcomes = [_outcome(session, alike, told) for alike in groups]
+    outcomes = [_outcome(session, alike, explained) for alike in groups]
     for outcome in outcomes:
         phase = outcome.phase
         is_new = outcome.members[0].job.phase != phase  # for all members, for they are alike
@@ -101,7 +101,7 @@ def conclude(session: Session) -> Conclusion:
     return Conclusion(outcomes, session.refused, stranded(cluster, session.policy, session.now), at_rest)
 
 
-def _outcome(session: Session, alike: Alike, told: Container[str]) -> JobOutcome:
+def _outcome(session: Session, alike: Alike, explained: Container[str]) -> JobOutcome:
     job = alike.first
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
@@ -119,7 +119,7 @@ def _outcome(session: Session, alike: Alike, told: Container[str]) -> JobOutcome
         if is_pending and is_held_back and uid not in session.fit_errors:
             continue  # no node or queue refused it: it is only held back
         last = session.last_try.get(uid)
-        if uid not in told:
+        if uid not in explained:
             reason = scheduling_reason(session, task, last, state) if session.observer.reads_reasons else (UNSCHEDULABLE, "")
             outcome.pods.append((number, *reason))
         if is_pending and last is not None and last.evicted:

@@ -53,7 +53,7 @@ class PastEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
     text: str = ""
 
     @property
-    def words(self) -> str:
+    def cause(self) -> str:
         """The eviction in words: its action, its beneficiary, the plugins that permitted it, and its cost."""
         if self.text:
             return self.text
@@ -113,7 +113,7 @@ def seconds(text: str) -> float:
 
 EVICTION_REASONS = ("Evict", "Preempted")  #: reasons of events: of Volcano, and of kube-scheduler
 
-_WORDS = re.compile(
+_PATTERN = re.compile(
     r"(?P<action>[\w-]+)(?: for (?P<beneficiary>[^\s,;]+))?(?:, as (?P<permitted>.+?) permits?)?"
     r"(?:; it loses (?P<seconds>\d+) s of work(?: on (?P<gpus>[\d.e+]+) GPUs?)?)?"
 )
@@ -124,28 +124,28 @@ _OF_GROUP = re.compile(r"(?P<pod>[a-z0-9.-]+): (?P<words>\w.*)")
 def take_in_evictions(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> None:
     """Remember the evictions that these objects (events and pods) tell of."""
     found: dict[tuple[str, str], PastEviction] = {}
-    for told in sorted(_told(items), key=lambda each: each.at):
-        known = found.get((told.pod, told.words))
-        found[told.pod, told.words] = told if known is None or not known.job else replace(told, job=known.job)
+    for eviction in sorted(_reported(items), key=lambda each: each.at):
+        known = found.get((eviction.pod, eviction.cause))
+        found[eviction.pod, eviction.cause] = eviction if known is None or not known.job else replace(eviction, job=known.job)
     if found:
         note(cluster, found.values())
 
 
 def eviction_events(cluster: Cluster) -> Iterator[Event]:
     """The remembered evictions as events, in the form that `take_in_evictions` reads."""
-    for number, told in enumerate(past_evictions(cluster)):
-        namespace, _, pod = told.pod.partition("/")
-        group = told.job.partition("/")[2]
+    for number, eviction in enumerate(past_evictions(cluster)):
+        namespace, _, pod = eviction.pod.partition("/")
+        group = eviction.job.partition("/")[2]
         about = (
             ObjectReference(kind="PodGroup", name=group, namespace=namespace)
             if group
             else ObjectReference(kind="Pod", name=pod, namespace=namespace)
         )
-        message = f"{pod}: {told.words}" if group else _OF_POD + told.words
-        yield Event(Metadata(f"eviction-{number}", namespace), about, "Evict", message, rfc3339(told.at))
+        message = f"{pod}: {eviction.cause}" if group else _OF_POD + eviction.cause
+        yield Event(Metadata(f"eviction-{number}", namespace), about, "Evict", message, rfc3339(eviction.at))
 
 
-def _told(items: Iterable[tuple[str, Wire]]) -> Iterator[PastEviction]:
+def _reported(items: Iterable[tuple[str, Wire]]) -> Iterator[PastEviction]:
     for _, item in items:
         if isinstance(item, Event) and item.reason in EVICTION_REASONS:
             yield from _by_event(item)
@@ -164,16 +164,16 @@ def _by_event(event: Event) -> Iterator[PastEviction]:
 
 
 def _by_conditions(pod: Pod) -> Iterator[PastEviction]:
-    told: dict[str, Condition] = {f"{each.type}={each.reason}": each for each in pod.status.conditions or ()}
-    condition = told.get("Ready=Evict") or told.get("DisruptionTarget=PreemptionByScheduler")
+    conditions: dict[str, Condition] = {f"{each.type}={each.reason}": each for each in pod.status.conditions or ()}
+    condition = conditions.get("Ready=Evict") or conditions.get("DisruptionTarget=PreemptionByScheduler")
     if condition is not None and condition.message:
         at = instant_or(condition.last_transition_time, pod.metadata.created)
         yield _read(f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}", at, condition.message)
 
 
 def _read(pod: str, at: float, message: str, job: str = "") -> PastEviction:
-    words = message.partition(_OF_POD)[2]
-    match = _WORDS.fullmatch(words)
+    cause = message.partition(_OF_POD)[2]
+    match = _PATTERN.fullmatch(cause)
     if match is None:
         return PastEviction(pod, at, job, text=message)
     permitted = tuple(match["permitted"].split(", ")) if match["permitted"] else ()

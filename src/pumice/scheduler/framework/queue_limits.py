@@ -60,7 +60,7 @@ def _shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vec
     short = (asked & (held + request > limit)).nonzero()[0].tolist()
     shortages = tuple(Shortage(name, column, request[column], held[column], limit[column]) for column in short)
     for column in short:
-        amounts = (dimensions.in_words(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
+        amounts = (dimensions.format_amount(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
         has, may, more = amounts
         return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for", shortages
     return "", shortages
@@ -109,7 +109,8 @@ def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], queue:
     parts = []
     for column in columns:
         asked, held, allowed = (
-            dimensions.in_words(column, amount) for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
+            dimensions.format_amount(column, amount)
+            for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
         )
         parts.append(f"{asked} {dimensions.names[column]} asked for, {held} held or promised, {allowed} allowed")
     never = any(job.min_amounts[column] > limit[column] for column in columns)

@@ -191,10 +191,10 @@ class PreemptionDryRun:
             with Trial(self._cluster) as trial:
                 for other in held:
                     trial.place(other, row)
-                if (words := self._ask(row)).refused[0]:
-                    return words
-        words = self._ask(row)
-        return words if words.refused[0] else None
+                if (statuses := self._ask(row)).refused[0]:
+                    return statuses
+        statuses = self._ask(row)
+        return statuses if statuses.refused[0] else None
 
     def _ask(self, row: int) -> NodeStatuses:
         return run_filters(self._filters, View(self._cluster.nodes, np.array([row])), np.ones(1, bool))

@@ -86,11 +86,11 @@ class Extender:
             if name not in asked:
                 raise ValueError(f'claims a filtered node "{name}" which is not found in the input node list')
             kept[asked[name]] = True
-        words: dict[int, tuple[str, bool]] = {}
+        refusals: dict[int, tuple[str, bool]] = {}
         for field, final in (("failednodes", False), ("failedandunresolvablenodes", True)):
             failed = fields.get(field) or {}
-            words |= {asked[name]: (str(text), final) for name, text in _mapping(failed).items() if name in asked}
-        return kept, words
+            refusals |= {asked[name]: (str(text), final) for name, text in _mapping(failed).items() if name in asked}
+        return kept, refusals
 
     # -- prioritize
 
@@ -126,23 +126,23 @@ class Extender:
         return found
 
     def _proposal(self, task: Task, victims: Victims) -> dict[str, Any]:
-        def told(tell: Callable[[Task], Any]) -> dict[str, Any]:
+        def victims_as(tell: Callable[[Task], Any]) -> dict[str, Any]:
             return {
                 self._table.names[row]: {"Pods": [tell(pod) for pod in pods], "NumPDBViolations": violations}
                 for row, (pods, violations) in victims.items()
             }
 
         if self.spec.names_only:
-            return {"Pod": as_pod(task), "NodeNameToMetaVictims": told(lambda pod: {"UID": pod.uid})}
-        return {"Pod": as_pod(task), "NodeNameToVictims": told(as_pod)}
+            return {"Pod": as_pod(task), "NodeNameToMetaVictims": victims_as(lambda pod: {"UID": pod.uid})}
+        return {"Pod": as_pod(task), "NodeNameToVictims": victims_as(as_pod)}
 
     def _named(self, answer: dict[str, Any], asked: Victims) -> Victims:
         found: Victims = {}
-        for name, told in _mapping(answer.get("nodenametometavictims") or {}).items():
+        for name, its_victims in _mapping(answer.get("nodenametometavictims") or {}).items():
             row = self._table.rows.get(name, -1)
             if row not in asked:
                 raise ValueError(f'names victims on node "{name}", which is no candidate')
-            fields = _fields(told)
+            fields = _fields(its_victims)
             there = {task.uid: task for task in with_pods(self._table.tasks[row].values())}
             pods = []
             for entry in _list(fields.get("pods") or []):

@@ -91,7 +91,7 @@ def _zone(labels: dict[str, str]) -> tuple[str, str]:
     return region, next((labels[key] for key in ZONE_KEYS if key in labels), "")
 
 
-ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether that is final
+ExtenderRefusals = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether that is final
 
 
 class NoNodes(AttemptFailed):
@@ -138,7 +138,7 @@ class NodeFinder:
         self._evaluations = Evaluations(
             session.cluster, self.filters, self.scorers, session.observer.asking, shortcuts=session.policy.shortcuts
         )
-        self._told: tuple[Hashable, FitError] | None = None
+        self._last_misfit: tuple[Hashable, FitError] | None = None
         self.placement: Mask | None = None  #: the rows among which a node is searched; None: all
 
     def evaluation(self, task: Task) -> Evaluation:
@@ -168,24 +168,24 @@ class NodeFinder:
         return self.table.alive if self.placement is None else self.placement
 
     def _find(self, task: Task, evaluation: Evaluation) -> int | FitError:
-        feasible, words = self.feasible(task, evaluation)
+        feasible, statuses = self.feasible(task, evaluation)
         found = np.count_nonzero(feasible)
         if not found:
-            return self._misfit(task, evaluation, words)
+            return self._misfit(task, evaluation, statuses)
         return int(feasible.argmax()) if found == 1 else self.choose(task, evaluation, feasible)
 
     # -- feasible nodes
 
-    def feasible(self, task: Task, evaluation: Evaluation) -> tuple[Mask, ExtenderWords]:
+    def feasible(self, task: Task, evaluation: Evaluation) -> tuple[Mask, ExtenderRefusals]:
         """The rows to choose among, and the reasons of extenders for other rows. A nominated node that fits is the only row."""
         fitting = self.fitting(task, evaluation)
         nominated = self.table.rows.get(task.nominated, -1) if task.nominated else -1
         if nominated >= 0 and fitting[nominated]:
             alone = np.zeros(len(fitting), bool)
             alone[nominated] = True
-            alone, words = self._extended(task, alone)
+            alone, statuses = self._extended(task, alone)
             if alone[nominated]:
-                return alone, words
+                return alone, statuses
         self._fail(evaluation)
         return self._extended(task, self._sampled(evaluation, fitting))
 
@@ -196,18 +196,18 @@ class NodeFinder:
             rows = rows[self.placement[rows]]
         if not len(rows):
             return
-        words = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows])
-        if words.failure:
-            raise AttemptFailed(words.failure)
+        statuses = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows])
+        if statuses.failure:
+            raise AttemptFailed(statuses.failure)
 
     def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
         """The rows that no filter refuses, neither with the pods nominated there nor without."""
         fitting = evaluation.admitted if self.placement is None else evaluation.admitted & self.placement
         if self.nominations:
-            rows, words = self._with_nominated(task, evaluation, fitting)
+            rows, statuses = self._with_nominated(task, evaluation, fitting)
             if len(rows):
                 fitting = fitting.copy()
-                fitting[rows[words.refused]] = False
+                fitting[rows[statuses.refused]] = False
         return fitting
 
     def _with_nominated(self, task: Task, evaluation: Evaluation, among: Mask) -> tuple[np.ndarray, NodeStatuses]:
@@ -243,14 +243,14 @@ class NodeFinder:
                 among &= ~refused.where
         return among
 
-    def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, ExtenderWords]:
+    def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, ExtenderRefusals]:
         """The nodes that extenders keep, and their reasons for the others."""
-        words: ExtenderWords = {}
+        statuses: ExtenderRefusals = {}
         for extender in self.extenders:
             if extender.spec.filter_verb and extender.interested(task) and feasible.any():
                 feasible, more = extender.filter(task, feasible)
-                words |= more
-        return feasible, words
+                statuses |= more
+        return feasible, statuses
 
     # -- the best of them
 
@@ -285,45 +285,45 @@ class NodeFinder:
         resolvable = self._among & (not reason.final)
         return FitError(evaluation, tried, Counter({reason.text: tried}), resolvable, frozenset([evaluation.rejected_by]), reason)
 
-    def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> FitError:
+    def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderRefusals) -> FitError:
         """Why each node refuses the pod. Equal pods in an unchanged cluster get the same answer."""
         among = b"" if self.placement is None else self.placement.tobytes()
         nominated = task.uid if self.nominations else ""
         key = (evaluation, self.session.cluster.log.position, int(self.nominations.stamp.sum()), nominated, among)
-        if self._told is not None and self._told[0] == key and not extended:
-            return self._told[1]
-        words = self.words(task, evaluation)
-        counts, final = words.counts, words.final | ~words.refused  # evictions do not help where an extender drops a node silently
+        if self._last_misfit is not None and self._last_misfit[0] == key and not extended:
+            return self._last_misfit[1]
+        statuses = self.statuses(task, evaluation)
+        counts, final = statuses.counts, statuses.final | ~statuses.refused  # evictions do not help where an extender drops a node silently
         for row, (text, is_final) in extended.items():
             counts[text] += 1
             final[row] = is_final
         extenders = frozenset(e.spec.name for e in self.extenders) if extended else frozenset()
-        misfit = FitError(evaluation, self._tried, counts, ~final & self._among, words.by | extenders)
+        misfit = FitError(evaluation, self._tried, counts, ~final & self._among, statuses.by | extenders)
         if not extended:
-            self._told = (key, misfit)
+            self._last_misfit = (key, misfit)
         return misfit
 
-    def words(self, task: Task, evaluation: Evaluation) -> NodeStatuses:
+    def statuses(self, task: Task, evaluation: Evaluation) -> NodeStatuses:
         """What filters say about every node: with the pods nominated there if filters refuse it then, else without them."""
         among = self._among.copy()
         rows, crowded = self._with_nominated(task, evaluation, among) if self.nominations else (np.zeros(0, np.intp), None)
         if crowded is not None:
             among[rows[crowded.refused]] = False
         plain = run_filters(evaluation.filters, View(self.table), among)
-        words = plain if crowded is None else plain.joined(crowded, rows)
-        return self._with_nominated_asked_first(task, evaluation, words)
+        statuses = plain if crowded is None else plain.joined(crowded, rows)
+        return self._with_nominated_asked_first(task, evaluation, statuses)
 
-    def _with_nominated_asked_first(self, task: Task, evaluation: Evaluation, words: NodeStatuses) -> NodeStatuses:
+    def _with_nominated_asked_first(self, task: Task, evaluation: Evaluation, statuses: NodeStatuses) -> NodeStatuses:
         """The statuses with the nominated node judged before PreFilter drops nodes. The plugin refusing it is named as one of PreFilter."""
         row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
         if row >= 0 and not self._among[row]:
             row = -1
         narrowing = {refused.reason.text for refused in evaluation.refusals() if refused.reason.from_prefilter} if row >= 0 else set()
         if not narrowing:
-            return words
+            return statuses
         where = np.array([row])
         own = run_filters(evaluation.filters, View(self.table, where), np.ones(1, bool), narrowed=False)
-        others = words.without(row)
+        others = statuses.without(row)
         reasons = [(_joined_by(text, own.by) if text in narrowing else text, mask) for text, mask in others.reasons]
         return others._replace(reasons=reasons).joined(own, where)
 
@@ -334,16 +334,16 @@ def _joined_by(text: str, plugins: frozenset[str]) -> str:
     return f"{before}[{' '.join(sorted({*named.split(), *plugins}))}]"
 
 
-def together(words: Sequence[NodeStatuses]) -> NodeStatuses:
+def together(statuses: Sequence[NodeStatuses]) -> NodeStatuses:
     """The statuses of single rows as one status of all of them."""
-    size = len(words)
+    size = len(statuses)
     refused, final = np.zeros(size, bool), np.zeros(size, bool)
     reasons: dict[str, Mask] = {}
-    for position, word in enumerate(words):
+    for position, word in enumerate(statuses):
         refused[position], final[position] = word.refused[0], word.final[0]
         for text, where in word.reasons:
             reasons.setdefault(text, np.zeros(size, bool))[position] |= where[0]
-    return NodeStatuses(refused, final, list(reasons.items()), frozenset(name for word in words for name in word.by))
+    return NodeStatuses(refused, final, list(reasons.items()), frozenset(name for word in statuses for name in word.by))
 
 
 def compares_all(evaluation: Evaluation) -> bool:

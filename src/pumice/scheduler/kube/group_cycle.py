@@ -65,8 +65,8 @@ class GroupCycle:
         if fault := self._fault(entity):
             self._refuse_all(entity, fault)
             return None
-        profile, told = entity.tasks[0].template.scheduler_name, self._session.decisions
-        finder, evicted = self._finders[profile], len(told.evictions)
+        profile, decisions = entity.tasks[0].template.scheduler_name, self._session.decisions
+        finder, evicted = self._finders[profile], len(decisions.evictions)
         results = GroupAttempt(self._session, finder, self._nominations, self._groups, self._memory, entity).run()
         root = results[entity.root.uid].status
         succeeded, outcome = root.is_success, _outcome(root)
@@ -82,8 +82,8 @@ class GroupCycle:
         for leaf in entity.root.leaves:
             if not self._decide(results[leaf.uid], answer):
                 succeeded, outcome = False, GroupOutcome.FAILED
-        said = "waiting_on_preemption" if answer.makes_room else _RESULTS[outcome]
-        told.group_tries.append(GroupTry(profile, said, len(told.evictions) - evicted))
+        result = "waiting_on_preemption" if answer.makes_room else _RESULTS[outcome]
+        decisions.group_tries.append(GroupTry(profile, result, len(decisions.evictions) - evicted))
         left = [task for task in entity.tasks if task.status == status.PENDING]
         self._session.scheduling_queue.group_tried(entity, outcome, left, self._session.now)
         return _rest(entity) if succeeded and left else None
@@ -171,12 +171,14 @@ class GroupCycle:
         """Note the condition of a PodGroup, unless the group was scheduled before."""
         wire, known = result.group.wire, result.group.condition
         assert isinstance(wire, NativePodGroup), "a leaf"
-        done, told = result.status.is_success, self._session.decisions.native_groups
-        was_done = (known is not None and known.status == "True") or (result.group.key in told and told[result.group.key].is_scheduled)
+        done, statuses = result.status.is_success, self._session.decisions.native_groups
+        was_done = (known is not None and known.status == "True") or (
+            result.group.key in statuses and statuses[result.group.key].is_scheduled
+        )
         if was_done and not done:
             return
         reason = SCHEDULED if done else FAILED if result.status.is_error else UNSCHEDULABLE
-        told[result.group.key] = NativeGroupStatus(wire, done, reason, result.status.text)
+        statuses[result.group.key] = NativeGroupStatus(wire, done, reason, result.status.text)
 
 
 def _rest(entity: GroupEntity) -> GroupEntity:

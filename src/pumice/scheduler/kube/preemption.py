@@ -146,12 +146,12 @@ class Preemption:
             return found
         empty, unfit = ~run.has_lower[potential], run.has_lower[potential] & ~run.fits[potential]
         found.counts[NO_VICTIMS] += int(empty.sum())
-        found.counts += self._words(run, potential[unfit], task, misfit)
+        found.counts += self._refusals(run, potential[unfit], task, misfit)
         needless = potential[~empty & ~unfit]
         found.error = self._needless(needless[0]) if len(needless) else ""
         return found
 
-    def _words(self, run: ResourceDryRun, rows: Rows, task: Task, misfit: FitError) -> Counter[str]:
+    def _refusals(self, run: ResourceDryRun, rows: Rows, task: Task, misfit: FitError) -> Counter[str]:
         """The counts of reasons on nodes where the pod would not fit even if all less important pods went."""
         nominated, held = self.nominations.against(task)
         crowd = np.zeros((len(held), len(self.table)))

@@ -153,6 +153,6 @@ def past_shares(cluster: Cluster, args: PastUsageArgs, holder_of: HolderOf, now:
     return PastShares(cluster.used_before(args.half_life, holder_of), args, now)
 
 
-def in_words(first: str, less: float, second: str, more: float, whole: str) -> str:
+def format_amount(first: str, less: float, second: str, more: float, whole: str) -> str:
     """Why the first holder is served before the second, by the shares that they held before."""
     return f"{second} used more before: on average {more:.0%} of {whole}, {first} {less:.0%}"

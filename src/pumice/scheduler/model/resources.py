@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from pumice.api.quantity import Quantity, format_bytes, format_milli, in_words
+from pumice.api.quantity import Quantity, format_amount, format_bytes, format_milli
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 NDArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
@@ -148,10 +148,10 @@ class Dimensions:
             return format_bytes(amount)
         return str(round(amount)) if name == "pods" else format_milli(amount)
 
-    def in_words(self, column: int, amount: float) -> str:
+    def format_amount(self, column: int, amount: float) -> str:
         """An amount for messages: exact if that is short, else rounded to few digits."""
         name = self.names[column]
-        return self.format(column, amount) if name == "pods" else in_words(amount, binary=in_bytes(name))
+        return self.format(column, amount) if name == "pods" else format_amount(amount, binary=in_bytes(name))
 
     def quantities(self, vector: Vector) -> dict[str, str]:
         """The amounts that are not zero, as Kubernetes writes them; cpu and memory always."""

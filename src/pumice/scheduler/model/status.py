@@ -53,9 +53,9 @@ def of_pod(pod: Pod) -> int:
     return UNKNOWN
 
 
-def is_echo(known: int, told: int) -> bool:
+def is_echo(known: int, reported: int) -> bool:
     """Whether a status that was just read dates from before our own decision on the pod, its bind or its eviction: a pod never goes back
     from the known status to such a status."""
     if known == RELEASING:
-        return bool(told & (PENDING | BOUND | RUNNING))
-    return told == PENDING and bool(known & ALLOCATED_ALL)
+        return bool(reported & (PENDING | BOUND | RUNNING))
+    return reported == PENDING and bool(known & ALLOCATED_ALL)

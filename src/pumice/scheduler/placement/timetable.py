@@ -183,8 +183,8 @@ class PlannedByHistory(PlannedEnds):
     """The expected ends by the usual runs of similar pods, if less than the estimates. An end expected when a pod began is kept."""
 
     def known_run(self, task: Task) -> float | None:
-        told, usual = super().known_run(task), self.cluster.index(PastRuns).usual(task)
-        return min((run for run in (told, usual) if run is not None), default=None)
+        stated, usual = super().known_run(task), self.cluster.index(PastRuns).usual(task)
+        return min((run for run in (stated, usual) if run is not None), default=None)
 
     def agrees(self, recount: Self) -> bool:
         recount.refresh()

@@ -45,7 +45,7 @@ class PodRun:
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
-    objects, runs = _told(path)
+    objects, runs = _history(path)
     longest: dict[str, float] = {}
     for run in runs:
         if run.ended is not None and run.started is not None:
@@ -56,7 +56,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
 
 
 def nodes(path: str) -> list[Node]:
-    return [item for _, item in _told(path)[0] if isinstance(item, Node)]
+    return [item for _, item in _history(path)[0] if isinstance(item, Node)]
 
 
 def _with_run_time(pod: Pod, seconds: float) -> Pod:
@@ -64,7 +64,7 @@ def _with_run_time(pod: Pod, seconds: float) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
-def _told(path: str) -> tuple[list[tuple[str, Wire]], list[PodRun]]:
+def _history(path: str) -> tuple[list[tuple[str, Wire]], list[PodRun]]:
     """The last version of all objects except pods, and the runs of pods. A pod that was created again under its name has begun again."""
     objects, runs = dict[tuple[str, str], Wire](), dict[str, PodRun]()
     for entry in _entries(path):
@@ -92,11 +92,11 @@ def _seen(runs: dict[str, PodRun], pod: Pod, at: float) -> None:
     run = runs.get(key)
     if run is None or run.pod.metadata.identity != pod.metadata.identity:
         run = runs[key] = PodRun(pod)
-    told = status.of_pod(pod)
-    if run.started is None and told & (status.RUNNING | status.FINISHED):
+    state = status.of_pod(pod)
+    if run.started is None and state & (status.RUNNING | status.FINISHED):
         run.started = instant_or(pod.status.start_time, at)
     run.evicted |= any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.status.conditions or ())
-    if told & status.FINISHED:
+    if state & status.FINISHED:
         _ended(run, at)
 
 

@@ -30,8 +30,8 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     nodes = cluster if cluster is not None else _own(path, header)
     processors = sum(_processors(each) for each in nodes)
     jobs = _jobs(path, processors, len(nodes) == 1, left_out)
-    told = header.get("UnixStartTime", "")
-    began, jobs = (float(told), jobs) if told.isdigit() else _from_the_first(jobs)
+    start = header.get("UnixStartTime", "")
+    began, jobs = (float(start), jobs) if start.isdigit() else _from_the_first(jobs)
     return Workload(Path(path).name, jobs, nodes, began=began, left_out=left_out, note=ONE_POD if len(nodes) == 1 else GANGS)
 
 

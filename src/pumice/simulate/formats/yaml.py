@@ -193,8 +193,8 @@ def _request(value: Any) -> dict[str, str | int]:
 def _taken(value: Any, needed: tuple[str, ...], *more: str) -> dict[str, Any]:
     """The value, if it is a mapping of all `needed` settings, and of no others except `more`. Raises ValueError."""
     if not isinstance(value, dict) or set(needed) - set(value) or set(value) - {*needed, *more}:
-        told = ", ".join((*needed, *(f"{name} (may be left out)" for name in more)))
-        raise ValueError(f"is a mapping of {told}")
+        names = ", ".join((*needed, *(f"{name} (may be left out)" for name in more)))
+        raise ValueError(f"is a mapping of {names}")
     return value
 
 

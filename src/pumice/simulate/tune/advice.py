@@ -107,8 +107,8 @@ class Adviser:
             if len(found) >= ENOUGH:
                 break
         if len(found) < LEAST:
-            told = f"{self._goal.objective} is not 0 in {len(found)} periods only; {LEAST} are needed, to search and to check"
-            raise InputError(f"{told}. Give a longer workload, fewer nodes, or more --seeds", where="--objective")
+            message = f"{self._goal.objective} is not 0 in {len(found)} periods only; {LEAST} are needed, to search and to check"
+            raise InputError(f"{message}. Give a longer workload, fewer nodes, or more --seeds", where="--objective")
         return period_s, found, len(every) - len(found)
 
     def _days(self, seed: int, whole: Summary, period_s: float) -> list[Day]:

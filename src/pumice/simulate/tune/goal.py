@@ -76,8 +76,8 @@ def goal_of(objective: str, keeps: Iterable[str]) -> Goal:
     goal = Goal(measured_of(objective, "--objective"), tuple(conditions))
     for option, measured in (("--objective", goal.objective), *(("--keep", each.measured) for each in conditions)):
         if measured.path[0] not in OF_JOBS:
-            told = f"{measured.name} is measured over time, and belongs to no day; jobs have {', '.join(OF_JOBS)}"
-            raise InputError(told, where=option)
+            message = f"{measured.name} is measured over time, and belongs to no day; jobs have {', '.join(OF_JOBS)}"
+            raise InputError(message, where=option)
     return goal
 
 

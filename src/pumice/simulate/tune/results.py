@@ -33,7 +33,7 @@ class TrialResults:
         self, crew: Crew, folder: Path | None, *, resume: bool = False, played: Callable[[int], None] = lambda count: None
     ) -> None:
         """`played` is called with the number of simulations played here, after each. Raises InputError."""
-        self._crew, self._told = crew, played
+        self._crew, self._on_played = crew, played
         self._found: dict[str, Summary] = {}
         self._file = folder / FILE if folder is not None else None
         self.played = 0  #: simulations that were played here, not read
@@ -65,5 +65,5 @@ class TrialResults:
             if self._file is not None:
                 with self._file.open("ab") as file:
                     file.write(msgspec.json.encode({"key": work.key, "summary": summary}) + b"\n")
-            self._told(self.played)
+            self._on_played(self.played)
         return [self._found[work.key] for work in works]

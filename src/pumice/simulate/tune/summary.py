@@ -108,11 +108,11 @@ def _mean(advice: Advice, days: Days, each: Measured) -> float | None:
 
 def _change(what: Measured, found: Difference) -> str:
     """Both values, and the difference in per cent with its interval."""
-    told = f"{measured(what.name, found.after)} instead of {measured(what.name, found.before)}"
+    change = f"{measured(what.name, found.after)} instead of {measured(what.name, found.before)}"
     if not found.before:
-        return told
+        return change
     percent, half = 100 * found.change / abs(found.before), 100 * found.half / abs(found.before)
-    return f"{told} ({percent:+.0f} %{'' if isnan(half) else f' ± {half:.0f} %'})"
+    return f"{change} ({percent:+.0f} %{'' if isnan(half) else f' ± {half:.0f} %'})"
 
 
 def queue_table(advice: Advice) -> str:

@@ -49,8 +49,8 @@ class NodeVolumeLimits(Filter):
         return (limited, needed) if limited or needed else None
 
     def _must_be_installed(self, driver: str) -> bool:
-        told = self.cluster.of("CSIDriver").get(driver) if self._of_release and self.cluster.needs_drivers else None
-        return told is not None and bool(told.spec.prevent_pod_scheduling_if_missing)
+        csi_driver = self.cluster.of("CSIDriver").get(driver) if self._of_release and self.cluster.needs_drivers else None
+        return csi_driver is not None and bool(csi_driver.spec.prevent_pod_scheduling_if_missing)
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         limited, needed = state

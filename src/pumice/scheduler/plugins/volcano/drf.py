@@ -17,7 +17,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import COMPLETED, Job
-from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, user_of
+from pumice.scheduler.model.past_usage import PastUsageArgs, format_amount, past_shares, user_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, NDArray, Vector, dominant_share
 from pumice.scheduler.model.task import Task
@@ -219,7 +219,7 @@ class Drf(Plugin):
         if self._past is None or self._share(first.held) < self._share(second.held):
             return ""
         (one, less), (other, more) = ((user, self._share(self._past.mean(user))) for user in (user_of(first), user_of(second)))
-        return in_words(one, less, other, more, "the cluster")
+        return format_amount(one, less, other, more, "the cluster")
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
         """The tasks whose job would still have a share no smaller than that of the preemptor's job with its new task."""

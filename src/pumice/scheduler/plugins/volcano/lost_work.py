@@ -34,8 +34,8 @@ class LostWork(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         self._least = seconds(self.args.minimum_run_time)
-        told: dict[str, tuple[float, ...]] = session.memory(self.name)
-        self._evicted = {uid: recent for uid, times in told.items() if (recent := tuple(at for at in times if at > session.now - HOUR_S))}
+        past: dict[str, tuple[float, ...]] = session.memory(self.name)
+        self._evicted = {uid: recent for uid, times in past.items() if (recent := tuple(at for at in times if at > session.now - HOUR_S))}
 
     def task_order(self, task: Task) -> float:
         """The order of service: a task that would lose more work is served first, and so evicted last."""

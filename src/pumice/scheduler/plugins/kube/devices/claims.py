@@ -221,7 +221,7 @@ def reach(picks: Sequence[Pick], node: str) -> NodeSelector | None:
     expressions: list[LabelSelectorRequirement] = []
     fields: list[LabelSelectorRequirement] = []
     for pick in picks:
-        name, selector = _told(pick.offered)
+        name, selector = _selection(pick.offered)
         if name is not None or pick.offered.device.binds_to_node:
             return NodeSelector([NodeSelectorTerm(match_fields=[LabelSelectorRequirement("metadata.name", "In", [node])])])
         for term in (selector.node_selector_terms if selector is not None else None) or ():
@@ -232,7 +232,7 @@ def reach(picks: Sequence[Pick], node: str) -> NodeSelector | None:
     return NodeSelector([NodeSelectorTerm(expressions or None, fields or None)])
 
 
-def _told(offered: Offered) -> tuple[str | None, NodeSelector | None]:
+def _selection(offered: Offered) -> tuple[str | None, NodeSelector | None]:
     """The node name and node selector of a device: its own, or its slice's for all of the slice's devices."""
-    told = offered.device if offered.piece.spec.per_device_node_selection else offered.piece.spec
-    return told.node_name, told.node_selector
+    source = offered.device if offered.piece.spec.per_device_node_selection else offered.piece.spec
+    return source.node_name, source.node_selector

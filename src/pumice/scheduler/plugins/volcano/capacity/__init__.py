@@ -24,7 +24,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.past_usage import PastUsageArgs, in_words, past_shares, queue_of
+from pumice.scheduler.model.past_usage import PastUsageArgs, format_amount, past_shares, queue_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector, fits
 from pumice.scheduler.model.task import Task
@@ -92,7 +92,7 @@ class Capacity(Plugin):
         one, other = _parting(self._accounts[first.name], self._accounts[second.name])
         if one.rank[0] != other.rank[0] or one.share < other.share:
             return ""
-        return in_words(f"queue {one.queue.name}", one.past_share, f"queue {other.queue.name}", other.past_share, "what it deserves")
+        return format_amount(f"queue {one.queue.name}", one.past_share, f"queue {other.queue.name}", other.past_share, "what it deserves")
 
     def victim_queue_order(self, left: Queue, right: Queue, preemptor_queue: Queue) -> int:
         """Compare queues as victims: the queues nearest to the preemptor's queue in the tree lose tasks first."""

@@ -203,17 +203,17 @@ class NodeAnswers:
         self._plugin, self._verb, self._task = plugin, verb, task
         self._log = plugin.session.cluster.log
         self._position = len(self._log)
-        self._said: dict[int, Reason | None] = {}
+        self._reasons: dict[int, Reason | None] = {}
 
     def refresh(self) -> None:
         for change in self._log[self._position :]:
-            self._said.pop(change.row, None)
+            self._reasons.pop(change.row, None)
         self._position = len(self._log)
 
     def of(self, row: int) -> Reason | None:
-        if row not in self._said:
-            self._said[row] = self._ask(row)
-        return self._said[row]
+        if row not in self._reasons:
+            self._reasons[row] = self._ask(row)
+        return self._reasons[row]
 
     def _ask(self, row: int) -> Reason | None:
         plugin, nodes = self._plugin, self._plugin.session.nodes
