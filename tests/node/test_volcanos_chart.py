@@ -1,7 +1,8 @@
 """Volcano's own chart with only its images replaced, and from there the way of docs/from-volcano.md: shadow, canary, the whole, and back.
 
-The commands are the guide's. The chart is given: VOLCANO_CHART=FOLDER. The product runs under Volcano's manifests where the guide means
-Volcano, of which no image can be had here: objects, names and ownership are the same.
+The commands are the guide's. The charts are given: VOLCANO_CHART=FOLDER, or several folders with `:` between them, of which the last goes
+the whole way. The product runs under Volcano's manifests where the guide means Volcano, of which no image can be had here: objects, names
+and ownership are the same.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ REPLACED = [
 ]
 
 
+CHARTS = os.environ.get("VOLCANO_CHART", "").split(":")
+
+
 @pytest.fixture(scope="module")
-def volcano(cluster: NodeCluster) -> Iterator[Namespace]:
-    """Volcano's release."""
-    chart = os.environ.get("VOLCANO_CHART")
+def volcano(cluster: NodeCluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """Volcano's release, by one of the charts."""
+    chart = request.param
     if not chart:
         pytest.skip("VOLCANO_CHART is not set: the folder of Volcano's chart")
     namespace = Namespace(cluster, SYSTEM)
@@ -57,6 +61,7 @@ def conf(cluster: NodeCluster) -> list[str]:
     return ["--set-file", f"scheduler.conf={cluster.folder / 'volcano-scheduler.conf'}"]
 
 
+@pytest.mark.parametrize("volcano", CHARTS, indirect=True)
 def test_volcanos_chart_works_with_only_its_images_replaced(volcano: Namespace, namespace: Namespace) -> None:
     pods = {name: pod for name, pod in volcano.get("pods").items() if pod["status"]["phase"] != "Succeeded"}
     assert len(pods) == 3
@@ -71,6 +76,7 @@ def test_volcanos_chart_works_with_only_its_images_replaced(volcano: Namespace, 
     namespace.until_phase("right", "Completed")
 
 
+@pytest.mark.parametrize("volcano", CHARTS[-1:], indirect=True)
 def test_a_shadow_writes_nothing_and_leaves_nothing(cluster: NodeCluster, volcano: Namespace, namespace: Namespace) -> None:
     before = objects(cluster)
     install(cluster, "install", "pumice", CHART, "--create-namespace", "--set", "mode=shadow", *conf(cluster), namespace=TRIAL)
@@ -90,6 +96,7 @@ def test_a_shadow_writes_nothing_and_leaves_nothing(cluster: NodeCluster, volcan
 FETCH = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8080/{}').read().decode())"
 
 
+@pytest.mark.parametrize("volcano", CHARTS[-1:], indirect=True)
 def test_a_canary_schedules_its_share_and_the_whole_takes_over_what_runs(
     cluster: NodeCluster, volcano: Namespace, namespace: Namespace
 ) -> None:
@@ -119,7 +126,7 @@ def test_a_canary_schedules_its_share_and_the_whole_takes_over_what_runs(
     namespace.job("whole", task("w", 2))
     namespace.until_phase("whole", "Running")
 
-    install(cluster, "upgrade", "volcano", os.environ["VOLCANO_CHART"], "-f", str(values))
+    install(cluster, "upgrade", "volcano", CHARTS[-1], "-f", str(values))
     namespace.job("back", task("w", 2))
     namespace.until_phase("back", "Running")
     assert before.items() <= {name: pod["metadata"]["uid"] for name, pod in namespace.get("pods").items()}.items()
