@@ -1,8 +1,8 @@
 """The programs of a real cluster, built with Go at the versions of the modules here and kept in a cache.
 
 `server` has Kubernetes' own programs and etcd, `addons` has helm and the cluster's DNS server, which want other versions of the same
-packages; `actionlint` checks workflows. Whoever needs a program first builds it. Programs that are asked for together are one build: they
-share most of their packages.
+packages; `actionlint` checks workflows, `dashboard` what Grafana shows. Whoever needs a program first builds it. Programs that are asked
+for together are one build: they share most of their packages.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ PROGRAMS = {
     "coredns": Program("./coredns", "addons"),
     "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
     "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint"),
+    "dashboard": Program(".", "dashboard"),
 }
 
 
