@@ -154,6 +154,11 @@ def test_without_a_token_only_health_and_version_are_told(wire: Wire) -> None:
     assert [wire.answer()[0] for _ in range(3)] == [401, 200, 401]
 
 
+def test_metrics_count_what_is_stored(wire: Wire) -> None:
+    status, text = wire.ask("GET", "/metrics")
+    assert status == 200 and b'apiserver_resource_objects{group="",resource="namespaces"} 4\n' in text
+
+
 def test_bodies_that_nest_too_deep_are_refused(wire: Wire) -> None:
     for depth in (150, 100_000):
         deep = b'{"metadata":{"name":"deep"},"data":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}"

@@ -150,6 +150,18 @@ def test_command_on_the_oldest_wire_says_nothing_when_all_is_well_and_text_when_
 
 
 @PLAIN
+@pytest.mark.parametrize("stated", [{}, {"Sec_WebSocket_Protocol": "binary.k8s.io"}])
+def test_log_over_websocket_ends_with_what_there_is(running: Running, stated: dict[str, str]) -> None:
+    with Wire(running) as wire:
+        path = "/api/v1/namespaces/default/pods/web/log?container=main"
+        wire.send(wire.request("GET", path, Upgrade="websocket", Sec_WebSocket_Key="eA==", **stated))
+        status, headers = wire.head()
+        assert (status, headers.get("sec-websocket-protocol")) == (101, stated.get("Sec_WebSocket_Protocol"))
+        text = wire.exactly(wire.exactly(2)[1])
+        assert text.startswith(BEGUN.encode()) and wire.exactly(2)[0] & 15 == CLOSE
+
+
+@PLAIN
 def test_reader_of_pods_may_not_run_commands_though_a_websocket_begins_with_get(running: Running) -> None:
     def grant(store: Any) -> None:
         rule = {"apiGroups": [""], "resources": ["pods", "pods/exec"], "verbs": ["get"]}

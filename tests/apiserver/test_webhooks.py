@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -189,6 +190,18 @@ def test_other_requests_are_answered_while_a_webhook_thinks(running: Running, wi
         assert other.ask("GET", "/api/v1/namespaces/test")[0] == 200
         assert other.ask("GET", f"{MAPS}/m")[0] == 404
     assert wire.answer()[0] == 201
+
+
+def test_a_request_waits_for_a_webhook_as_long_as_it_says(wire: Wire, program: Program) -> None:
+    register(wire, "validating", program.hook("/see", ON_MAPS))
+    goes_on = threading.Event()
+    program.answer = lambda path, request: {"allowed": goes_on.wait(60)}
+    status, body = wire.ask("POST", f"{MAPS}?timeout=10ms", config_map())
+    goes_on.set()
+    assert (status, body["reason"]) == (504, "Timeout")
+    assert wire.ask("POST", f"{MAPS}?timeout=0s", config_map())[0] == 201
+    status, body = wire.ask("GET", f"{MAPS}?timeout=invalid")
+    assert status == 400 and "invalid timeout specified in the request URL" in body["message"]
 
 
 def test_an_update_that_has_become_stale_meanwhile_is_tried_on_the_new_object(running: Running, wire: Wire, program: Program) -> None:

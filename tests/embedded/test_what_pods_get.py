@@ -8,6 +8,7 @@ import pytest
 
 from pumice.cluster.apiserver import PatchRequest
 from pumice.cluster.bridges import StoreLister
+from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import Addresses
 from pumice.cluster.nodes.stage import read_stages
@@ -187,5 +188,7 @@ def test_ephemeral_container_runs_beside_the_others() -> None:
     change = {"spec": {"ephemeralContainers": [{"name": "debugger", "image": "busybox", "terminationMessagePolicy": "File"}]}}
     here.store.patch("pods", "p", PatchRequest("strategic", change), "default", "ephemeralcontainers")
     here.after(1)
-    (status,) = here.store.get("pods", "p", "default")["status"]["ephemeralContainerStatuses"]
+    pod = here.store.get("pods", "p", "default")
+    (status,) = pod["status"]["ephemeralContainerStatuses"]
     assert status["name"] == "debugger" and "running" in status["state"]
+    assert "container debugger of p started" in SimulatedContainers(lambda: 0.0).log(pod, "debugger", {})

@@ -233,6 +233,28 @@ class LogStream:
         self._following.stop()
 
 
+LOG_PROTOCOLS = ("binary.k8s.io", "")
+
+
+class SocketLog(SocketWire):
+    """A log over WebSocket: each message is a piece of it."""
+
+    def __init__(self, request: Request, protocol: str, following: Following) -> None:
+        super().__init__(request, protocol)
+        self._following = following
+
+    def start(self, pipe: Pipe) -> None:
+        super().start(pipe)
+        self._following.start(self.write, self.end)
+
+    def stop(self) -> None:
+        super().stop()
+        self._following.stop()
+
+    def message(self, data: bytes) -> None:
+        """What a client says is not heard."""
+
+
 class Attached:
     """The main process of a container, to which a client is attached: what it logs is shown, and what it is told it repeats."""
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from pumice.api.times import duration
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
@@ -31,6 +32,8 @@ _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 DELETED_AT_ONCE = 100
+LONGEST_WAIT_S = 60.0
+METRICS_PATH = "/metrics"
 
 Kept = TypeVar("Kept")
 
@@ -59,9 +62,12 @@ class RestHandler:
         """The answer to a request that waits for programs outside. Other requests are answered meanwhile."""
         answer: Answer
         try:
-            answer = await until_done(self.store, lambda: self._respond(request), pending)
+            async with asyncio.timeout(_time_limit_s(request)):
+                answer = await until_done(self.store, lambda: self._respond(request), pending)
         except StatusError as error:
             answer = status.refusal(error)
+        except TimeoutError:
+            answer = status.refusal(StatusError(504, "Timeout", "request did not complete within the allotted timeout"))
         return await answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)
 
     def _attempted(self, request: Request, work: Callable[[], Kept]) -> Kept | Response:
@@ -87,6 +93,7 @@ class RestHandler:
 
     def _respond(self, request: Request) -> Answer:
         request.user = self.access.user_of(request)
+        _time_limit_s(request)
         target = target_of(self.store.kinds, request.path)
         if target is None:
             return self._elsewhere(request)
@@ -131,6 +138,8 @@ class RestHandler:
             return Pieces(export_cluster(self.store), self.store.storage.version)
         if request.path in self.documents:
             return Response(self.documents[request.path](), content_type=JSON)
+        if request.path == METRICS_PATH:
+            return Response.text(_metrics(self.store))
         answer = self._openapi.respond(request) or self._discovery.respond(request)
         if answer is None:
             raise status.no_such_path()
@@ -229,3 +238,23 @@ class RestHandler:
         if "fieldValidation" in request.query and ("json" in content_type or not content_type):
             options.doubled += requests.doubled_fields(request.body)
         return obj
+
+
+def _time_limit_s(request: Request) -> float:
+    """How long a request may wait for programs outside. Raises StatusError 400."""
+    stated = request.query.get("timeout")
+    try:
+        limit_s = duration(stated) if stated else 0.0
+    except ValueError:
+        raise status.bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{stated}"') from None
+    return min(limit_s, LONGEST_WAIT_S) if limit_s > 0 else LONGEST_WAIT_S
+
+
+def _metrics(store: Store) -> str:
+    """How many objects of each resource are stored, as Prometheus reads it."""
+    name = "apiserver_resource_objects"
+    lines = [f"# HELP {name} Number of stored objects.", f"# TYPE {name} gauge"]
+    for resource, shelf in sorted(store.ledger.shelves.items()):
+        plural, _, group = resource.partition(".")
+        lines.append(f'{name}{{group="{group}",resource="{plural}"}} {len(shelf.objects)}')
+    return "\n".join([*lines, ""])

@@ -101,9 +101,15 @@ class Subresources:
         def log(pod: Object) -> str:
             return self._containers.log(pod, container, request.query)
 
+        def ended(pod: Object) -> bool:
+            return not request.flag("follow") or "terminated" in remote.state_of(pod, container)
+
+        if "upgrade" in request.headers:
+            _, protocol = wires.wire_of(request, remote.LOG_PROTOCOLS)
+            return remote.SocketLog(request, protocol, remote.Following(self._store, pod, log, ended))
         if not request.flag("follow"):
             return Response.text(log(pod))
-        return remote.LogStream(remote.Following(self._store, pod, log, lambda pod: "terminated" in remote.state_of(pod, container)))
+        return remote.LogStream(remote.Following(self._store, pod, log, ended))
 
     def _command(self, request: Request, target: Target) -> Stream:
         pod = self._store.get("pods", target.name, target.namespace)

@@ -17,6 +17,8 @@ def wire_of(request: Request, supported: tuple[str, ...], tunnels: tuple[str, ..
     if upgrade == "websocket":
         wanted = offered(request, "sec-websocket-protocol")
         known = next((each for each in wanted if each in (*supported, *tunnels)), "")
+        if not wanted and "" in supported:
+            return upgrade, ""
     elif upgrade == "spdy/3.1":
         wanted = offered(request, "x-stream-protocol-version")
         known, upgrade = next((each for each in wanted if each in supported), ""), "spdy"
@@ -33,7 +35,8 @@ class SocketWire(Takeover):
 
     def __init__(self, request: Request, protocol: str) -> None:
         key = websocket.accepted(request.headers.get("sec-websocket-key", ""))
-        self.headers = (("Upgrade", "websocket"), ("Sec-WebSocket-Accept", key), ("Sec-WebSocket-Protocol", protocol))
+        chosen = (("Sec-WebSocket-Protocol", protocol),) if protocol else ()
+        self.headers = (("Upgrade", "websocket"), ("Sec-WebSocket-Accept", key), *chosen)
         self._messages = websocket.Messages()
         self._pipe: Pipe | None = None
 

@@ -100,15 +100,13 @@ class SimulatedContainers:
         self._written: OrderedDict[tuple[str, str], dict[str, bytes]] = OrderedDict()
 
     def log(self, pod: Object, container: str, query: dict[str, str]) -> str:
-        return log_of(pod, container, query)
+        return log_of(pod, container, state_of(pod, container), query)
 
     def run(
         self, store: Store, issue: Issue, pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool
     ) -> ShellProcess | Attached:
         if not command:
-            return Attached(
-                Following(store, pod, lambda pod: log_of(pod, container, {}), lambda pod: "terminated" in state_of(pod, container))
-            )
+            return Attached(Following(store, pod, lambda pod: self.log(pod, container, {}), lambda pod: "terminated" in state_of(pod, container)))
         fields = ("containers", "initContainers", "ephemeralContainers")
         spec = next(each for field in fields for each in spec_of(pod).get(field) or () if each["name"] == container)
         files = _system(pod) | mounted(pod, spec, store.find, issue)

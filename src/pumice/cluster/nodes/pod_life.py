@@ -331,15 +331,13 @@ def _id(pod: Object, container: Object) -> str:
 # What `kubectl logs` shows of a simulated container: when it started, and how it ended.
 
 
-def log_of(pod: Object, container: str, query: dict[str, str]) -> str:
-    """The log of a container. Of the query, `tailLines` counts."""
-    statuses = [*(status_of(pod).get("containerStatuses") or ()), *(status_of(pod).get("initContainerStatuses") or ())]
-    found: Object = next((each for each in statuses if each["name"] == container), {})
+def log_of(pod: Object, container: str, state: Object, query: dict[str, str]) -> str:
+    """The log of a container whose state is given. Of the query, `tailLines` counts."""
     lines = []
-    begun = field(found, "state.running.startedAt") or field(found, "state.terminated.startedAt")
+    begun = field(state, "running.startedAt") or field(state, "terminated.startedAt")
     if begun:
         lines.append(f"{begun} simulated container {container} of {pod['metadata']['name']} started on {pod['spec']['nodeName']}")
-    end = field(found, "state.terminated")
+    end = state.get("terminated")
     if end:
         lines.append(f"{end['finishedAt']} ended with exit code {end['exitCode']}")
     last = query.get("tailLines", "")
