@@ -154,6 +154,16 @@ def test_without_a_token_only_health_and_version_are_told(wire: Wire) -> None:
     assert [wire.answer()[0] for _ in range(3)] == [401, 200, 401]
 
 
+def test_body_that_is_no_json_is_told_what_it_should_be(wire: Wire) -> None:
+    status, body = wire.ask("POST", "/api/v1/namespaces", b"apiVersion: v1")
+    assert status == 400 and body["message"].startswith("the object provided is unrecognized (must be of type Namespace)")
+
+
+def test_discovery_tells_whether_kinds_are_stored_alike(wire: Wire) -> None:
+    listed = {one["name"]: one for one in wire.ask("GET", "/api/v1")[1]["resources"]}
+    assert listed["configmaps"]["storageVersionHash"] == "qFsyl6wFWjQ=" and "storageVersionHash" not in listed["bindings"]
+
+
 def test_metrics_count_what_is_stored(wire: Wire) -> None:
     status, text = wire.ask("GET", "/metrics")
     assert status == 200 and b'apiserver_resource_objects{group="",resource="namespaces"} 4\n' in text

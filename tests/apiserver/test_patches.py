@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api.annotations import LAST_APPLIED
 from pumice.api.json_objects import merged
 from pumice.api.selectors import parse_field_selector
 from pumice.cluster.apiserver import PatchRequest, StatusError, WriteOptions
@@ -195,6 +197,17 @@ def test_apply_creates_shares_conflicts_and_forces() -> None:
     assert apply("two", {"a": "2", "c": "1"}, force=True)["data"] == {"a": "2", "b": "1", "c": "1"}
     assert apply("one", {"b": "1"})["data"] == {"a": "2", "b": "1", "c": "1"}
     assert apply("two", {"c": "1"})["data"] == {"b": "1", "c": "1"}
+
+
+def test_an_apply_by_kubectl_keeps_its_note_of_what_was_applied_last() -> None:
+    made = store()
+    note = {LAST_APPLIED: '{"data":{"a":"1"}}'}
+    made.create("configmaps", {"metadata": {"name": "c", "annotations": note}, "data": {"a": "1"}}, "default")
+    for manager in ("other", "kubectl"):
+        patch, options = applied(manager, {"a": "2"}, True)
+        notes = made.patch("configmaps", "c", patch, "default", options=options)["metadata"]["annotations"]
+        assert (notes == note) == (manager == "other")
+    assert json.loads(notes[LAST_APPLIED])["data"] == {"a": "2"}
 
 
 def test_a_struct_goes_with_the_last_field_that_anyone_owned_in_it() -> None:

@@ -66,3 +66,27 @@ def test_service_keeps_of_its_addresses_what_its_type_has() -> None:
     outside = becomes(type="ExternalName", externalName="example.com")
     assert not {"clusterIP", "clusterIPs", "ipFamilies", "internalTrafficPolicy"} & outside.keys() and "nodePort" not in outside["ports"][0]
     assert becomes(type="NodePort")["clusterIP"].startswith("10.")
+
+
+def test_service_keeps_the_address_that_it_was_given_first() -> None:
+    made = store()
+    spec = {"clusterIP": "10.96.7.7", "ports": [{"port": 80}]}
+    created = made.create("services", {"metadata": {"name": "s"}, "spec": spec}, "default")
+    written = made.update("services", {"metadata": {"name": "s", "namespace": "default"}, "spec": {"ports": [{"port": 81}]}})
+    assert {key: written["spec"][key] for key in ("clusterIP", "clusterIPs")} == {"clusterIP": "10.96.7.7", "clusterIPs": ["10.96.7.7"]}
+    assert created["spec"]["ports"] != written["spec"]["ports"]
+    for change in ({"clusterIP": "10.96.7.8"}, {"clusterIP": "None"}, {"clusterIPs": ["10.96.7.8"], "clusterIP": "10.96.7.8"}):
+        with pytest.raises(StatusError, match=r"spec.clusterIPs\[0\]: Invalid value: .*: may not change once set"):
+            made.patch("services", "s", PatchRequest("merge", {"spec": change}), "default")
+
+
+def test_strategic_patch_with_a_wrong_type_is_refused_as_a_patch() -> None:
+    made = store()
+    made.create("pods", pod("p"), "default")
+    for body, text in (({"metadata": {"labels": "no"}}, "map from string"), ({"spec": {"tolerations": 1}}, "slice from number")):
+        with pytest.raises(StatusError) as refused:
+            made.patch("pods", "p", PatchRequest("strategic", body), "default")
+        assert refused.value.code == 422 and f"cannot restore {text}" in refused.value.message
+        with pytest.raises(StatusError) as refused:
+            made.patch("pods", "p", PatchRequest("merge", body), "default")
+        assert refused.value.code == 400

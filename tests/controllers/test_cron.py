@@ -128,6 +128,11 @@ def test_a_suspended_schedule_starts_nothing_and_a_broken_one_neither() -> None:
         assert stage.names(kinds.JOB) == []
 
 
+def test_a_schedule_that_comes_at_no_time_is_told() -> None:
+    stage = play(schedule="59 23 31 2 *")
+    assert ("Warning", "InvalidSchedule") in [(event.type, event.reason) for event in stage.lister.emitted]
+
+
 def test_a_time_that_was_missed_by_too_much_is_let_go() -> None:
     for deadline, started in ((60, 0), (600, 1)):
         stage = play(startingDeadlineSeconds=deadline, suspend=True)

@@ -26,7 +26,19 @@ _GO_NAMES = {dict: "object", list: "array", str: "string", int: "number", float:
 
 
 class WrongType(ValueError):
-    """A value cannot be read as the type of its field."""
+    """A value cannot be read as the type of its field. `patched` says so in the words that are used for the result of a patch."""
+
+    def __init__(self, text: str, patched: str = "") -> None:
+        super().__init__(text)
+        self.patched = patched or text
+
+
+class Misshaped(StatusError):
+    """The refusal of an object with a value of a wrong type."""
+
+    def __init__(self, kind: ServedKind, wrong: WrongType) -> None:
+        super().__init__(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}')
+        self.patched = wrong.patched
 
 
 def _is_canonical(value: Any) -> bool:
@@ -201,7 +213,9 @@ def _wrong_type(shape: Shape, value: Any, path: str, owner: str) -> WrongType:
     found = _GO_NAMES.get(type(value), "null")
     shown = f"number {value}" if type(value) in (int, float) and wanted.startswith("int") else found
     field = re.sub(r"\[\d+\]", "", path)
-    return WrongType(f"json: cannot unmarshal {shown} into Go struct field {owner}.{field} of type {wanted}")
+    sort = "map" if wanted.startswith("map[") else "slice" if wanted.startswith("[]") else ""
+    patched = f"cannot restore {sort} from {found}" if sort else ""
+    return WrongType(f"json: cannot unmarshal {shown} into Go struct field {owner}.{field} of type {wanted}", patched)
 
 
 def _go_type(shape: Shape | None) -> str:
@@ -254,7 +268,7 @@ def _conformed(kind: ServedKind, obj: Object, stored: Object) -> tuple[Object, l
     try:
         return _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind, stored)
     except WrongType as wrong:
-        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}') from None
+        raise Misshaped(kind, wrong) from None
 
 
 def _tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Any
 
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
@@ -159,6 +161,10 @@ def _legacy_entries(kind: ServedKind) -> list[dict[str, Any]]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
+    if not kind.reviewed_only:
+        stored = kind.stored_as or kind
+        digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
+        entry["storageVersionHash"] = base64.b64encode(digest[:8]).decode()
     entries = [entry]
     for name, api_version, kind_name, verbs in subresources_of(kind):
         sub = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced, "kind": kind_name, "verbs": list(verbs)}

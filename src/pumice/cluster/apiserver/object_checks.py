@@ -79,6 +79,12 @@ def service_causes(service: Object, old: Object | None) -> Causes:
         ]
     if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
         return [("spec.ports", "Required value")]
+    if (
+        old is not None
+        and "ExternalName" not in (spec["type"], old["spec"]["type"])
+        and spec["clusterIPs"][0] != old["spec"]["clusterIPs"][0]
+    ):
+        return [("spec.clusterIPs[0]", f"Invalid value: {json.dumps(spec['clusterIPs'])}: may not change once set")]
     bad = [port for port in spec.get("ports", ()) if not 0 < port.get("port", 0) < 65536]
     return [("spec.ports.port", f"Invalid value: {port.get('port', 0)}: must be between 1 and 65535, inclusive") for port in bad]
 

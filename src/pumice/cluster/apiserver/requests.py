@@ -24,11 +24,11 @@ LARGEST_YAML = 128 * 1024  #: bytes; YAML takes a hundred times as long to read 
 _decode = msgspec.json.decode
 
 
-def read(body: bytes, content_type: str) -> Any:
-    """The value in a body, which is JSON, YAML or protobuf. Raises StatusError."""
+def read(body: bytes, content_type: str, kind: str = "") -> Any:
+    """The value in a body, which is JSON, YAML or protobuf. Raises StatusError; `kind` is the kind of object that it should be."""
     media = content_type.partition(";")[0].strip().lower()
     if media in ("", "application/json") or media.endswith("+json"):
-        return _read_json(body)
+        return _read_json(body, kind)
     if media.endswith("yaml"):
         return _read_yaml(body)
     if media == protobuf.CONTENT_TYPE:
@@ -38,18 +38,19 @@ def read(body: bytes, content_type: str) -> Any:
     raise unsupported_media(media)
 
 
-def read_object(body: bytes, content_type: str) -> dict[str, Any]:
-    value = read(body, content_type)
+def read_object(body: bytes, content_type: str, kind: str = "") -> dict[str, Any]:
+    value = read(body, content_type, kind)
     if not isinstance(value, dict):
         raise bad_request("the body of the request is not an object")
     return value
 
 
-def _read_json(body: bytes) -> Any:
+def _read_json(body: bytes, kind: str = "") -> Any:
     try:
         value = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"the body of the request is not JSON: {error}") from None
+        what = f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; " if kind else ""
+        raise bad_request(f"{what}json parse error: {error}") from None
     except RecursionError:
         raise _too_deep() from None
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH:

@@ -149,7 +149,7 @@ class RestHandler:
 
     def _create(self, request: Request, target: Target) -> Response:
         kind, options = target.kind, options_of(request)
-        obj = self._body(request, options)
+        obj = self._body(request, target.kind, options)
         if kind.reviewed_only and kind.kind == "Binding":
             bind(self.store, obj, target.namespace, str((obj.get("metadata") or {}).get("name") or ""), options)
             return Response.json(status.success(201), 201)
@@ -165,7 +165,7 @@ class RestHandler:
 
     def _update(self, request: Request, target: Target) -> Response:
         kind, options = target.kind, options_of(request)
-        obj = self._body(request, options)
+        obj = self._body(request, target.kind, options)
         name_matches(obj, target)
         if not self._exists(target) and kind.created_by_update:
             self.access.require(request.user, "create", target)
@@ -232,9 +232,9 @@ class RestHandler:
         options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
         return deletion.read_delete_options(body, request.query), options
 
-    def _body(self, request: Request, options: WriteOptions) -> Object:
+    def _body(self, request: Request, kind: ServedKind, options: WriteOptions) -> Object:
         content_type = request.headers.get("content-type", "")
-        obj = requests.read_object(request.body, content_type)
+        obj = requests.read_object(request.body, content_type, kind.kind)
         if "fieldValidation" in request.query and ("json" in content_type or not content_type):
             options.doubled += requests.doubled_fields(request.body)
         return obj

@@ -49,8 +49,21 @@ def apply(
         merged = _merge(kind.shape, live, stated, (), changed)
         _refuse_conflicts(kind, live, changed & wanted.keys(), ownership, manager, force)
         merged = _without(kind.shape, merged, _tree(_given_up(kind.shape, wanted.keys(), ownership, manager)))
+        if manager_name == "kubectl":
+            merged = _with_last_applied(merged, applied)
     ownership.give(manager, set(wanted), kind.api_version, now)
     return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
+
+
+def _with_last_applied(obj: Object, applied: Object) -> Object:
+    """The object whose note of what was applied last, if it has one, says what is applied now: a client-side apply may follow."""
+    notes = obj["metadata"].get("annotations") or {}
+    if LAST_APPLIED not in notes:
+        return obj
+    metadata = applied["metadata"]
+    others = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != LAST_APPLIED}
+    text = json.dumps(applied | {"metadata": metadata | {"annotations": others}}, sort_keys=True, separators=(",", ":")) + "\n"
+    return obj | {"metadata": obj["metadata"] | {"annotations": notes | {LAST_APPLIED: text}}}
 
 
 def _stated(kind: ServedKind, applied: Object, subresource: str) -> Object:

@@ -20,7 +20,7 @@ from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, A
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.declared_rules import drop_disabled
-from pumice.cluster.apiserver.decoding import schema_causes, shaped
+from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind, builtin_kinds
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
@@ -273,7 +273,12 @@ class Store:
             return self._created(kind, clone(fresh), namespace, options)
         shown = seen(kind, old)
         fresh = clone(patched(kind, shown, patch, key, options, now, subresource))
-        obj = self._taken(kind, fresh, namespace, options, _untouched(old, subresource))
+        try:
+            obj = self._taken(kind, fresh, namespace, options, _untouched(old, subresource))
+        except Misshaped as error:
+            if patch.type != "strategic":
+                raise
+            raise status.invalid("", "", "", [("patch", f"Invalid value: {patch.body}: {error.patched}")]) from None
         self._check_version(kind, name, obj["metadata"], old)
         if obj["metadata"].get("name") != name:
             raise status.bad_request("the name of the object does not match the name on the URL")

@@ -350,6 +350,8 @@ def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object
         case "":
             if kind.has_status:
                 _keep_field(obj, old, "status")
+            if kind.resource == "services":
+                _keep_addresses(obj.setdefault("spec", {}), old["spec"])
             if kind.resource == "namespaces":
                 _keep_field(obj.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
             return obj
@@ -389,6 +391,16 @@ def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: st
         return group_checks.group_causes(kind, obj, old)
     causes = _PART_CAUSES.get(subresource, strategy_of(kind).causes)
     return causes(obj, old)
+
+
+def _keep_addresses(spec: Object, before: Object) -> None:
+    """A Service keeps the addresses that a change of it does not state. Of two statements, `clusterIP` counts."""
+    if not before.get("clusterIP") or spec.get("type") == "ExternalName":
+        return
+    stated = spec.get("clusterIP") or before["clusterIP"]
+    if not spec.get("clusterIPs") or (stated != before["clusterIP"] and spec["clusterIPs"] == before["clusterIPs"]):
+        spec["clusterIPs"] = [stated, *before["clusterIPs"][1:]]
+    spec["clusterIP"] = stated
 
 
 def _keep_field(obj: Object, old: Object, field: str) -> None:

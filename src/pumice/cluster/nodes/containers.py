@@ -106,7 +106,9 @@ class SimulatedContainers:
         self, store: Store, issue: Issue, pod: Object, container: str, command: list[str], tty: bool, has_stdin: bool
     ) -> ShellProcess | Attached:
         if not command:
-            return Attached(Following(store, pod, lambda pod: self.log(pod, container, {}), lambda pod: "terminated" in state_of(pod, container)))
+            return Attached(
+                Following(store, pod, lambda pod: self.log(pod, container, {}), lambda pod: "terminated" in state_of(pod, container))
+            )
         fields = ("containers", "initContainers", "ephemeralContainers")
         spec = next(each for field in fields for each in spec_of(pod).get(field) or () if each["name"] == container)
         files = _system(pod) | mounted(pod, spec, store.find, issue)

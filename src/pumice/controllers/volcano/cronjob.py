@@ -241,6 +241,9 @@ class CronJobs:
                 status["lastScheduleTime"] = _scheduled_at(made)
             following = coming(schedule, zone, _latest(cron, status), now)
             later = [(following, key)] if following is not None else []
+            if following is None:
+                text = f"invalid schedule: {spec_of(cron)['schedule']} : it comes at no time"
+                writes.append(Emit(cron, "Warning", "InvalidSchedule", text))
         return result([*writes, *status_change(cron, _with_active(status, running))], later)
 
     def _start(
