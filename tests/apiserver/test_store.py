@@ -347,3 +347,14 @@ def test_objects_that_say_little_are_kept_or_refused_with_a_reason(body: dict[st
 def test_what_a_kind_must_have_is_asked_for(resource: str, body: dict[str, Any], field: str) -> None:
     with pytest.raises(StatusError, match=rf"{field}: Required value"):
         store().create(resource, {"metadata": {"name": "a"}} | body, "default")
+
+
+def test_an_autoscaler_has_a_metric_and_states_its_scaling_whole() -> None:
+    spec = {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "maxReplicas": 2, "behavior": {"scaleUp": {"selectPolicy": "Min"}}}
+    made = store()
+    found = made.create("horizontalpodautoscalers.autoscaling", {"metadata": {"name": "h"}, "spec": spec}, "default")["spec"]
+    assert (found["minReplicas"], found["metrics"][0]["resource"]["target"]["averageUtilization"]) == (1, 80)
+    assert [len(found["behavior"][way]["policies"]) for way in ("scaleUp", "scaleDown")] == [2, 1]
+    assert [found["behavior"][way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Min", "Max"]
+    old = made.kinds.at("autoscaling", "v1", "horizontalpodautoscalers")
+    assert old is not None and made.get(old, "h", "default")["spec"]["targetCPUUtilizationPercentage"] == 80

@@ -247,6 +247,9 @@ def test_a_daemonset_updates_one_node_at_a_time() -> None:
     assert [pod["spec"]["containers"][0]["image"] for pod in alive(stage)] == ["b", "b"]
 
 
+CAUSE = "kubernetes.io/change-cause"
+
+
 def _tied_to_one(pod: Object) -> str:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     return str(pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
@@ -277,6 +280,9 @@ def test_templates_are_remembered_and_the_one_in_use_is_the_newest(kind: str, na
     assert history() == [(2, "b"), (3, "a")]
     use("c")
     assert history() == [(3, "a"), (4, "c")], "as many old ones as wanted"
+    stage.change(name, "web", {"metadata": {"annotations": {CAUSE: "why"}}, "spec": {"template": template("d")}})
+    kept = [stage.get(kinds.CONTROLLER_REVISION, each) for each in stage.names(kinds.CONTROLLER_REVISION)]
+    assert sorted((each["revision"], annotations_of(each).get(CAUSE)) for each in kept)[-1] == (5, "why")
 
 
 @pytest.mark.parametrize(

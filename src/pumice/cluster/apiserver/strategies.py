@@ -88,6 +88,24 @@ def _node_port(uid: str, number: int) -> int:
     return 30000 + (zlib.crc32(uid.encode()) + number) % 2768
 
 
+#: how a HorizontalPodAutoscaler scales, if it states a part of this: upwards by four pods or to the double, downwards at once
+_SCALING: dict[str, Object] = {
+    "scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [("Pods", 4), ("Percent", 100)]},
+    "scaleDown": {"selectPolicy": "Max", "policies": [("Percent", 100)]},
+}
+
+
+def default_autoscaler(autoscaler: Object) -> None:
+    spec = autoscaler.setdefault("spec", {})
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    for way, rules in _SCALING.items() if spec.get("behavior") is not None else ():
+        policies = [{"type": sort, "value": value, "periodSeconds": 15} for sort, value in rules["policies"]]
+        spec["behavior"][way] = rules | {"policies": policies} | (spec["behavior"].get(way) or {})
+
+
 def default_secret(secret: Object) -> None:
     secret.setdefault("type", "Opaque")
     plain = secret.pop("stringData", None)
@@ -299,6 +317,7 @@ _TABLE = {
     "daemonsets.apps": Strategy(_no_status, default_daemon_set, object_checks.workload_causes),
     "jobs.batch": Strategy(begin_job, default_job, object_checks.job_causes),
     "cronjobs.batch": Strategy(_no_status, default_cron_job, object_checks.cron_job_causes),
+    "horizontalpodautoscalers.autoscaling": Strategy(_no_status, default_autoscaler),
     "poddisruptionbudgets.policy": Strategy(_no_status, causes=object_checks.budget_causes),
     "priorityclasses.scheduling.k8s.io": Strategy(default=default_priority_class, causes=object_checks.priority_class_causes),
     **dict.fromkeys(group_checks.GROUPS, Strategy(_empty_status, group_checks.default_group)),

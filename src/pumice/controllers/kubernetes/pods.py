@@ -259,4 +259,6 @@ def _made(owner: Object, name: str, label: str, number: int) -> Object:
     made = kinds.new(kinds.CONTROLLER_REVISION, namespace_of(owner), name, data={"spec": {"template": template}}, revision=number)
     made["metadata"]["ownerReferences"] = [controlled_by(owner)]
     made["metadata"]["labels"] = {**((template.get("metadata") or {}).get("labels") or {}), CONTROLLER_REVISION_HASH: label}
+    if annotations_of(owner):
+        made["metadata"]["annotations"] = dict(annotations_of(owner))  # with the cause of the change, which the history shows
     return made
