@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -305,3 +306,24 @@ def test_nothing_in_a_warning_can_end_its_header(wire: Wire) -> None:
     assert "x-evil" not in headers
     wire.send(wire.request("POST", f"{MAPS}?dryRun=All", {"metadata": {"name": "other"}, 'a"\r\nX-Evil: 1': 1}))
     assert wire.answer()[1]["warning"] == '299 - "unknown field \\"a\\"??X-Evil: 1\\""'
+
+
+def test_versions_of_a_custom_kind_are_told_best_first_and_old_ones_with_a_warning(wire: Wire) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions: list[dict[str, Any]] = [
+        {"name": name, "served": True, "storage": name == "v1alpha1", "schema": schema} for name in ("v1alpha1", "v1", "v1beta1", "odd")
+    ]
+    versions[0]["deprecated"], versions[2] = True, versions[2] | {"deprecated": True, "deprecationWarning": "leave it"}
+    spec = {"group": "example.com", "names": {"plural": "boxes", "kind": "Box"}, "scope": "Namespaced", "versions": versions}
+    definition = {"metadata": {"name": "boxes.example.com"}, "spec": spec}
+    assert wire.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)[0] == 201
+    group = wire.ask("GET", "/apis/example.com")[1]
+    assert [one["version"] for one in group["versions"]] == ["v1", "v1beta1", "v1alpha1", "odd"] and group["preferredVersion"][
+        "version"
+    ] == "v1"
+    told = {}
+    for version in ("v1alpha1", "v1beta1", "v1"):
+        wire.send(wire.request("GET", f"/apis/example.com/{version}/boxes"))
+        told[version] = wire.answer()[1].get("warning")
+    assert told["v1alpha1"] == '299 - "example.com/v1alpha1 Box is deprecated; use example.com/v1 Box"'
+    assert told["v1beta1"] == '299 - "leave it"' and told["v1"] is None

@@ -17,7 +17,7 @@ from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.conversion import Converter
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
-from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, builtin_kinds
+from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, builtin_kinds, priority_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import Findings, root_shape, settle
 from pumice.cluster.apiserver.table import custom_columns
@@ -255,7 +255,17 @@ def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) 
         columns=custom_columns(version.get("additionalPrinterColumns")),
         fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
         custom=True,
+        deprecation=_deprecation(spec, version) if version.get("deprecated") else "",
     )
+
+
+def _deprecation(spec: Object, version: Object) -> str:
+    """The warning about a deprecated version: the definition's own, or one that names the best version instead."""
+    kind, name = spec["names"]["kind"], version["name"]
+    better = [one["name"] for one in spec["versions"] if one.get("served") and not one.get("deprecated")]
+    best = max(better, key=priority_of, default="")
+    instead = f"; use {spec['group']}/{best} {kind}" if better and priority_of(best) > priority_of(name) else ""
+    return str(version.get("deprecationWarning") or f"{spec['group']}/{name} {kind} is deprecated{instead}")
 
 
 def _path(json_path: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from typing import Any
 
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind, priority_of
 from pumice.http.messages import Request, Response
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -81,6 +81,9 @@ class Discovery:
         found: dict[str, dict[str, list[ServedKind]]] = {}
         for kind in self._kinds:
             found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
+        for group, versions in found.items():
+            if all(kind.custom for kinds in versions.values() for kind in kinds):
+                found[group] = dict(sorted(versions.items(), key=lambda item: priority_of(item[0]), reverse=True))
         return found
 
     def _groups(self) -> dict[str, Any]:

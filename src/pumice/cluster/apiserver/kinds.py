@@ -7,6 +7,7 @@ the stored form has a pair of conversions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -67,6 +68,7 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     stored_as: ServedKind | None = None  #: the version in which objects are stored, if it is another that must be converted to
     custom: bool = False
     gates: frozenset[str] = frozenset()  #: the feature gates that are on in the server
+    deprecation: str = ""  #: the warning that every answer about the kind carries
     reviewed_only: bool = False  #: objects are answered and never stored (access reviews)
     versioned_update: bool = False  #: a PUT must state the resourceVersion that it replaces
     created_by_update: bool = False  #: a PUT creates the object if it does not exist
@@ -86,6 +88,15 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
 
     def forbidden(self, name: str, why: str) -> status.StatusError:
         return status.forbidden(self.plural, self.group, name, why)
+
+
+_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
+
+
+def priority_of(version: str) -> tuple[int, int, int]:
+    """A key that orders the versions of a group, the one that clients are to prefer last: v1 comes after v1beta2, this after v1alpha3."""
+    found = _VERSION.fullmatch(version)
+    return (("alpha", "beta", None).index(found[2]), int(found[1]), int(found[3] or 0)) if found else (-1, 0, 0)
 
 
 class KindTable:
@@ -253,6 +264,8 @@ _SHOWN_WHEN_DELETED = (
     | {"ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
 )
 
+_DEPRECATED = {kinds.ENDPOINTS: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
+
 #: kinds whose objects a PUT creates if they do not exist
 _CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
@@ -281,6 +294,7 @@ def builtin_kinds(gates: frozenset[str] = frozenset()) -> Iterator[ServedKind]:
             from_stored=from_stored,
             stored_as=made[_STORED_AS[kind]] if kind in _STORED_AS else None,
             gates=gates,
+            deprecation=_DEPRECATED.get(kind, ""),
             versioned_update="gate" in options,
             reviewed_only=kind in kinds.NEVER_STORED,
             created_by_update=kind.kind in _CREATED_BY_UPDATE,

@@ -19,7 +19,7 @@ from pumice.cluster.apiserver.journal import export_cluster
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.outside import Pending, until_done
-from pumice.cluster.apiserver.read import ReadHandler, form_of
+from pumice.cluster.apiserver.read import ReadHandler, form_of, warning_headers
 from pumice.cluster.apiserver.remote import Containers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
 from pumice.cluster.apiserver.schema import Object
@@ -99,6 +99,12 @@ class RestHandler:
             return self._elsewhere(request)
         verb = self._verb(request, target)
         self.access.require(request.user, verb, target)
+        answer = self._by_verb(request, target, verb)
+        if target.kind.deprecation and isinstance(answer, Response):
+            answer.headers += warning_headers([target.kind.deprecation])
+        return answer
+
+    def _by_verb(self, request: Request, target: Target, verb: str) -> Answer:
         if target.subresource:
             return self._subresources.respond(request, target, verb)
         if verb not in target.kind.verbs:
@@ -254,7 +260,7 @@ def _metrics(store: Store) -> str:
     """How many objects of each resource are stored, as Prometheus reads it."""
     name = "apiserver_resource_objects"
     lines = [f"# HELP {name} Number of stored objects.", f"# TYPE {name} gauge"]
-    for resource, shelf in sorted(store.ledger.shelves.items()):
+    for resource, kept in sorted(store.storage.kind_storages.items()):
         plural, _, group = resource.partition(".")
-        lines.append(f'{name}{{group="{group}",resource="{plural}"}} {len(shelf.objects)}')
+        lines.append(f'{name}{{group="{group}",resource="{plural}"}} {len(kept.objects)}')
     return "\n".join([*lines, ""])
