@@ -344,7 +344,6 @@ def test_a_job_whose_pods_are_refused_tells_why_and_goes_on_when_they_are_not() 
     ("code", "reason", "told"),
     [
         (403, "exceeded quota", ["job default/told: it is tried again, with pauses that grow: 403 Refused: exceeded quota"]),
-        (403, "unable to create new content in namespace default because it is being terminated", []),
         (409, "the object has been modified", []),
         (503, "no disk", ["job default/told: it is tried again, with pauses that grow: 503 Refused: no disk"]),
     ],
@@ -363,6 +362,28 @@ def test_the_log_names_the_object_that_somebody_may_have_to_mend_once(
     play(story)
     about = [record.getMessage() for record in caplog.records if record.name.endswith("controllers.loop")]
     assert [line for line in about if not line.startswith("the cluster was read")] == told
+
+
+def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    """It takes the job away as well: to the last line at -v=4 nothing is told of it."""
+    ending = "unable to create new content in namespace default because it is being terminated"
+
+    async def story(stage: Scene) -> None:
+        limited = Refusing(stage.client, 403, "pods", "events", reason=ending)
+        async with working(limited):  # type: ignore[arg-type]
+            stage.job("left", replicas=1)
+            await until(lambda: stage.enqueue("left"))
+            await until(lambda: limited.refused > 0)
+            limited.refused = 0
+            await asyncio.sleep(0.5)
+            assert limited.refused == 0
+            stage.store.delete(JOBS, "left", "default")
+            await until(lambda: not stage.all("podgroups"))
+
+    caplog.set_level(logging.DEBUG)
+    play(story)
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("pumice.") and "left" in record.getMessage()]
+    assert lines == []
 
 
 class Refusing(NoPatch):

@@ -266,13 +266,13 @@ class EventRecorder:
             await asyncio.sleep(self._flow.pause_s)
 
     def _drop(self, write: EventWrite, error: KubeError) -> None:
-        """Count and log a dropped event. A namespace that is being deleted takes no events, which is normal. If our role does not allow
-        events, it allows none of them: the warning is logged once."""
+        """Count and log a dropped event. A namespace that is being deleted takes no events, which is normal: nothing is logged. If our role
+        does not allow events, it allows none of them: the warning is logged once."""
         self.dropped += 1
         code = error.code if isinstance(error, ApiError) else 0
         if of_ending_namespace(error):
-            log.debug("event %s/%s dropped: %s", write.namespace, write.name, error)
-        elif code == 403:
+            return
+        if code == 403:
             log.log(logging.DEBUG if self._forbidden else logging.WARNING, "events are dropped for want of a right: %s", error)
             self._forbidden = True
         else:

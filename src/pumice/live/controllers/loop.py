@@ -299,7 +299,10 @@ class Controllers:
         except Fenced:
             self._failure = LostLead()
         except KubeError as error:
-            self._tell_of(work, error, self._failures.failed(work, now, refused=is_refusal(error)), now)
+            if of_ending_namespace(error):  # which takes away all that was to be written
+                self._failures.succeeded(work)
+            else:
+                self._tell_of(work, error, self._failures.failed(work, now, refused=is_refusal(error)), now)
         except Exception:
             log.exception("%s failed by a fault of ours", work_text(work))
             self._failures.failed(work, now, refused=False)  # a fault of ours; it must end no user's job
@@ -314,7 +317,7 @@ class Controllers:
         object has changed or is gone mends itself, and that the server does not answer is told by those who watch."""
         message = "%s: it is tried again, with pauses that grow: %s"
         lasts = isinstance(error, ApiError) and error.code >= 500 and failures == TOLD_AT
-        if lasts or (is_refusal(error) and failures == 1 and not of_ending_namespace(error)):
+        if lasts or (is_refusal(error) and failures == 1):
             assert isinstance(error, ApiError)
             self._log.warning((work.controller.name, error.code, error.reason), now, message, work_text(work), error)
         else:
