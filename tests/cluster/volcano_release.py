@@ -70,7 +70,11 @@ class Chart:
         kubectl(cluster, "apply", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump(_certificates()))
         definitions = [item for item in self.others if item["kind"] == "CustomResourceDefinition"]
         kubectl(cluster, "apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(definitions))
-        kubectl(cluster, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        established = r"jsonpath={range .items[*]}{.status.conditions[?(@.type=='Established')].status},{end}"
+        for _ in range(600):  # `kubectl wait` fails where there are no conditions yet
+            if kubectl(cluster, "get", "crd", "-o", established) == "True," * len(definitions):
+                break
+            time.sleep(0.1)
         kubectl(cluster, "apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(self.others))
         asleep = [{**item, "spec": {**item["spec"], "replicas": 0}} for item in self.deployments.values()]
         kubectl(cluster, "apply", "--server-side", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump_all([*asleep, *self.webhooks]))
