@@ -41,6 +41,7 @@ def _sharding(mode: str) -> dict[str, Any]:
     }
 
 
+_GATES = "SchedulingGatesQueueAdmission=true"
 _RACKS = {
     "networkTopologyDiscovery": [
         {
@@ -71,7 +72,7 @@ SUITES = {
     "jobseq": Suite("jobseq"),
     "schedulingbase": Suite("schedulingbase"),
     "schedulingaction": Suite("schedulingaction"),
-    "schedulinggates": Suite("schedulinggates"),
+    "schedulinggates": Suite("schedulinggates", custom={f"{part}_feature_gates": _GATES for part in ("scheduler", "admission")}),
     "vcctl": Suite("vcctl"),
     "cronjob": Suite("cronjob"),
     "admission": Suite("admission"),
