@@ -19,6 +19,7 @@ from pumice.client.transport import ApiError, KubeError, ListScope, PatchType, a
 
 Body = dict[str, Any]
 STARTS_S, STOPS_S, AGAIN_S = 0.3, 1.0, 1.0
+PULLED_S = 10.0  #: until an image of somebody's (its name has a slash) is there
 FOR_EVER = float("inf")
 PROVISIONER = "example.com/played"
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -102,7 +103,7 @@ class PlayedNodes:
 
     async def _life(self, pod: Body) -> None:
         with suppress(ApiError):  # it is gone
-            await asyncio.sleep(STARTS_S)
+            await asyncio.sleep(PULLED_S if any("/" in each["image"] for each in pod["spec"]["containers"]) else STARTS_S)
             address = next(self._addresses)
             policy = pod["spec"].get("restartPolicy", "Always")
             runs = [_Container(each, policy) for each in pod["spec"]["containers"]]
