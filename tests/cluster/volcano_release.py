@@ -70,14 +70,20 @@ class Chart:
         kubectl(cluster, "apply", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump(_certificates()))
         definitions = [item for item in self.others if item["kind"] == "CustomResourceDefinition"]
         kubectl(cluster, "apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(definitions))
-        established = r"jsonpath={range .items[*]}{.status.conditions[?(@.type=='Established')].status},{end}"
-        for _ in range(600):  # `kubectl wait` fails where there are no conditions yet
-            if kubectl(cluster, "get", "crd", "-o", established) == "True," * len(definitions):
-                break
-            time.sleep(0.1)
+        until_established(cluster, len(definitions))
         kubectl(cluster, "apply", "--server-side", "-f", "-", given=yaml.safe_dump_all(self.others))
         asleep = [{**item, "spec": {**item["spec"], "replicas": 0}} for item in self.deployments.values()]
         kubectl(cluster, "apply", "--server-side", "-n", NAMESPACE, "-f", "-", given=yaml.safe_dump_all([*asleep, *self.webhooks]))
+
+
+def until_established(cluster: RealCluster, definitions: int) -> None:
+    """(`kubectl wait` fails where there are no conditions yet.)"""
+    for _ in range(600):
+        found = [item.get("status") or {} for item in json.loads(kubectl(cluster, "get", "crd", "-o", "json"))["items"]]
+        kinds = [each["type"] for status in found for each in status.get("conditions") or () if each["status"] == "True"]
+        if kinds.count("Established") == definitions:
+            return
+        time.sleep(0.1)
 
 
 def _certificates() -> dict[str, Any]:
