@@ -20,13 +20,14 @@ from pumice.simulate.inputs import NAMED, policy_of
 from pumice.simulate.tune.advice import Advice, objections
 from pumice.simulate.tune.days import DayPlayed, Setting, Whole, days_of, works_of
 from pumice.simulate.tune.goal import NO_MORE_EVICTIONS, goal_of
-from pumice.simulate.tune.search import drawn_from
+from pumice.simulate.tune.report import front
+from pumice.simulate.tune.search import Trial, drawn_from
 from pumice.simulate.tune.space import OFF, Space
 from tests.recording.week import record_week
 
 #: each hour is like the others: a large job waits for small ones to end, and small ones that come behind it wait with it
 PAGE = """\
-duration: 8h
+duration: 10h
 nodes: 1x4gpu
 jobs:
 - {name: small, arrivals: {every: 10m}, run: 14m, request: {nvidia.com/gpu: 1}, queue: small}
@@ -85,7 +86,7 @@ def test_a_goal_compares_day_by_day_and_keeps_what_it_was_told_and_that_nobody_s
     goal = goal_of("mean(wait)", ["mean(wait) <= 1.5x", "evictions <= 3"])
     before = {"1": day(100), "2": day(200), "3": day(300)}
     found = goal.difference(before, {"1": day(90), "2": day(180), "3": day(290)})
-    assert found is not None and (found.before, found.days) == (200, 3) and found.change == pytest.approx(-40 / 3)
+    assert found is not None and (found.before, found.by_day) == (200, (-10, -20, -10)) and found.change == pytest.approx(-40 / 3)
     assert found.half == pytest.approx(14.34, abs=0.01)
     assert goal.worse(before, {"1": day(90)}) == -10
     assert goal.broken(before, {"1": day(150, evictions=3)}) == {}
@@ -98,6 +99,34 @@ def test_a_goal_compares_day_by_day_and_keeps_what_it_was_told_and_that_nobody_s
     assert goal_of("goodput.gpu", []).worse({"1": day(1)}, {"1": day(2)}) == 0
 
 
+def test_luck_is_the_share_of_all_choices_of_signs_that_go_as_far() -> None:
+    goal = goal_of("mean(wait)", [])
+
+    def luck(changes: list[float], *, more: bool = False) -> float:
+        before = {str(number): day(100) for number in range(len(changes))}
+        found = goal.difference(before, {str(number): day(100 + change) for number, change in enumerate(changes)})
+        assert found is not None
+        return found.luck(more=more)
+
+    assert luck([-1, -2, -3]) == 1 / 8 and luck([1, 2, 3]) == 1 and luck([1, 2, 3], more=True) == 1 / 8
+    assert luck([0, 0]) == 1 and luck([1, -9, -1]) == 3 / 8  # the sums -9 (twice) and -11 of eight
+    many = [-1.0] * 15 + [1.0] * 9  # so many that choices are drawn; the binomial distribution says 0.154
+    assert luck(many) == pytest.approx(0.154, abs=0.005)
+
+
+def test_where_nobody_may_be_evicted_what_evicts_is_not_searched() -> None:
+    space = Space(NAMED["volcano"], "volcano", plugins(), actions())
+    quiet, evicting = day(1), day(1, evictions=1)
+    assert goal_of("mean(wait)", []).forbids_evictions([quiet]) and goal_of("mean(wait)", ["evictions <= 0"]).forbids_evictions([quiet])
+    assert not goal_of("mean(wait)", []).forbids_evictions([quiet, evicting])
+    assert not goal_of("mean(wait)", ["evictions <= 5"]).forbids_evictions([quiet])
+    fewer = space.without_evictions()
+    draws = random.Random(1)
+    assert {fewer.chosen(lambda knob: drawn_from(knob, draws))["evicted by"] for _ in range(20)} == {""} and len(
+        {knob.key for knob in space.knobs}
+    ) == len(fewer.knobs)
+
+
 # -- days
 
 
@@ -107,7 +136,7 @@ def test_the_days_of_a_workload_have_the_waits_of_the_whole_workload_in_one_piec
     whole = Whole(setting, FIFO, "", 0).play()
     works = works_of(setting, 0)
     days = days_of(works, 0, 3600.0, whole["times"])
-    assert len(days) == 8 and any(runs for day in days for _, _, runs in day.carried) and any(not runs for *_, runs in days[-1].carried)
+    assert len(days) == 10 and any(runs for day in days for _, _, runs in day.carried) and any(not runs for *_, runs in days[-1].carried)
     for day in days:
         waits = [
             start - job.submit for job, (start, _) in zip(works.jobs, whole["times"], strict=True) if day.begin <= job.submit < day.end
@@ -192,7 +221,7 @@ def test_what_is_better_on_other_days_too_is_recommended_with_the_worth_of_each_
     assert "The whole workload in one piece: mean(wait, queue=small) " in found.stdout
     assert "No policy has a mean turnaround below " in found.stdout and "times the bound" in found.stdout
     report = (out / "report.html").read_text()
-    assert f"<pre>{html.escape(text)}</pre>" in report and '"title":"mean(wait, queue=small) against evictions"' in report
+    assert f"<pre>{html.escape(text)}</pre>" in report
     assert "period held back by period held back" in report and '"title":"Mean wait by queue"' in report
     rows = [*csv.DictReader((out / "trials.csv").read_text().splitlines())]
     assert [row["trial"] for row in rows] == [str(number) for number in range(1, 9)]
@@ -213,6 +242,22 @@ def test_what_is_only_lucky_is_not_recommended_and_that_is_said(page: str, tmp_p
     assert "All that was tried" in (out / "report.html").read_text() and not (out / "tuned.conf").exists()
 
 
+def test_the_front_is_the_best_value_up_to_each_value_of_the_first_condition() -> None:
+    goal = goal_of("mean(wait)", ["evictions <= 9"])
+    trials = [
+        Trial(1, {}, "", {"1": day(80, evictions=2)}),
+        Trial(2, {}, "", {"1": day(90, evictions=4)}),
+        Trial(3, {}, "", {"1": day(60, 7)}),
+    ]
+    stopped = Trial(4, {}, "", {"1": day(1)}, stopped=True)
+    (chart,) = front(Advice(goal, 1.0, [], [], 0, [*trials, stopped]))
+    assert (chart["title"], chart["x"], chart["series"]) == (
+        "mean(wait) against evictions",
+        [2, 4, 7],
+        [{"name": "mean(wait)", "y": [80, 80, 60]}],
+    )
+
+
 BROKEN = "on the periods held back it breaks evictions <= 1x"
 UNSURE = "on the periods held back mean(wait) is not better with 95 % confidence"
 
@@ -220,18 +265,19 @@ UNSURE = "on the periods held back mean(wait) is not better with 95 % confidence
 @pytest.mark.parametrize(
     "after, whole, expected",
     [
-        ([80, 180, 275], 0, []),
-        ([90, 180, 310], 0, [UNSURE]),
-        ([90], 0, ["too few periods were held back to be sure of anything"]),
-        ([80, 180, 275], 1, ["mean(wait) of the whole workload is worse"]),
-        ([0, 210, 270], 0, [UNSURE, BROKEN]),
+        ([80, 180, 275, 399, 499], 0, []),
+        ([99, 199, 299, 399, 1], 0, []),  # all better: that one of them is much better proves nothing against it
+        ([101, 201, 299, 399, 1], 0, [UNSURE]),  # much better in the mean, by a single day
+        ([90, 180, 290, 390], 0, ["too few periods were held back to be sure of anything"]),
+        ([80, 180, 275, 399, 499], 1, ["mean(wait) of the whole workload is worse"]),
+        ([0, 210, 270, 400, 500], 0, [UNSURE, BROKEN]),
     ],
 )
 def test_better_on_the_days_held_back_is_a_matter_of_95_per_cent_and_of_every_condition(
     after: list[float], whole: float, expected: list[str]
 ) -> None:
-    days = {str(number): day(wait) for number, wait in enumerate((100.0, 200.0, 300.0)[: len(after)])}
-    found = {str(number): day(wait, evictions=number == 1 and wait > 200) for number, wait in enumerate(after)}
+    days = {str(number): day(wait) for number, wait in enumerate((100.0, 200.0, 300.0, 400.0, 500.0)[: len(after)])}
+    found = {str(number): day(wait, evictions=number == 1 and wait > 205) for number, wait in enumerate(after)}
     goal = goal_of("mean(wait)", [])
     advice = Advice(goal, 1.0, [], [], 0, [], {}, before=days, after=found, on_held=goal.difference(days, found))
     advice.whole_before, advice.whole_after = [{"seed": 0, **day(5)}], [{"seed": 0, **day(5 + whole)}]

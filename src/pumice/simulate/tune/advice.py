@@ -5,6 +5,8 @@ Of all configurations that were tried, the best one on the days of the search is
 is then played, once and alone, on the days held back. It is recommended only if it is better on these with 95 % confidence, day by day, if
 it keeps all conditions there, and if the whole workload in one piece is neither worse nor breaks a condition.
 
+Where nobody is evicted now and nobody may be, what evicts is not searched: it could be of use only by what is forbidden.
+
 Days on which the objective is 0 under the configuration in force take no part: there is nothing to gain. If too few are left, periods
 are shorter than a day.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil, isnan
+from math import ceil
 from random import Random
 
 from pumice.api.errors import InputError
@@ -28,7 +30,8 @@ from pumice.simulate.tune.search import Evaluation, Trial, search
 from pumice.simulate.tune.space import Space, Values
 
 PERIODS_S = (86_400.0, 21_600.0, 3_600.0)  #: the first that gives enough periods
-ENOUGH, LEAST = 8, 4  #: periods with something to gain
+SURE = 0.05  #: the chance of being lucky below which a difference counts
+ENOUGH, LEAST = 10, 4  #: periods with something to gain: of half of ENOUGH all signs alike are rarer than SURE
 WORTH = 0.005  #: a line that is worth less, as a share of the objective, is left as it was
 
 IN_FORCE, FOUND = "in force", "found"  #: the names of both configurations
@@ -75,6 +78,8 @@ class Adviser:
         ):
             raise InputError("the jobs are the same with every seed, so more seeds say nothing; leave it out", where="--seeds")
         wholes = self._wholes(space.start, IN_FORCE)
+        if self._goal.forbids_evictions(wholes):
+            space = space.without_evictions()
         period_s, days, idle = self._periods(wholes, period_s)
         searched, held = self._split(days)
         evaluation = Evaluation(self._setting, space, self._goal, self._results, searched)
@@ -172,9 +177,9 @@ class Adviser:
 def objections(advice: Advice) -> Iterator[str]:
     """What speaks against recommending what was found, in words."""
     goal, found = advice.goal, advice.on_held
-    if found is None or isnan(found.half):
+    if found is None or 0.5 ** len(found.by_day) > SURE:
         yield "too few periods were held back to be sure of anything"
-    elif (-found.change if goal.objective.better_if_more else found.change) + found.half >= 0:
+    elif found.luck(more=goal.objective.better_if_more) > SURE:
         yield f"on the periods held back {goal.objective} is not better with 95 % confidence"
     yield from (f"on the periods held back it breaks {text}" for text in goal.broken(advice.before, advice.after))
     before, after = ({str(summary["seed"]): summary for summary in each} for each in (advice.whole_before, advice.whole_after))

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pumice.api.errors import InputError
 from pumice.simulate.columns import DISTRIBUTIONS
 from pumice.simulate.compare import interval
@@ -20,6 +22,7 @@ Days = Mapping[str, Mapping[str, Any]]  #: summaries by name of the day
 OF_JOBS = (*DISTRIBUTIONS, "evictions", "lost_work", "goodput", "done", "killed")  #: measures of jobs, which belong to a day
 NO_MORE_EVICTIONS = "evictions <= 1x"  #: kept unless a condition speaks of evictions or lost work
 EXACT = 1e-9  #: what sums of floats differ by, as a share
+ALL_SIGNS = 18  #: days of which all choices of signs are looked at; of more, as many choices are drawn
 
 
 class Difference(NamedTuple):
@@ -28,11 +31,25 @@ class Difference(NamedTuple):
     before: float
     after: float
     half: float  #: nan for a single day
-    days: int
+    by_day: tuple[float, ...]
 
     @property
     def change(self) -> float:
         return self.after - self.before
+
+    def luck(self, *, more: bool) -> float:
+        """How likely the values fall (or rise, with `more`) as much as this if both configurations are alike. Each day's difference might
+        then as well have had the other sign: the share of all choices of signs whose sum goes as far. So it asks for nothing of how the
+        days are spread, and one large day proves nothing."""
+        changes = np.array(self.by_day) * (1.0 if more else -1.0)
+        if len(changes) <= ALL_SIGNS:
+            sums = np.zeros(1)
+            for change in changes:
+                sums = np.concatenate([sums + change, sums - change])
+        else:
+            signs = np.random.default_rng(0).integers(0, 2, (2**ALL_SIGNS, len(changes)), dtype=np.int8) * 2 - 1
+            sums = signs @ changes
+        return float(np.mean(sums >= changes.sum() - EXACT * np.abs(changes).sum()))
 
 
 class Goal(NamedTuple):
@@ -44,13 +61,18 @@ class Goal(NamedTuple):
         pairs = [(old, new) for old, new in _pairs(measured or self.objective, before, after) if old is not None and new is not None]
         if not pairs:
             return None
-        _, half = interval([new - old for old, new in pairs])
-        return Difference(fmean(old for old, _ in pairs), fmean(new for _, new in pairs), half, len(pairs))
+        by_day = tuple(new - old for old, new in pairs)
+        return Difference(fmean(old for old, _ in pairs), fmean(new for _, new in pairs), interval([*by_day])[1], by_day)
 
     def worse(self, before: Days, after: Days) -> float:
         """By how much the objective is worse, in its own unit; below 0 if it is better. 0 if no day has a value."""
         found = self.difference(before, after)
         return 0.0 if found is None else -found.change if self.objective.better_if_more else found.change
+
+    def forbids_evictions(self, before: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether a condition allows no evictions, as there were none before."""
+        no_more = any(keep.measured.path == ("evictions",) and (keep.is_multiple or not keep.bound) for keep in self.keeps)
+        return no_more and not any(summary["measures"]["evictions"] for summary in before)
 
     def broken(self, before: Days, after: Days) -> dict[str, float]:
         """The conditions that are not kept, each with how far its value is from the bound, as a share of the bound."""

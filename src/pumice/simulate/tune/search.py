@@ -137,7 +137,7 @@ def neighbours(space: Space, count: int, random: Random) -> Iterator[Values]:
     for _ in range(count):
         values = dict(space.start)
         for _ in range(random.choice(CHANGED)):
-            knob = random.choice([knob for knob in space.knobs if knob.needs(values)])
+            knob = random.choice([knob for knob in space.knobs if knob.needs(values) and knob.choices != (knob.start,)])
             drawn = {knob.key: drawn_from(knob, random)}
             values = space.chosen(lambda each: (values | drawn).get(each.key, each.start))  # noqa: B023
         yield values

@@ -10,7 +10,8 @@ shares and whatever else says what is allowed, and plugins with switches of thei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -80,6 +81,12 @@ class Space:
         self.start = self.chosen(lambda knob: knob.start)
 
     # -- the knobs
+
+    def without_evictions(self) -> Space:
+        """The same space, in which what evicts, and when, stays as it is."""
+        space = copy(self)
+        space.knobs = [replace(knob, choices=(knob.start,)) if knob.key in ACTIONS[2:] else knob for knob in self.knobs]
+        return space
 
     def chosen(self, choose: Callable[[Knob], Any]) -> Values:
         """What `choose` says for each knob that means something beside what was chosen before."""

@@ -33,7 +33,8 @@ def sentences(advice: Advice) -> Iterator[str]:
         return
     yield f"The best of them on the periods that were searched: {objective} {_change(objective, advice.on_searched)}."
     if advice.on_held is not None:
-        yield f"On those held back, where it was played once: {objective} {_change(objective, advice.on_held)}."
+        held = f"{_change(objective, advice.on_held)}, {_luck(objective, advice.on_held)}"
+        yield f"On those held back, where it was played once: {objective} {held}."
     if advice.against:
         yield f"Nothing is recommended: {'; '.join(advice.against)}."
     else:
@@ -113,6 +114,14 @@ def _change(what: Measured, found: Difference) -> str:
         return change
     percent, half = 100 * found.change / abs(found.before), 100 * found.half / abs(found.before)
     return f"{change} ({percent:+.0f} %{'' if isnan(half) else f' ± {half:.0f} %'})"
+
+
+def _luck(what: Measured, found: Difference) -> str:
+    """On how many days the value is better, and how easily luck would do as much."""
+    better = sum(change > 0 if what.better_if_more else change < 0 for change in found.by_day)
+    worse = sum(map(bool, found.by_day)) - better
+    chance = f"{100 * found.luck(more=what.better_if_more):.1f} %"
+    return f"better in {better} periods and worse in {worse}, which luck alone does with a chance of {chance}"
 
 
 def queue_table(advice: Advice) -> str:
