@@ -256,6 +256,7 @@ def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> Non
     assert round(100 * told["utilisation"]["gpu"], 6) == found["curve"]["130"]
     assert round(100 * told["fragmentation"]["share"], 6) == found["fragmentation"]["130"]
     assert told["pods"] == len(jobs) == told["placed"] + told["refused"]
+    assert told["utilisation"]["gpu"] <= told["bound"]["gpu"] <= 1
     assert told["placed"] == sum(job["state"] == "placed" and job["node"] is not None for job in jobs)
     assert told["arrived"]["gpu"] >= 1.3
     assert found == arrivals.play(scenario, 1.3) != arrivals.play(replace(scenario, seed=2), 1.3)

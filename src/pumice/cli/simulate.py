@@ -149,7 +149,8 @@ def curve_table(found: dict[str, Any]) -> str:
     points = list(found["curve"])
     shown = [point for point in points if not int(point) % 10 or point == points[-1]]
     rows = [(f"{point}%", f"{found['curve'][point]:.2f}%", f"{found['fragmentation'][point]:.2f}%") for point in shown]
-    return columns(("ASKED FOR", "ALLOCATED", "FRAGMENTED"), rows)
+    bound = f"No policy allocates more than {found['measures']['bound']['gpu']:.2%} of the GPUs to these pods."
+    return f"{columns(('ASKED FOR', 'ALLOCATED', 'FRAGMENTED'), rows)}\n{bound}"
 
 
 def seconds(value: float | None) -> str:

@@ -24,6 +24,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.plugins.packing import GPU_MILLI_NAME, WHOLE, Packing, PodShape, TypicalPods
 from pumice.scheduler.plugins.volcano.fgd import Fgd
+from pumice.simulate.packing_bound import most_gpus
 from pumice.simulate.run import Scenario, cluster_of
 from pumice.simulate.series import kind_of
 from pumice.simulate.work import Work, group_of, instant_text, pods_of
@@ -145,6 +146,7 @@ def _curves(
     curves = {
         "arrived": {"gpu": arrived / capacity},
         "utilisation": {"cpu": 1 - float(cpu.sum() / nodes.allocatable[CPU].sum()), "gpu": allocated / capacity},
+        "bound": {"gpu": most_gpus(cluster) / gpus},
         "fragmentation": {"gpu": left_over / 1000, "share": left_over / 1000 / gpus},
         "pods": len(pods),
         "placed": len(placed),
