@@ -1,8 +1,8 @@
 """Waiting jobs, one for each cause that answers name, in every form in which a user meets it.
 
 A `Cause` is what stands in the way, in words that no form depends on: nodes, queues, what runs already, and what the waiting pods ask for.
-`situations` crosses the causes with the forms (a Volcano Job whose pods are not made yet, a PodGroup with pods, plain pods), with sizes,
-and with configurations.
+`situations` crosses the causes with the forms (a Volcano Job whose pods are not made yet, a PodGroup with pods, plain pods, a Job of
+Kubernetes), with sizes, and with configurations.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.registry import PLUGINS
 
 GPU = "nvidia.com/gpu"
+ZONE = "topology.kubernetes.io/zone"
 CONF = "volcano-scheduler.conf"
 RUN_CONF = (Path(__file__).parents[1] / "examples/run.conf").read_text()
 STRICT = """\
@@ -58,7 +59,7 @@ class Cause(NamedTuple):
     pod: Object = {}  #: further fields of the pods
     queue: str = "default"
     spec: Object = {}  #: further fields of the job
-    forms: str = "jgp"  #: a Job, a PodGroup with its pods, plain pods
+    forms: str = "jgpb"  #: a Job of Volcano, a PodGroup with its pods, plain pods, a Job of Kubernetes (batch/v1)
     rivals: list[Object] = []  #: jobs that come together with it
     missing: int = 0  #: how many pods of a PodGroup are not there
     least: int = 1  #: the smallest gang that waits
@@ -130,6 +131,40 @@ def _pod(name: str, requests: Object, pod: Object, scheduler: str, notes: Object
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": notes}, "spec": spec}
 
 
+def batch_job(name: str, count: int, requests: Object, queue_name: str, pod: Object) -> Object:
+    template = {
+        "metadata": {"annotations": {"scheduling.volcano.sh/queue-name": queue_name}},
+        "spec": {"schedulerName": "volcano", "restartPolicy": "Never", "containers": [container(requests)]} | pod,
+    }
+    spec = {"completions": count, "parallelism": count, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+def claim_in_zone(zone: str) -> list[Object]:
+    """A claim that is bound to a volume of one zone."""
+    at = [{"key": ZONE, "operator": "In", "values": [zone]}]
+    kept: Object = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    volume = kept | {"hostPath": {"path": "/data"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": at}]}}}
+    claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "data"}
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "data"}, "spec": volume},
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data"},
+            "spec": claim | {"resources": {"requests": {"storage": "1Gi"}}},
+        },
+    ]
+
+
+def failed(name: str) -> Object:
+    """A node whose kubelet says nothing any more."""
+    made = node(name)
+    made["metadata"]["annotations"] = {"pumice.io/kubelet": "stopped"}
+    made["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    return made
+
+
 def rack(name: str, *nodes: str) -> Object:
     members = [{"type": "Node", "selector": {"exactMatch": {"name": each}}} for each in nodes]
     return {
@@ -186,8 +221,8 @@ CAUSES = [
     Cause("host port", [node("n1")], [job("old", 1, {"cpu": "1"}, pod=PORT)], pod=PORT, most=1),
     Cause("claim", TWO, pod=CLAIM),
     Cause("gate", TWO, pod={"schedulingGates": [{"name": "example.com/quota"}]}),
-    Cause("other scheduler", TWO, pod={"schedulerName": "another"}),
-    Cause("pod quota", [*TWO, resource_quota(requests__cpu=1)]),
+    Cause("other scheduler", TWO, pod={"schedulerName": "another"}, forms="jgp"),
+    Cause("pod quota", [*TWO, resource_quota(requests__cpu=1)], forms="jgp"),
     Cause("pod count", [*TWO, resource_quota(pods=2)], [job("old", 2, {"cpu": "1"})], forms="j"),
     Cause("gpu quota", [*GPUS, resource_quota(requests_gpu=4)], requests={"cpu": "8", GPU: "8"}, forms="j", most=2),
     Cause("all held", TWO, [job("old", 2, {"cpu": "8"})], requests={"cpu": "8"}),
@@ -243,6 +278,39 @@ CAUSES = [
         [job("old", 1, {"cpu": "3"}, "team")],
         queue="team",
     ),
+    Cause(
+        "nested queues",
+        [
+            *TWO,
+            queue("dept", capability={"cpu": "8"}),
+            queue("team", parent="dept", capability={"cpu": "6"}),
+            queue("one", parent="team", capability={"cpu": "4"}),
+        ],
+        [job("old", 1, {"cpu": "3"}, "one")],
+        queue="one",
+        requests={"cpu": "4"},
+    ),
+    Cause("gate and taint", [node("n1", taints=[TAINT])], pod={"schedulingGates": [{"name": "example.com/quota"}]}, forms="jgp"),
+    Cause("selector and taint", [node("n1"), node("s1", {"disk": "ssd"}, [TAINT])], pod=SSD),
+    Cause("unhealthy", [node("n1", cpu=1), failed("n2")]),
+    Cause(
+        "no such tier",
+        RACKS,
+        requests={"cpu": "3"},
+        least=2,
+        most=2,
+        spec={"networkTopology": {"mode": "hard", "highestTierAllowed": 0}},
+        forms="jg",
+    ),
+    Cause("topology and capability", [*RACKS, queue("small", capability={"cpu": "4"})], least=3, queue="small", spec=HARD, forms="jg"),
+    Cause("other zone", [node("n1", {ZONE: "a"}, cpu=2), node("n2", {ZONE: "b"}), *claim_in_zone("a")], requests={"cpu": "4"}, pod=CLAIM),
+    Cause(
+        "quota, closed queue",
+        [*TWO, queue("shut"), resource_quota(requests__cpu=1)],
+        after=[queue("shut", "Closed")],
+        queue="shut",
+        forms="j",
+    ),
 ]
 
 
@@ -250,7 +318,7 @@ def situations() -> Iterator[Situation]:
     for cause in CAUSES:
         for number, (configuration, text) in enumerate(CONFIGURATIONS.items()):
             policy = policy_of(configuration, text, KUBE)
-            for form in cause.forms if number == 0 else cause.forms.replace("p", ""):  # plain pods are placed by the same profile in each
+            for form in cause.forms if number == 0 else cause.forms.rstrip("pb"):  # the others would be placed alike in each
                 for count in sorted({cause.least, 3 if cause.most >= 3 >= cause.least else cause.most}):
                     yield _situation(cause, configuration, policy, form, count)
 
@@ -304,6 +372,9 @@ def _situation(cause: Cause, configuration: str, policy: Policy, form: str, coun
         made = group("waits", count, cause.requests, cause.queue, cause.pod, cause.missing, **cause.spec)
         return Situation(about, policy, cause, made, "podgroup/waits", "podgroup/default/waits")
     pod = cause.pod | {name: value for name, value in cause.spec.items() if name == "priorityClassName"}
+    if form == "b":
+        made = [batch_job("waits", count, cause.requests, cause.queue, pod)]
+        return Situation(about, policy, cause, made, "job/waits", "job/default/waits")
     made = [_pod(f"waits-{n}", cause.requests, pod, "default-scheduler", {"app": "waits"}) for n in range(count)]
     return Situation(about, policy, cause, made, f"pod/waits-{count - 1}", f"pod/default/waits-{count - 1}")
 

@@ -16,9 +16,24 @@ import copy
 from collections.abc import Callable, Iterable
 from functools import singledispatchmethod
 
-from pumice.answers.changes import Change, Gone, Later, MakeQueue, MoreNodes, MoreQuota, MoreRoom, Move, OpenQueue, RaiseQuota, Uncordon
+from pumice.answers.changes import (
+    Change,
+    Gone,
+    LabelNodes,
+    Later,
+    MakeQueue,
+    MoreNodes,
+    MoreQuota,
+    MoreRoom,
+    Move,
+    OpenQueue,
+    RaiseQuota,
+    Recover,
+    Uncordon,
+    Untaint,
+)
 from pumice.answers.pod_changes import AskScheduler, Drop, MakeClaim, MakeGroup, MorePods, Tolerate, Ungate
-from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
+from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods, WiderTopology
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.json_objects import Object, controller_of
 from pumice.api.quantity import format_milli, quantity
@@ -39,6 +54,7 @@ from pumice.scheduler.model.cluster import Cluster
 
 START = 1_767_268_800.0
 MOST_CYCLES = 15
+PLAIN_JOBS = "jobs.batch"
 JOBS, GROUPS, QUEUES = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
 AT_ONCE = DeleteOptions(grace_s=0)
 USER = WriteOptions(manager="kubectl")
@@ -181,6 +197,28 @@ class SmallCluster:
         self._patch("nodes", change.node, {"spec": {"unschedulable": None}})
 
     @follow.register
+    def _(self, change: Recover) -> None:
+        ready = [{"type": "Ready", "status": "True"}]
+        self._patch("nodes", change.node, {"status": {"conditions": ready}}, subresource="status")
+        left = [each for each in self._taints(change.node) if not each["key"].startswith("node.kubernetes.io/")]
+        self._patch("nodes", change.node, {"spec": {"taints": left or None}})
+
+    @follow.register
+    def _(self, change: Untaint) -> None:
+        for name in change.nodes:
+            left = [each for each in self._taints(name) if f"{each['key']}={each.get('value', '')}:{each['effect']}" not in change.taints]
+            self._patch("nodes", name, {"spec": {"taints": left or None}})
+
+    def _taints(self, node: str) -> list[Object]:
+        found: list[Object] = self.store.get("nodes", node)["spec"].get("taints") or []
+        return found
+
+    @follow.register
+    def _(self, change: LabelNodes) -> None:
+        for name in change.nodes:
+            self._patch("nodes", name, {"metadata": {"labels": change.labels}})
+
+    @follow.register
     def _(self, change: MoreQuota) -> None:
         spec: Object = {change.field: change.amounts}
         if change.field == "guarantee":
@@ -227,6 +265,8 @@ class SmallCluster:
 
     @follow.register
     def _(self, change: Ungate) -> None:
+        if not self._pods(change.whose):
+            self.settle()  # a job that was submitted anew: its pods are made when it is admitted
         for pod in self._pods(change.whose):
             left = [each for each in pod["spec"].get("schedulingGates") or () if each["name"] not in change.gates]
             self._patch("pods", pod["metadata"]["name"], {"spec": {"schedulingGates": left or None}}, pod["metadata"]["namespace"])
@@ -328,6 +368,17 @@ class SmallCluster:
             self._submit_anew(owner, namespace, lambda job: job["spec"].update(queue=change.queue))
 
     @follow.register
+    def _(self, change: WiderTopology) -> None:
+        wider: Object = {"mode": "soft"} if change.tier is None else {"mode": "hard", "highestTierAllowed": change.tier}
+        namespace, _, name = change.group.partition("/")
+        owner = self._owner(f"podgroup/{change.group}")
+        if owner is None:
+            none = {"highestTierAllowed": None, "highestTierName": None}
+            self._patch(GROUPS, name, {"spec": {"networkTopology": none | wider}}, namespace)
+        else:
+            self._submit_anew(owner, namespace, lambda job: job["spec"].update(networkTopology=wider))
+
+    @follow.register
     def _(self, change: OtherPriority) -> None:
         def rank(spec: Object) -> None:
             for field in ("priority", "preemptionPolicy"):
@@ -365,35 +416,44 @@ class SmallCluster:
             return next(
                 (job["metadata"]["name"] for job in self.store.all(JOBS, namespace) if name.startswith(job["metadata"]["name"] + "-")), None
             )
-        return owner["name"] if owner["kind"] == "Job" else None
+        return owner["name"] if owner["apiVersion"].startswith("batch.volcano.sh/") else None
 
     def _pods(self, whose: str, *, every: bool = False) -> list[Object]:
         """The pods of a PodGroup that wait, or the pod itself; `every`: all of them."""
         kind, namespace, name = whose.split("/")
         if kind == "pod":
             return [self.store.get("pods", name, namespace)]
-        own = [pod for pod in self.store.all("pods", namespace) if (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) == name]
+        owner = self._owner(whose)
+        own = [pod for pod in self.store.all("pods", namespace) if _is_of(pod, owner, name)]
         return [pod for pod in own if every or not pod["spec"].get("nodeName")]
 
     def _renew(self, whose: str, mend: Mend, also: Mend | None = None) -> None:
         """Submit a job, or pods without one, again with another pod template."""
-        kind, namespace, _ = whose.split("/")
+        kind, namespace, name = whose.split("/")
         owner = self._owner(whose) if kind == "podgroup" else None
-        if owner is None:
+        plain = self._plain_job(namespace, name) if kind == "podgroup" else None
+        if plain is not None:
+            anew = _fresh(plain)
+            anew["spec"] = {key: value for key, value in anew["spec"].items() if key != "selector"}
+            anew["spec"]["template"]["metadata"] = {}
+            mend(anew["spec"]["template"]["spec"])
+            self.store.delete(PLAIN_JOBS, anew["metadata"]["name"], namespace, AT_ONCE)
+            self._pass()
+            self.store.create(PLAIN_JOBS, anew, namespace, USER)
+            self.plane.quiet()
+        elif owner is None:
             for pod in self._pods(whose):
                 self.store.delete("pods", pod["metadata"]["name"], namespace, AT_ONCE)
                 anew = _fresh(pod)
                 mend(anew["spec"])
                 self.store.create("pods", anew, namespace, USER)
-            return
+        else:
+            self._submit_anew(owner, namespace, lambda job: _mend_all(job, mend, also))
 
-        def mended(job: Object) -> None:
-            for task in job["spec"]["tasks"]:
-                mend(task["template"].setdefault("spec", {}))
-            if also is not None:
-                also(job)
-
-        self._submit_anew(owner, namespace, mended)
+    def _plain_job(self, namespace: str, group: str) -> Object | None:
+        """The Job of Kubernetes that owns a PodGroup."""
+        owner = controller_of(self.store.find(GROUPS, namespace, group) or {"metadata": {}})
+        return self.store.find(PLAIN_JOBS, namespace, owner["name"]) if owner and owner["apiVersion"] == "batch/v1" else None
 
     def _submit_anew(self, name: str, namespace: str, mend: Mend) -> None:
         job = _fresh(self.store.get(JOBS, name, namespace))
@@ -403,6 +463,18 @@ class SmallCluster:
         self._pass()
         self.store.create(JOBS, job, namespace, USER)
         self.plane.quiet()
+
+
+def _mend_all(job: Object, mend: Mend, also: Mend | None) -> None:
+    for task in job["spec"]["tasks"]:
+        mend(task["template"].setdefault("spec", {}))
+    if also is not None:
+        also(job)
+
+
+def _is_of(pod: Object, job: str | None, group: str) -> bool:
+    owner = controller_of(pod)
+    return owner["name"] == job if job and owner else (pod["metadata"].get("annotations") or {}).get(GROUP_NAME) == group
 
 
 def _sum(one: str, other: str) -> str:

@@ -189,12 +189,7 @@ def test_on_a_phone_jobs_say_why_they_wait_and_nothing_is_scrolled_sideways(deci
     row = tab.page.locator("tbody tr", has_text="huge")
     seen = row.locator("td.words").bounding_box()
     assert seen is not None and seen["x"] >= 0 and seen["x"] + seen["width"] <= NARROW["width"]
-    assert (
-        tab.page.evaluate(
-            "(() => { const { scrollWidth, clientWidth } = document.querySelector('.rows'); return scrollWidth - clientWidth; })()"
-        )
-        == 0
-    )
+    assert _sideways(tab) == 0
     tab.screenshots("jobs")
     tab.page.set_viewport_size(NARROW)
     for name in ("serve", "train"):
@@ -202,6 +197,27 @@ def test_on_a_phone_jobs_say_why_they_wait_and_nothing_is_scrolled_sideways(deci
         assert box is not None and box["height"] < 100, "no empty space"
     tab.check_accessible()
     tab.page.set_viewport_size(WIDE)
+
+
+def test_on_a_phone_queues_are_read_without_scrolling_sideways(decided: Desk, tab: Tab) -> None:
+    tab.page.set_viewport_size(NARROW)
+    opened(tab, decided, "queues")
+    row = tab.page.locator(".queues tr", has=tab.page.get_by_role("rowheader", name="prod", exact=True))
+    assert _sideways(tab) == 0
+    for cell in row.locator(":is(td, th):not(:empty)").all():
+        seen = cell.bounding_box()
+        assert seen is not None and seen["x"] >= 0 and seen["x"] + seen["width"] <= NARROW["width"]
+    expect(row.locator("td[data-name=Deserved]")).not_to_be_empty()
+    tab.screenshots("queues")
+    tab.page.set_viewport_size(NARROW)
+    tab.check_accessible()
+    tab.page.set_viewport_size(WIDE)
+
+
+def _sideways(tab: Tab) -> int:
+    """By how many pixels the table is wider than the screen."""
+    found: int = tab.page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.rows'))")
+    return found
 
 
 def test_a_small_cluster_uses_the_room(bare: Desk, tab: Tab) -> None:

@@ -36,6 +36,7 @@ class Because(StrEnum):
     TAINT = "taint"
     AFFINITY = "affinity"
     CORDONED = "cordoned"
+    UNHEALTHY = "unhealthy"  #: nodes that are not ready, or short of memory, disk or process ids
     POD_AFFINITY = "pod-affinity"
     SPREAD = "spread"
     PORTS = "ports"

@@ -16,7 +16,8 @@ from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.nodes import NodesFor
 from pumice.answers.pod_changes import AskScheduler, MakeGroup, MorePods, Ungate
-from pumice.answers.promised import is_promised
+from pumice.answers.promised import held_tasks, is_promised
+from pumice.answers.requests import FewerPods, WiderTopology
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
@@ -28,6 +29,7 @@ from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.model import status
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
@@ -40,11 +42,12 @@ class Found(Struct, frozen=True):
 
 
 class Together(NamedTuple):
-    """Pods that must be in one HyperNode."""
+    """Pods that must be in one HyperNode: those of a job, or of a part of it."""
 
     tasks: list[Task]
     wanted: int  #: how many of them
     tier: int  #: the highest tier of the HyperNode
+    part: SubJob | None = None
 
 
 class Blocked:
@@ -146,7 +149,8 @@ class Blocked:
         refusal = self.session.job_valid(job)
         if refusal is None:
             return _yes(question, _pods(job))
-        return _no(question, _too_few(job, refusal.message))
+        held = held_tasks(self.cluster, job)
+        return _no(question, _too_few(job, refusal.message) if not held else _never_made(job, held))
 
     @property
     def _own(self) -> str:
@@ -281,7 +285,7 @@ class Blocked:
         session, tasks = self.session, self._first_of_all(job, task)
         wanted = job.min_member if job.min_member > 1 and job.ready_count < job.min_member else 1
         together = self._together(job, tasks, wanted)
-        domain = self._domain(job, evaluation, together.tier) if together is not None else None
+        domain = self._domain(job, evaluation, together) if together is not None else None
         with session.statement() as statement:
             self._place_again(statement, [other for other in tasks if other is not task])
             evaluation.refresh()
@@ -291,7 +295,8 @@ class Blocked:
                 return self._by_nodes(question, task, NodesFor(evaluation), Missing(wanted, job.ready_count if wanted > 1 else 0, left))
         evaluation.refresh()
         if domain is None:
-            return _no(question, room.no_domain(together.tier))
+            lowest = min((each.tier for each in session.topology.tree.all if each is not session.topology.tree.root), default=None)
+            return _no(question, room.no_domain(together.tier, WiderTopology(job.uid, lowest)))
         inside = NodesFor(evaluation, domain.rows)
         self._note(inside)
         return _no(question, room.in_domain(inside, Missing(together.wanted, 0, together.tasks), domain.name, together.tier))
@@ -305,7 +310,7 @@ class Blocked:
             return Together(tasks, max(wanted - job.ready_count, 1), tier)
         for part in job.subjobs:
             if (tier := topology.sub_limit(job, part)) is not None and part.pending:
-                return Together(part.pending, max(-part.ready_margin, 1), tier)
+                return Together(part.pending, max(-part.ready_margin, 1), tier, part)
         return None
 
     def _place_again(self, statement: Statement, tasks: list[Task]) -> None:
@@ -320,11 +325,13 @@ class Blocked:
         others = [task for task in self._in_order if task is not first] or [task for task in self.waiter.tasks if task is not first]
         return [first, *others]
 
-    def _domain(self, job: Job, evaluation: Evaluation, tier: int) -> HyperNode | None:
+    def _domain(self, job: Job, evaluation: Evaluation, together: Together) -> HyperNode | None:
         """The roomiest HyperNode that may hold the pods; the root if they may be anywhere, None if there is no HyperNode of such a tier."""
-        tree = self.session.topology.tree
-        within = [each for group in self.session.gradients(job, tree.root, Purpose.ALLOCATE) for each in group]
-        within = within or [each for each in tree.all if each.tier <= tier and each is not tree.root]
+        tree, session = self.session.topology.tree, self.session
+        asked = tree.root, Purpose.ALLOCATE
+        groups = session.gradients(job, *asked) if together.part is None else session.sub_gradients(job, together.part, *asked)
+        within = [each for group in groups for each in group]
+        within = within or [each for each in tree.all if each.tier <= together.tier and each is not tree.root]
         if tree.root in within:
             return tree.root
         return max(within, key=lambda domain: NodesFor(evaluation).copies(domain.rows & evaluation.admitted), default=None)
@@ -364,6 +371,15 @@ def _yes(question: str, answer: str) -> Found:
 
 def _no(question: str, headline: Headline) -> Found:
     return Found(Link(question, False, headline.text, headline.needed, headline.available, headline.short), headline)
+
+
+def _never_made(job: Job, held: dict[str, list[str]]) -> Headline:
+    """The headline for a gang that waits for pods which wait for the gang."""
+    needed, there = job.min_member, job.valid_count
+    waits = "; ".join(f"task {name} gets no pods until {', '.join(others)} runs" for name, others in held.items())
+    text = f"it needs {needed} pods to start, and has {there} ({needed - there} short): {waits}, as its dependsOn says"
+    remedy = (FewerPods(job.uid, there),) if there else ()
+    return Headline(Because.NO_PODS, text, str(needed), str(there), str(needed - there), remedy)
 
 
 def _too_few(job: Job, message: str) -> Headline:

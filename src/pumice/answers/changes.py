@@ -7,12 +7,13 @@ what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.answers.sketch import Sketch
-from pumice.api.core import Node, ResourceQuota
+from pumice.api.core import Node, ResourceQuota, Taint
 from pumice.api.meta import Metadata
 from pumice.api.quantity import Quantity, quantity
 from pumice.api.times import rfc3339
@@ -28,6 +29,8 @@ UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  #: the taint of cordoned nod
 
 class Change(Struct, frozen=True, tag_field="change"):
     """Base class of all changes."""
+
+    comes_last: ClassVar[bool] = False  #: among several changes
 
     def make(self, sketch: Sketch) -> None:
         raise NotImplementedError
@@ -91,6 +94,68 @@ class Uncordon(Change, frozen=True, tag="uncordon"):
         wire = sketch.cluster.nodes.wire[sketch.cluster.nodes.rows[self.node]]
         taints = [taint for taint in wire.spec.taints or () if taint.key != UNSCHEDULABLE]  # a controller removes it
         sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None, taints=taints or None)))
+
+
+class Recover(Change, frozen=True, tag="recover"):
+    """A node is healthy again, and loses the taints that its conditions gave it."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"node {self.node} healthy again"
+
+    def make(self, sketch: Sketch) -> None:
+        (wire,) = _wires(sketch, (self.node,))
+        taints = [taint for taint in wire.spec.taints or () if not is_of_condition(taint)]
+        sketch.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
+
+
+def is_of_condition(taint: Taint) -> bool:
+    """Whether a condition of the node is behind the taint, such as not being ready: it comes again when somebody removes it."""
+    return taint.key.startswith("node.kubernetes.io/") and taint.key != UNSCHEDULABLE
+
+
+class Untaint(Change, frozen=True, tag="untaint"):
+    """Nodes lose taints."""
+
+    nodes: tuple[str, ...]
+    taints: tuple[str, ...]  #: as kubectl writes them, `key=value:effect`
+
+    def __str__(self) -> str:
+        return f"remove the taint {', '.join(self.taints)} from {_nodes(self.nodes)}"
+
+    def make(self, sketch: Sketch) -> None:
+        for wire in _wires(sketch, self.nodes):
+            taints = [taint for taint in wire.spec.taints or () if written(taint) not in self.taints]
+            sketch.put("Node", replace(wire, spec=replace(wire.spec, taints=taints or None)))
+
+
+class LabelNodes(Change, frozen=True, tag="label"):
+    """Nodes get labels."""
+
+    nodes: tuple[str, ...]
+    labels: dict[str, str]
+
+    def __str__(self) -> str:
+        return f"label {_nodes(self.nodes)} with {', '.join(f'{key}={value}' for key, value in self.labels.items())}"
+
+    def make(self, sketch: Sketch) -> None:
+        for wire in _wires(sketch, self.nodes):
+            sketch.put("Node", replace(wire, metadata=replace(wire.metadata, labels=(wire.metadata.labels or {}) | self.labels)))
+
+
+def written(taint: Taint) -> str:
+    """A taint as kubectl writes it."""
+    return f"{taint.key}={taint.value or ''}:{taint.effect}"
+
+
+def _wires(sketch: Sketch, names: Iterable[str]) -> list[Node]:
+    nodes = sketch.cluster.nodes
+    return [nodes.wire[nodes.rows[name]] for name in names]
+
+
+def _nodes(names: tuple[str, ...]) -> str:
+    return f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names)}"
 
 
 # ---- queues
@@ -221,7 +286,8 @@ def _amounts_text(amounts: Amounts) -> str:
 
 
 def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
-    """The same changes without repetition: room on a node is added up, and of several amounts for a limit the largest is taken."""
+    """The same changes without repetition, in an order in which they can be made: room on a node is added up, and of several amounts for a
+    limit the largest is taken, parents before their children. Gates are removed last: pods that are made anew have them again."""
     rooms: dict[str, Vector] = {}
     limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
     quotas: dict[str, Amounts] = {}
@@ -231,20 +297,20 @@ def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
             case MoreRoom():
                 rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
             case MoreQuota():
-                _raise(limits.setdefault((change.queue, change.field), {}), change.amounts)
+                limits[change.queue, change.field] = _raised(limits.pop((change.queue, change.field), {}), change.amounts)
             case RaiseQuota():
-                _raise(quotas.setdefault(change.quota, {}), change.amounts)
+                quotas[change.quota] = _raised(quotas.get(change.quota, {}), change.amounts)
             case _ if change not in found:
                 found.append(change)
     more = [MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()]
     higher = [MoreQuota(queue, field, amounts) for (queue, field), amounts in limits.items()]
+    found.sort(key=lambda change: change.comes_last)
     return [*more, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
 
 
-def _raise(limits: Amounts, amounts: Amounts) -> None:
-    for name, amount in amounts.items():
-        if name not in limits or quantity(limits[name]).milli < quantity(amount).milli:
-            limits[name] = amount
+def _raised(limits: Amounts, amounts: Amounts) -> Amounts:
+    higher = {n: a for n, a in amounts.items() if n not in limits or quantity(limits[n]).milli < quantity(a).milli}
+    return limits | higher
 
 
 def listed(dimensions: Dimensions, vector: Vector) -> Amounts:

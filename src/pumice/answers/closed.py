@@ -10,9 +10,10 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, Gone, Uncordon
+from pumice.answers.changes import Change, Gone, Recover, Uncordon, is_of_condition, written
 from pumice.answers.nodes import Closed, NodesFor
 from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
+from pumice.api.core import Taint
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
@@ -46,6 +47,9 @@ DROPPED = {
     Because.VOLUME: "volume",
     Because.DEVICES: "device claim",
 }
+
+
+PASSING = frozenset([Because.VOLUME, Because.CORDONED, Because.UNHEALTHY])  #: reasons that go away without a change of the job
 
 
 class Choice(Struct, frozen=True):
@@ -82,6 +86,8 @@ def _of(nodes: NodesFor, rule: str, opens: Mask) -> Closed:
 def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: Choice) -> Headline:
     because = BECAUSE.get(choice.closed.rule, Because.RULE)
     row = next(row for row in nodes.nearest(len(nodes.table)) if choice.opens[row])
+    if because is Because.TAINT and any(map(is_of_condition, _untolerated(nodes.table, task, row))):
+        because = Because.UNHEALTHY
     return Headline(because, _reason_text(nodes, task, because, choice, row), remedy=_remedy(cluster, task, whose, because, choice, row))
 
 
@@ -110,6 +116,9 @@ def _reason_text(nodes: NodesFor, task: Task, because: Because, choice: Choice, 
         case Because.TAINT:
             taints = ", ".join(untolerated(nodes.table, task, row))
             return f"{which} {'has' if is_one else 'have'} a taint that it does not tolerate: {taints}"
+        case Because.UNHEALTHY:
+            reasons = ", ".join(taint.key for taint in _untolerated(nodes.table, task, row) if is_of_condition(taint))
+            return f"{which} {'is' if is_one else 'are'} not healthy: {reasons}"
         case Because.AFFINITY if selector := task.template.spec.node_selector:
             pairs = ", ".join(f"{key}={value}" for key, value in selector.items())
             return f"no node that it may use matches its node selector {pairs}"
@@ -132,9 +141,12 @@ def _which(nodes: NodesFor, opens: Mask) -> tuple[str, bool]:
 
 def untolerated(table: Nodes, task: Task, row: int) -> tuple[str, ...]:
     """The taints of a node that the task does not tolerate, as kubectl writes them."""
+    return tuple(map(written, _untolerated(table, task, row)))
+
+
+def _untolerated(table: Nodes, task: Task, row: int) -> list[Taint]:
     given = task.template.spec.tolerations or ()
-    taints = [taint for taint in table.wire[row].spec.taints or () if taint.effect in HARD and not tolerated(taint, given)]
-    return tuple(f"{taint.key}={taint.value or ''}:{taint.effect}" for taint in taints)
+    return [taint for taint in table.wire[row].spec.taints or () if taint.effect in HARD and not tolerated(taint, given)]
 
 
 def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: Choice, row: int) -> tuple[Change, ...]:
@@ -144,6 +156,8 @@ def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: 
             return (Tolerate(whose, untolerated(cluster.nodes, task, row)),)
         case Because.CORDONED:
             return (Uncordon(node),)
+        case Because.UNHEALTHY:
+            return (Recover(node),)
         case Because.POD_AFFINITY if text == EXISTING.text:
             return (Gone(tuple(f"pod/{other.key}" for other in _unfriendly(cluster, task, row))),)
         case Because.AFFINITY if text == ENFORCED.text:

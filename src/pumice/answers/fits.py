@@ -193,6 +193,6 @@ def never_fits(items: Sequence[tuple[str, Wire]], cluster: Cluster, policy: Poli
             sketch.put(kind, item)
         found = bounds(items, cluster, policy, now)
     for fit in found:
-        if fit.bound is not None and fit.bound.because is not Because.VOLUME:
+        if fit.bound is not None and fit.bound.because not in closed.PASSING:
             return fit.text
     return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -115,6 +116,7 @@ class Ungate(Change, frozen=True, tag="ungate"):
 
     whose: str
     gates: tuple[str, ...]
+    comes_last: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"remove the scheduling gate {', '.join(self.gates)} from {self.whose}"

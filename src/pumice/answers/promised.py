@@ -50,17 +50,29 @@ def _to_come(cluster: Cluster, job: Job) -> list[Wire]:
 
 def _by_job(cluster: Cluster, found: Object, job: Job) -> Iterable[Pod]:
     """The pods of the Job's tasks that may have pods now: of tasks that wait for no other task."""
-    present: dict[str, dict[str, Object]] = {}
-    for task in job.tasks.values():
-        phase = "Running" if task.status == status.RUNNING else "Succeeded" if task.status == status.SUCCEEDED else "Pending"
-        present.setdefault(task.role, {})[task.name] = {"status": {"phase": phase}}
+    held = _held(found, job)
     for part in job_spec.tasks(found):
-        for index in range(job_spec.replicas(part)) if may_start(found, part, present) else ():
+        for index in range(job_spec.replicas(part)) if job_spec.task_name(found, part) not in held else ():
             pod = make_pod(found, part, index, job.name)
             mount(pod, found)
             pod["metadata"]["namespace"] = job.namespace
             pod["metadata"]["uid"] = f"{MARK}{job.namespace}/{name_of(pod)}"
             yield convert(pod, Pod)
+
+
+def held_tasks(cluster: Cluster, job: Job) -> dict[str, list[str]]:
+    """The tasks of the job's Job that get no pods yet, each with those that it depends on."""
+    found = owner_of(cluster, job)
+    return _held(found, job) if found is not None else {}
+
+
+def _held(found: Object, job: Job) -> dict[str, list[str]]:
+    present: dict[str, dict[str, Object]] = {}
+    for task in job.tasks.values():
+        phase = "Running" if task.status == status.RUNNING else "Succeeded" if task.status == status.SUCCEEDED else "Pending"
+        present.setdefault(task.role, {})[task.name] = {"status": {"phase": phase}}
+    parts = {job_spec.task_name(found, part): part for part in job_spec.tasks(found)}
+    return {name: part["dependsOn"].get("name") or [] for name, part in parts.items() if not may_start(part, parts, present)}
 
 
 def roles_to_come(cluster: Cluster, job: Job) -> tuple[Role, ...]:

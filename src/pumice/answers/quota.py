@@ -120,15 +120,24 @@ def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change
     of the other queues and admission allows it; else more room in the cluster."""
     queue, total = session.cluster.queues[shortages[0].queue], session.total
     needed = {each.column: each.held + each.asked for each in shortages}
-    levels = ((level, {c: most for c, most in needed.items() if level.capability[c] < most}) for level in (queue, *_above(session, queue)))
+    heeded = (
+        (queue, *_above(session, queue)) if _is_tree(session) or any(queue.capability[c] < most for c, most in needed.items()) else (queue,)
+    )
+    levels = ((level, {c: most for c, most in needed.items() if level.capability[c] < most}) for level in heeded)
     if higher := [MoreQuota(level.name, "capability", _amounts(session, lacking)) for level, lacking in levels if lacking]:
-        return tuple(higher)
+        return tuple(reversed(higher))  # no queue may have a higher capability than its parent
     guaranteed = sum((other.guarantee for other in session.queues if other is not queue), session.cluster.dimensions.zeros())
     beyond = {c: most + guaranteed[c] - total[c] for c, most in needed.items() if most + guaranteed[c] > total[c]}
     guarantee = MoreQuota(queue.name, "guarantee", _amounts(session, needed))
     if not beyond and queue.wire is not None and is_allowed(session.cluster, queue.wire, guarantee.of(queue.wire)):
         return (guarantee,)
     return _room(session, beyond) if beyond else ()
+
+
+def _is_tree(session: Session) -> bool:
+    """Whether queues are bounded by their ancestors; else only admission compares their capabilities."""
+    plugin = session.plugin("capacity")
+    return plugin is not None and plugin.hierarchy
 
 
 def _amounts(session: Session, vector: dict[int, float]) -> Amounts:

@@ -13,7 +13,7 @@ from pumice.api.core import PriorityClass
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
-from pumice.api.volcano import QueueSpec
+from pumice.api.volcano import NetworkTopology, QueueSpec
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Dimensions, Vector
@@ -85,6 +85,29 @@ class OtherQueue(Change, frozen=True, tag="other-queue"):
         group = sketch.cluster.jobs[self.group].group
         assert group is not None
         sketch.put("PodGroup", replace(group, spec=replace(group.spec, queue=self.queue)))
+
+
+class WiderTopology(Change, frozen=True, tag="topology"):
+    """The pods of a job may be in HyperNodes up to this tier; without a tier, anywhere."""
+
+    group: str
+    tier: int | None = None
+
+    def __str__(self) -> str:
+        return "a soft network topology" if self.tier is None else f"a network topology with highestTierAllowed {self.tier}"
+
+    def make(self, sketch: Sketch) -> None:
+        resubmit(sketch, f"podgroup/{self.group}")
+        group = sketch.cluster.jobs[self.group].group
+        assert group is not None
+        parts = [replace(part, network_topology=self._of(part.network_topology)) for part in group.spec.sub_group_policy or ()]
+        spec = replace(group.spec, network_topology=self._of(group.spec.network_topology), sub_group_policy=parts or None)
+        sketch.put("PodGroup", replace(group, spec=spec))
+
+    def _of(self, topology: NetworkTopology | None) -> NetworkTopology | None:
+        if topology is None or topology.mode == "soft":
+            return topology
+        return NetworkTopology("soft") if self.tier is None else NetworkTopology(topology.mode, self.tier)
 
 
 class OtherPriority(Change, frozen=True, tag="other-priority"):

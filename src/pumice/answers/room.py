@@ -132,9 +132,9 @@ def _short_of_room(nodes: NodesFor, tasks: list[Task], at_least: int = 1) -> tup
     return max(len(left), at_least), (_more(nodes, row, short_there),)
 
 
-def no_domain(tier: int) -> Headline:
+def no_domain(tier: int, wider: Change) -> Headline:
     none = f"its pods must be in one HyperNode of tier {tier} or lower, and there is none"
-    return Headline(Because.TOPOLOGY, NO_SUCH_TIER if tier == BELOW_ALL else none)
+    return Headline(Because.TOPOLOGY, NO_SUCH_TIER if tier == BELOW_ALL else none, remedy=(wider,))
 
 
 def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:

@@ -19,6 +19,7 @@ from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
 from pumice.answers.moves import moves, together
+from pumice.answers.other_ways import other_ways
 from pumice.answers.quota import promised_to, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
@@ -93,12 +94,13 @@ class _Search:
         if why.state not in ("waits", "starts"):
             return found
         self._before = course(self._cluster, self._policy, self._now, self._subject, self._world)
-        if self._before.places or not self._waits.tasks:
-            itself = Option("", (), self._before.places, self._before.made_room) if self._before.places else None
-            return replace(found, itself=itself)
+        if self._before.places:
+            return replace(found, itself=Option("", (), self._before.places, self._before.made_room))
         options: list[Option] = []
         try:
-            options.extend(option for option in self._looks(why) if option is not None)
+            for option in filter(None, self._looks(why)):
+                if option.changes not in [each.changes for each in options]:
+                    options.append(option)
         except _Ended:
             return replace(found, options=tuple(options), whole=False)
         return replace(found, options=tuple(options), then="" if options else self._asked.advised(self._subject, why).then)
@@ -107,6 +109,9 @@ class _Search:
         """Try all kinds of changes, from the one that costs the user least to the one that costs most."""
         remedy = why.headline.remedy if why.headline is not None else ()
         is_room = why.headline is not None and why.headline.because in ROOM
+        if not self._waits.tasks:  # pods that another scheduler is asked for; or none are there, and nobody knows how they will be
+            yield self._option(remedy) if remedy else None
+            return
         yield self._later()
         yield from self._other_queues()
         yield self._fewer_pods()
@@ -116,6 +121,9 @@ class _Search:
         yield self._somebody_ends()
         if remedy and not is_room:
             yield self._option(remedy)
+        if why.headline is not None:
+            for way in other_ways(self._cluster, self._waits.tasks, why.headline):
+                yield self._smallest(len(way), lambda step: way[step - 1])  # noqa: B023
         yield self._higher_priority()
         nodes = self._more_nodes(why.like)
         yield nodes

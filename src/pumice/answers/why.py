@@ -14,6 +14,7 @@ from pumice.answers import pod_quota, rank
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Change, Gone, make_all, merged
+from pumice.answers.closed import PASSING
 from pumice.answers.course import course
 from pumice.answers.fits import Fit, bounded
 from pumice.answers.place import gone_pod, of_pods, running
@@ -42,9 +43,9 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
 
 
 def _never(fits: list[Fit], headline: Headline | None) -> str:
-    """What will keep the subject from ever running, if that is not what holds it back now; else empty. A missing claim may still come."""
+    """What will keep the subject from ever running, if that is not what holds it back now; else empty."""
     bound = fits[0].bound if fits else None
-    if bound is None or headline is None or bound.because is Because.VOLUME:
+    if bound is None or headline is None or bound.because in PASSING:
         return ""
     if bound.because is headline.because and (bound.because is not Because.QUOTA or bound.short == headline.short):
         return ""

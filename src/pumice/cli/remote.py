@@ -118,16 +118,24 @@ async def listed(client: Client, scope: ListScope) -> list[dict[str, Any]]:
 
 
 def name_option(letter: str, what: str) -> Callable[[Command], Command]:
-    """Give a command its `name`, as an argument or an option: `job view train` and `job view -N train` are the same."""
+    """Give a command its `name`, as an argument or an option: `job view train` and `job view -N train` are the same. As for kubectl, it may
+    have its kind before it (`job/train`); if the command has a namespace, it may have that as well (`team/train`, `job/team/train`)."""
+    kind = what.removeprefix("the ")
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def with_name(*args: Any, word: str | None, name: str | None, **rest: Any) -> Any:
             if (word is None) == (name is None):
                 raise click.UsageError(f"say {what}'s name, and once: as an argument or with {letter}/--name")
-            return command(*args, name=word or name, **rest)
+            *before, given = str(word or name).split("/")
+            if before and before[0] in (kind, f"{kind}s", f"vc{kind}"):
+                del before[0]
+            if len(before) > ("namespace" in rest):
+                raise click.UsageError(f'"{word or name}" is no {kind}; write NAME or {kind}/NAME')
+            return command(*args, name=given, **(rest | ({"namespace": before[0]} if before else {})))
 
-        option = click.option(letter, "--name", help=f"{what.capitalize()}'s name; or as an argument.")
+        forms = f"NAME, {kind}/NAME{', NAMESPACE/NAME' if kind == 'job' else ''}"
+        option = click.option(letter, "--name", help=f"{what.capitalize()}'s name: {forms}; or as an argument.")
         return click.argument("word", metavar="[NAME]", required=False)(option(with_name))
 
     return decorate

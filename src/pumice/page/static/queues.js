@@ -6,14 +6,15 @@ import { lastHour } from "./history.js";
 import { amount, choice, inUnits, NO_QUEUE, queueName, queueTone, remember, RESOURCE_NAMES, RESOURCES, resourcesOf } from "./words.js";
 
 const MOST_LINES = 8, CHART_EVERY_S = 5;
+const NUMBERS = ["Held", "Deserved", "Borrowed", "Asked for", "Guaranteed", "At most", "Weight", "Jobs", "Waiting"];
+const COLUMNS = ["Queue", "Held, asked for, deserved", ...NUMBERS];
 
 export function queues(store, _, parameters) {
   const head = html("div", { class: "choices" });
   const body = html("tbody");
-  const columns = ["Queue", "Held, asked for, deserved", "Held", "Deserved", "Borrowed", "Asked for", "Guaranteed", "At most", "Weight", "Jobs", "Waiting"];
-  const grid = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Queues" }, html("table", { class: "queues" },
+  const grid = html("div", { class: "scroll rows", tabindex: 0, role: "region", "aria-label": "Queues" }, html("table", { class: "queues" },
     html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves. A parent has what its children have. Pods without a PodGroup are in no queue, and no queue's share counts them."),
-    html("thead", {}, html("tr", {}, columns.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
+    html("thead", {}, html("tr", {}, COLUMNS.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
   const chart = lines({ title: "", empty: true });
   const none = html("p", { class: "quiet" }, "There are no queues.");
   const element = html("div", {}, head, none, grid, chart);
@@ -78,7 +79,7 @@ function line(store, { name, depth, queue }, resource, most) {
   const numbers = [held, deserved, borrowed, asked, queue.guarantee[resource], queue.limit[resource]].map((value) => (value == null ? "" : amount(resource, value)));
   numbers.push(weight, queue.jobs, queue.waiting);
   return html("tr", {}, label, html("td", { class: "bar" }, bar(queueTone(store, name), held / most, asked / most, deserved == null ? null : deserved / most, `${queueName(name)} holds ${amount(resource, held)}, asks for ${amount(resource, asked)} more`)),
-    numbers.map((cell) => html("td", { class: "number" }, String(cell))));
+    numbers.map((cell, index) => html("td", { class: "number", "data-name": NUMBERS[index] }, String(cell))));
 }
 
 function bar(tone, held, asked, deserved, words) {

@@ -1,0 +1,53 @@
+"""What could be done in place of the headline's remedy: nodes that are opened instead of pods that ask for less, or a wider topology.
+
+Each way is a list of changes from the smallest to the largest: if one of them helps, so do those after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from pumice.answers.answer import Because, Headline
+from pumice.answers.changes import Change, LabelNodes, Untaint
+from pumice.answers.closed import untolerated
+from pumice.answers.pod_changes import Tolerate
+from pumice.answers.requests import WiderTopology
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import hypernodes_of
+from pumice.scheduler.model.nodes import copies
+from pumice.scheduler.model.task import Task
+
+MOST_NODES = 64
+OF_NODES = "kubernetes.io/"  #: labels with such a prefix say what a node is, so nobody sets them to let a pod in
+
+
+def other_ways(cluster: Cluster, tasks: Sequence[Task], headline: Headline) -> Iterator[list[Change]]:
+    task = tasks[0]
+    match headline.because, headline.remedy:
+        case Because.TAINT, (Tolerate(taints=taints), *_):
+            tainted = {row for row in cluster.nodes if (left := untolerated(cluster.nodes, task, row)) and set(left) <= set(taints)}
+            yield _steps(cluster, tasks, tainted, lambda names: Untaint(names, taints))
+        case Because.AFFINITY, _ if labels := _wanted(task):
+            lacking = {row for row in cluster.nodes if not labels.items() <= (cluster.nodes.wire[row].metadata.labels or {}).items()}
+            yield _steps(cluster, tasks, lacking, lambda names: LabelNodes(names, labels))
+        case Because.TOPOLOGY, _ if task.job is not None:
+            tree, uid = hypernodes_of(cluster), task.job.uid
+            tiers = sorted({each.tier for each in tree.all if each is not tree.root})
+            yield [*(WiderTopology(uid, tier) for tier in tiers), WiderTopology(uid)]
+
+
+def _steps(cluster: Cluster, tasks: Sequence[Task], rows: set[int], change: Callable[[tuple[str, ...]], Change]) -> list[Change]:
+    """The change for one node, for two, and so on; those with most room for the pods come first."""
+    room = copies(tasks[0].template.needs, cluster.nodes.idle)
+    first = [row for row in np.argsort(-room, kind="stable").tolist() if row in rows][: min(len(tasks), MOST_NODES)]
+    return [change(tuple(cluster.nodes.names[row] for row in first[:count])) for count in range(1, len(first) + 1)]
+
+
+def _wanted(task: Task) -> dict[str, str]:
+    """The labels of the task's node selector; empty if labels alone cannot be what it lacks."""
+    spec = task.template.spec
+    labels = spec.node_selector or {}
+    is_all = spec.affinity is None or spec.affinity.node_affinity is None
+    return labels if is_all and not any(OF_NODES in key for key in labels) else {}

@@ -1,0 +1,75 @@
+"""What `why` can name as a remedy `whatif` tries. The list is read from the code, and for each kind there is a job that lacks it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from bench.causes import situations
+from pumice import answers
+from pumice.answers import whatif
+from pumice.answers.changes import Change
+from pumice.answers.whatif import WhatIf
+from pumice.testing import cluster, node, pod, podgroup
+from pumice.testing.scene import NOW, policy
+
+ANSWERS = Path(answers.__file__).parent
+NOT_OF_WHY = {"changes", "pod_changes", "requests", "whatif", "moves", "other_ways", "difference", "defrag"}  #: definitions, other answers
+
+LACKING = {
+    "AskScheduler": "other scheduler, capacity, g1",
+    "Drop": "selector, capacity, j1",
+    "FewerPods": "gang short, capacity, j4",
+    "Gone": "anti-affinity, capacity, j1",
+    "MakeClaim": "claim, capacity, j1",
+    "MorePods": "pods missing, capacity, g3",
+    "MoreQuota": "capability, capacity, j1",
+    "MoreRoom": "too large, capacity, j1",
+    "OpenQueue": "closed queue, capacity, j1",
+    "RaiseQuota": "gpu quota, capacity, j1",
+    "Recover": "unhealthy, capacity, j1",
+    "Tolerate": "taint, capacity, j1",
+    "Uncordon": "cordoned, capacity, j1",
+    "Ungate": "gate, capacity, j1",
+    "WiderTopology": "no such tier, hierarchy, j2",
+}  #: kinds of changes, and a situation in which each helps
+IN_PLACE = {"Untaint": "taint, capacity, j1", "LabelNodes": "selector, capacity, j1", "WiderTopology": "rack, hierarchy, j3"}
+KINDS = {kind.__name__: kind for kind in Change.__subclasses__()}
+
+
+def named_by_why() -> set[str]:
+    """The kinds of changes that stand anywhere in the modules of `why`."""
+    trees = [ast.parse(path.read_text()) for path in ANSWERS.glob("*.py") if path.stem not in NOT_OF_WHY]
+    return {each.id for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Name)} & KINDS.keys()
+
+
+SITUATIONS = {each.name: each for each in situations()}
+
+
+UNADMITTED = {
+    "MakeGroup": lambda: cluster(node("n1").cpu(4), pod("waits").cpu(1).gang("nobody's")),
+    "MakeQueue": lambda: cluster(node("n1").cpu(4), podgroup("waits").queue("nope"), pod("waits").cpu(1).gang("waits")),
+}  #: what webhooks and controllers keep from happening
+
+
+def kinds(answer: WhatIf) -> set[str]:
+    return {type(change).__name__ for option in answer.options for change in option.changes}
+
+
+def test_the_list_has_every_kind_that_why_can_name() -> None:
+    assert named_by_why() == {*LACKING, *UNADMITTED}
+
+
+@pytest.mark.parametrize("kind", UNADMITTED)
+def test_whatif_tries_what_no_cluster_with_webhooks_lacks(kind: str) -> None:
+    conf = policy("enqueue, allocate, backfill", ("gang", "priority", "predicates"))
+    assert kind in kinds(whatif(UNADMITTED[kind](), conf, NOW, "pod/waits"))
+
+
+@pytest.mark.parametrize(("kind", "name"), [*LACKING.items(), *IN_PLACE.items()])
+def test_whatif_tries_what_why_can_name_and_what_would_do_in_its_place(kind: str, name: str) -> None:
+    ready = SITUATIONS[name].prepared()
+    assert ready is not None
+    assert kind in kinds(whatif(*ready.state, SITUATIONS[name].subject))
