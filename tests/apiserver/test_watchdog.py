@@ -24,7 +24,6 @@ def _slowly(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRe
     return None
 
 
-@pytest.mark.holds_the_loop
 def test_a_handler_that_holds_the_loop_is_named(caplog: pytest.LogCaptureFixture) -> None:
     rule = AdmissionRule(("configmaps",), ("CREATE",), validate=_slowly)
     path = "/api/v1/namespaces/default/configmaps"
@@ -49,7 +48,6 @@ class Heard(logging.Handler):
         self.first.set()
 
 
-@pytest.mark.holds_the_loop
 def test_a_handler_that_does_not_end_is_named_while_it_holds_the_loop() -> None:
     on_failure, log = Heard(), logging.getLogger("pumice.http.watchdog")
     patience_s = 60.0

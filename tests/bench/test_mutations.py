@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
+from pathlib import Path
 
 import pytest
 
-from bench.mutants import FOLDERS, ROOT, drawn, nearest
+from bench.mutants import FOLDERS, ROOT, Reached, drawn, importing, noting
 from bench.mutations import mutations
 
 SOURCE = '''"""Text."""
@@ -43,12 +45,27 @@ def test_characters_of_several_bytes_do_not_move_the_place() -> None:
 
 
 @pytest.mark.parametrize("package", FOLDERS)
-def test_each_package_has_faults_and_nearest_tests(package: str) -> None:
+def test_each_package_has_faults_and_tests(package: str) -> None:
     assert len(drawn(package, 5, seed=1)) == 5
     assert all((ROOT / "tests" / folder).is_dir() for folder in FOLDERS[package])
 
 
-def test_files_that_import_the_module_come_first() -> None:
-    tests = nearest("scheduler/framework", "scheduler.framework.alike")
-    assert tests[0] == "tests/framework/test_alike.py"
-    assert tests[-1] == "tests/scenarios"
+def test_files_that_import_the_module_are_found() -> None:
+    assert "tests/framework/test_alike.py" in importing("scheduler/framework", "src/pumice/scheduler/framework/alike.py")
+
+
+def test_each_call_of_a_function_is_noted_by_its_name() -> None:
+    source = '"""Text."""\nfrom __future__ import annotations\n\nclass C:\n    def f(self):\n        """F."""\n        return lambda: 1\n'
+    noted = noting("a.py", source)
+    told: list[str] = []
+    scope: dict[str, object] = {}
+    exec(noted.replace("from pumice.noted import note as _note", ""), scope | {"_note": told.append}, scope)
+    scope["C"]().f()  # type: ignore[operator]
+    assert told == ["a.py | C.f"] and ast.get_docstring(ast.parse(noted)) == "Text."
+
+
+def test_what_was_recorded_once_is_known(tmp_path: Path) -> None:
+    kept = tmp_path / "reached.json"
+    kept.write_text(json.dumps({"engine": {"a.py | f": ["tests/engine/test_a.py::test_a"]}}))
+    reached = Reached(tmp_path, kept)
+    assert reached.tests("engine", "a.py", "f") == ["tests/engine/test_a.py::test_a"] and reached.tests("engine", "a.py", "g") == []

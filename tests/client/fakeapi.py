@@ -32,6 +32,7 @@ class Fault:
     delay_s: float = 0.0
     method: str = ""  #: empty: any
     watch: bool | None = None  #: None: any
+    ahead: int = 0  #: a list says that it is so many versions newer
 
 
 @dataclass
@@ -44,6 +45,7 @@ class StreamFault:
     swap: int | None = None  #: this event changes places with the next
     error: int = 0  #: instead of a cut: an ERROR event with this code
     garbage: bool = False  #: instead of a cut: a line that is not JSON
+    ahead: int = 0  #: the first bookmark says that so many versions more were sent
 
 
 @dataclass
@@ -59,6 +61,7 @@ class FakeApi:
     version: int = 100
     oldest: int = 0  #: watches from before this are answered 410
     pages_expire: bool = False
+    ahead: int = 0
     url: str = ""
 
     async def __aenter__(self) -> Self:
@@ -115,6 +118,7 @@ class FakeApi:
             return _abort(request)
         if fault.code:
             return _status(fault.code, fault.reason, "made to fail", fault.retry_after)
+        self.ahead = fault.ahead
         answer = await (self._watch(request) if watch else self._answer(request, json.loads(body) if body else None))
         if fault.lose == "half" and isinstance(answer, web.Response):
             assert isinstance(answer.body, bytes)
@@ -177,8 +181,10 @@ class FakeApi:
         return web.json_response(await self._store(key[0], "MODIFIED", body if method == "PUT" else {**old, **body}))
 
     def _list(self, plural: str, query: Any) -> web.Response:
-        start, version = 0, self.version
+        start, version = 0, self.version + self.ahead
         items = self._state(plural)
+        if int(query.get("resourceVersion", "0")) > self.version:
+            return _status(504, "Timeout", f"Too large resource version: {query['resourceVersion']}, current: {self.version}")
         if query.get("continue"):
             if self.pages_expire:
                 return _status(410, "Expired", "continue token is too old")
@@ -236,7 +242,8 @@ class _Stream:
             for _, _, event, body in news:
                 await self.send(event, body)
             if news:
-                await self.send("BOOKMARK", {"metadata": {"resourceVersion": str(position)}, "spec": {"containers": None}})
+                stands_at, self.fault.ahead = position + self.fault.ahead, 0
+                await self.send("BOOKMARK", {"metadata": {"resourceVersion": str(stands_at)}, "spec": {"containers": None}})
             await asyncio.sleep(0.002)
 
     async def send(self, kind: str, body: dict[str, Any]) -> None:

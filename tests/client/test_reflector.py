@@ -297,6 +297,37 @@ def test_after_any_faults_the_consumer_knows_what_the_server_knows(steps: Any, f
     run(story())
 
 
+@pytest.mark.parametrize("ahead", [1000, 2**40, 2**63])
+def test_a_version_to_which_the_server_has_not_come_is_forgotten(ahead: int) -> None:
+    async def story() -> None:
+        for fault in (Fault(ahead=ahead, watch=False), StreamFault(ahead=ahead)):
+            async with FakeApi() as api:
+                if isinstance(fault, Fault):
+                    api.faults.append(fault)
+                else:
+                    api.stream_faults.append(fault)
+                await api.put("pods", "a")
+                async with following(api) as (reflector, consumer):
+                    await reflector.synced.wait()
+                    for name in "bcad":
+                        await api.put("pods", name)
+                        if name != "a":  # changes of what is known come as long as the watch lasts
+                            await until(lambda: consumer.agrees_with(api))
+                    api.cut_streams()
+                    await api.remove("pods", "b")
+                    await until(lambda: consumer.agrees_with(api))
+
+    run(story())
+
+
+def test_a_version_that_is_no_number_of_64_bits_orders_nothing() -> None:
+    view: KnownObjects[str] = KnownObjects()
+    for text in ("", "x", "+5", "1_0", "-1", "٣", "9" * 21, "9" * 5000):
+        with pytest.raises(OutOfOrder, match="is not a number") as caught:
+            view.stands_at(text)
+        assert len(str(caught.value)) < 100
+
+
 def meta(name: str, version: int, uid: str = "u") -> Metadata:
     return Metadata(name=name, uid=uid, resource_version=str(version))
 

@@ -51,11 +51,13 @@ class Step(NamedTuple):
     times: int
 
 
-#: the first lists are bombs, enormous, or as of version 1; watches end in a storm of 410; events go back, and writes get no answer
+#: the first lists are bombs, enormous, as of version 1, or as of one to which the server never comes; watches end in a storm of 410; events
+#: go back, and writes get no answer
 SCRIPT = (
     Step("list", "bomb", 2),
     Step("list", "enormous", 2),
     Step("list", "back", 2),
+    Step("list", "ahead", 2),
     Step("watch", "410", 12),
     Step("line", "back", 3),
     Step("line", "enormous", 2),
@@ -125,8 +127,8 @@ class FaultProxy:
                 return web.Response(status=status, body=answer[: len(answer) // 2], headers=form)
             case "enormous":
                 answer, form = _grown(answer, form), {"Content-Type": form["Content-Type"]}
-            case "back":
-                answer, form = _gone_back(answer, form), {"Content-Type": form["Content-Type"]}
+            case "back" | "ahead":
+                answer, form = _as_of(1 if fault == "back" else 2**62, answer, form), {"Content-Type": form["Content-Type"]}
             case "drip":
                 return await _dripping(request, status, answer, form)
             case "torn":
@@ -200,10 +202,10 @@ def _grown(answer: bytes, form: dict[str, str]) -> bytes:
     return json.dumps(whole).encode()
 
 
-def _gone_back(answer: bytes, form: dict[str, str]) -> bytes:
-    """The list as of version 1."""
+def _as_of(version: int, answer: bytes, form: dict[str, str]) -> bytes:
+    """The list as of another version."""
     whole = _plain(answer, form)
-    whole["metadata"]["resourceVersion"] = "1"
+    whole["metadata"]["resourceVersion"] = str(version)
     return json.dumps(whole).encode()
 
 

@@ -122,10 +122,10 @@ class Faulty:
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call("get", lambda: self._transport.get(resource, ref))
 
-    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
         fault = self._faults.of_call("list")
         await self._before(fault)
-        async for page in self._transport.pages(scope, limit=limit):
+        async for page in self._transport.pages(scope, limit=limit, not_older=not_older):
             yield page
             await self._after(fault)
 

@@ -113,7 +113,7 @@ class MemoryServer:
         await self._reached()
         return msgspec.json.encode(self._find(resource, ref))
 
-    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
         await self._reached()
         self._known(scope.resource)
         version, items = str(self.version), [msgspec.Raw(msgspec.json.encode(obj)) for obj in self.all(scope.resource)]

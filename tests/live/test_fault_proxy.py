@@ -118,6 +118,6 @@ def test_all_ends_as_it_would_without_faults(seed: int) -> None:
 
 
 def test_lies_about_versions_and_sizes_cost_no_gang_and_no_pod_its_node() -> None:
-    """The first lists are bombs, enormous or as of version 1; watches end in a storm of 410; events go back; binds get no answer."""
+    """The first lists are bombs, enormous or as of wrong versions; watches end in a storm of 410; events go back; binds get no answer."""
     watchman, done = asyncio.run(play(1, 0.0, SCRIPT))
     assert not watchman.breaches and sum(done.values()) == sum(step.times for step in SCRIPT)

@@ -128,13 +128,13 @@ class NotReady(MemoryServer):
         super().__init__()
         self.refusals = 2
 
-    def pages(self, scope, *, limit=500):  # type: ignore[no-untyped-def]
+    def pages(self, scope, **options):  # type: ignore[no-untyped-def]
         if scope.resource == HYPER_NODES and self.refusals:
             self.refusals -= 1
             raise ApiError(429, "TooManyRequests", "storage is (re)initializing", 1.0)
         if scope.resource == RESOURCE_CLAIMS:
             raise ApiError(403, "Forbidden", "cannot list resourceclaims")
-        return super().pages(scope, limit=limit)
+        return super().pages(scope, **options)
 
 
 def test_a_start_beside_new_definitions_and_a_narrow_role_is_told_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:

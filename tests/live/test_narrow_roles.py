@@ -40,9 +40,9 @@ class Forbidding(MemoryServer):
         self._guard(resource)
         return await super().get(resource, ref)  # type: ignore[arg-type]
 
-    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
         self._guard(scope.resource)
-        async for page in super().pages(scope, limit=limit):
+        async for page in super().pages(scope, limit=limit, not_older=not_older):
             yield page
 
 

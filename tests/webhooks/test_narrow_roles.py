@@ -32,11 +32,11 @@ class NoNamespaces(MemoryServer):
         super().__init__()
         self.listed: dict[str, int] = {}
 
-    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
         self.listed[scope.resource.plural] = self.listed.get(scope.resource.plural, 0) + 1
         if scope.resource == NAMESPACES:
             raise ApiError(403, "Forbidden", "cannot list namespaces")
-        async for page in super().pages(scope, limit=limit):
+        async for page in super().pages(scope, limit=limit, not_older=not_older):
             yield page
 
 

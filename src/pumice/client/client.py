@@ -212,16 +212,18 @@ class Client:
         """The lines of a watch that gives the objects in another form, such as a table."""
         return self._wire.lines(path, idle_s, WireFormat(accept=accept))
 
-    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
         # No resourceVersion: the list must not be older than anything seen before, so it must not come from a server's stale cache.
         query = _selection(scope) | ({"limit": str(limit)} if limit else {})
+        if not_older:
+            query |= {"resourceVersion": str(not_older), "resourceVersionMatch": "NotOlderThan"}
         path = scope.resource.path(namespace=scope.namespace)
         while True:
             page = _page(await self._call("GET", _target(path, query), form=_LIST, repeatable=True), path)
             yield Page(page.items or [], page.metadata.resource_version)
             if not page.metadata.next:
                 return
-            query["continue"] = page.metadata.next
+            query = _selection(scope) | {"limit": str(limit), "continue": page.metadata.next}
 
     def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         how = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s), "resourceVersion": resource_version}

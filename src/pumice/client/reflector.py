@@ -11,7 +11,9 @@ whatever a server sends into changes that are delivered once each and never go b
 * a list is compared with the known objects: an unchanged object gives no change, missing objects are Deleted at its end;
 * a watch event must be newer than the known version of its object. An older event of a known object is dropped;
 * an object with a known name and another uid gives Deleted, then Added;
-* an object that the consumer has `note_answer` of from the answer to a call counts as delivered.
+* an object that the consumer has noted from the answer to a call (`note_answer`) counts as delivered;
+* what the server shows as older than what it showed before is refused, and asked for anew as not older than that. If the server has not
+  come to that version, then it is the version that was wrong: it is forgotten.
 
 Resource versions are compared as numbers: Kubernetes guarantees this since 1.35, and with etcd it was always so. After its list, a watch
 sends them in rising order. An event of an unknown object that is not newer than `position` breaks this order (`OutOfOrder`): only a new
@@ -68,6 +70,7 @@ class KnownObject(msgspec.Struct, frozen=True, gc=False):
 
 
 UNKNOWN = KnownObject("", 0)
+LONGEST_VERSION = 20  #: the digits of 64 bits
 
 
 class KnownObjects(Generic[T]):
@@ -76,7 +79,8 @@ class KnownObjects(Generic[T]):
     def __init__(self) -> None:
         self._known: dict[str, KnownObject] = {}  #: by "namespace/name"
         self._listed: set[str] | None = None  #: the keys found so far in the list that is being read; None if none is
-        self._newest = 0  #: no list may be older than this resource version
+        self.newest = 0  #: no list may be older than this resource version
+        self._doubted = False  #: whether known versions may be beyond the server
         self.position = 0  #: the resource version from which to watch on; 0: list first
 
     def __len__(self) -> int:
@@ -92,8 +96,13 @@ class KnownObjects(Generic[T]):
 
     def list_is_of(self, resource_version: str) -> None:
         """Raise OutOfOrder if the list is older than a position reached before. (After a restore of etcd, programs must be restarted.)"""
-        if _number(resource_version) < self._newest:
-            raise OutOfOrder(f"the server listed its state at {resource_version}, {self._newest} was seen before")
+        version = _number(resource_version)
+        if version < self.newest:
+            raise OutOfOrder(f"the server listed its state at {resource_version}, {self.newest} was seen before")
+        if self._doubted:
+            self._doubted = False
+            beyond = {key: KnownObject(known.uid, 0) for key, known in self._known.items() if known.version > version}
+            self._known |= beyond
 
     def list_ends(self, resource_version: str) -> list[Change[T]]:
         """End the list, which is as of `resource_version`. Known objects that were not in it are gone, unless they are newer than it."""
@@ -109,12 +118,20 @@ class KnownObjects(Generic[T]):
 
     def must_list(self) -> None:
         """Require a new list: the watch cannot go on from `position`."""
-        self._newest = max(self._newest, self.position)
+        self.newest = max(self.newest, self.position)
         self.position = 0
 
+    def forget_position(self) -> None:
+        """Take it that the server has not come to the newest version that was seen. What it lists next is believed."""
+        self.newest = self.position = 0
+        self._doubted = True
+
     def stands_at(self, resource_version: str | None) -> None:
-        """Take a bookmark: the server has sent all events up to this resource version."""
-        self.position = max(self.position, _number(resource_version))
+        """Take a bookmark: the server has sent all events up to this resource version. Raises OutOfOrder if it was further before."""
+        version = _number(resource_version)
+        if version < self.position:
+            raise OutOfOrder(f"the server stands at {version}, and was at {self.position} before")
+        self.position = version
 
     def changed(self, item: T, metadata: Metadata) -> list[Change[T]]:
         """The changes for an object of a list, or for an ADDED or MODIFIED event of a watch. It does not matter which of the two it is."""
@@ -165,11 +182,11 @@ def _key(metadata: Metadata) -> str:
 
 
 def _number(resource_version: str | None) -> int:
-    """The resource version as a number. Raises OutOfOrder if it is not a number: nothing can be ordered by it."""
-    try:
-        return int(resource_version or "")
-    except ValueError:
-        raise OutOfOrder(f'resourceVersion "{resource_version}" is not a number') from None
+    """The resource version as a number. Raises OutOfOrder if it is no number that a server counts to: nothing can be ordered by it."""
+    text = resource_version or ""
+    if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_VERSION:
+        raise OutOfOrder(f'resourceVersion "{text[: 2 * LONGEST_VERSION]}" is not a number')
+    return int(text)
 
 
 log = logging.getLogger(__name__)
@@ -233,6 +250,8 @@ class Reflector(Generic[T]):
         self._optional = optional  #: if the server does not have this resource, it counts as a resource without objects
         self._view: KnownObjects[T] = KnownObjects()
         self._page = pace.page
+        self._in_doubt = False  #: whether the last round ended because the server showed an older state
+        self._silent = False  #: whether the last watch showed nothing
         self._failures = 0  #: the number of rounds without progress in a row
         self._watched = False  #: whether a watch has shown anything yet
         self._logged = ""  #: the failure that was logged last; the same failure is not logged again as a warning
@@ -272,8 +291,11 @@ class Reflector(Generic[T]):
 
     def _failed(self, error: Exception) -> None:
         self.trouble = error
+        if isinstance(error, ApiError) and error.is_too_large:
+            self._view.forget_position()
         if isinstance(error, OutOfOrder) or (isinstance(error, ApiError) and error.code == 410):
             self._view.must_list()
+        self._in_doubt = isinstance(error, OutOfOrder)
         absent = self.absent = isinstance(error, ApiError) and error.code == 404 and self._optional
         if absent:
             self.synced.set()
@@ -296,18 +318,23 @@ class Reflector(Generic[T]):
         self._view.list_begins()
         limit, self._page = self._page, 0  # pages that are read too slowly end in 410: the next try lists everything in one page
         version = ""
-        async with aclosing(self._transport.pages(self.scope, limit=limit)) as pages:  # type: ignore[type-var]
+        not_older = self._view.newest if self._in_doubt else 0
+        async with aclosing(self._transport.pages(self.scope, limit=limit, not_older=not_older)) as pages:  # type: ignore[type-var]
             async for page in pages:
                 version = version or page.resource_version
                 self._view.list_is_of(version)
                 for raw in page.items:
                     self._take("ADDED", raw)
-        self._page = limit or self._pace.page
+        self._page, self._in_doubt = limit or self._pace.page, False
         self._tell(self._view.list_ends(version))
         self.trouble, self.absent = None, False
         self.synced.set()
 
     async def _watch(self) -> None:
+        if self._silent:  # not even a bookmark came. A server says nothing to who waits for a version to which it has not come
+            async with aclosing(self._transport.pages(self.scope, limit=1, not_older=self._view.position)) as pages:  # type: ignore[type-var]
+                await anext(pages)
+        self._silent = True
         pace = self._pace
         lines = self._transport.watch(
             self.scope,
@@ -317,7 +344,7 @@ class Reflector(Generic[T]):
         )
         async with aclosing(lines):  # type: ignore[type-var]
             async for batch in lines:
-                self._watched = True
+                self._watched, self._silent = True, False
                 self._failures, self._logged = 0, ""  # a list alone is no progress: a server may forget each position at once
                 self.trouble = None
                 for line in batch:

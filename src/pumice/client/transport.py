@@ -51,8 +51,9 @@ class Transport(Protocol):
 
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes: ...
 
-    def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
-        """The pages of the list as it is now; one page if `limit` is 0. ApiError 410 if reading took so long that the server forgot it."""
+    def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
+        """The pages of the list as it is now; one page if `limit` is 0. ApiError 410 if reading took so long that the server forgot it, and
+        504 if it has not come to the version `not_older` (`ApiError.is_too_large`)."""
 
     def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         """The lines of a watch from that version on, until the server ends it. Raises NoAnswer after `idle_s` seconds of silence."""
@@ -127,6 +128,11 @@ class ApiError(KubeError):
         self.message = message
         self.retry_after_s = retry_after_s  #: the seconds that the server asks to wait; if set, the request was not carried out
         super().__init__(f"{code} {reason}: {message}" if reason else f"{code}: {message}")
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the server has not come to the resource version that it was asked about."""
+        return self.code == 504 and "Too large resource version" in self.message
 
 
 class NoAnswer(KubeError):

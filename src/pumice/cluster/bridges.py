@@ -65,7 +65,7 @@ class InProcess:
         with _answering():
             return _encode(self._store.get(self._kind(resource), ref.name, ref.namespace))
 
-    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
         with _answering():
             kind = self._kind(scope.resource)
             page = self._store.list(kind, scope.namespace, *selectors_of(scope.label_selector, scope.field_selector, kind))

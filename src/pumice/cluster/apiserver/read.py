@@ -239,7 +239,7 @@ def _number(request: Request, name: str) -> int:
 
 def _version(request: Request) -> int:
     text = request.query.get("resourceVersion") or "0"
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+    if not (text.isascii() and text.isdigit()) or len(text) > 20:
         raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersion", f'Invalid value: "{text}": not a resource version')])
     return int(text)
 

@@ -122,8 +122,8 @@ class FaultyTransport:
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call(lambda: self._transport.get(resource, ref))
 
-    def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
-        return self._transport.pages(scope, limit=limit)
+    def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
+        return self._transport.pages(scope, limit=limit, not_older=not_older)
 
     async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         watching = self._transport.watch(scope, resource_version=resource_version, timeout_s=timeout_s, idle_s=idle_s)
