@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import ssl
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 
 from pumice.api.errors import InputError
-from pumice.client.certificates import VALID_DAYS, kept_authority, make_authority
+from pumice.client.certificates import DAY_S, VALID_DAYS, kept_authority, make_authority
+from tests.apiserver.server_process import in_thread, kubeconfig_of
 
 NOW = 1_767_225_600.0
 
@@ -28,6 +33,26 @@ def test_it_is_renewed_before_it_ends_and_who_trusts_the_old_one_trusts_what_it_
     for authority in (old, new):
         issued.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.pem))
     assert issued.not_valid_after_utc.timestamp() > NOW + VALID_DAYS * day_s
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_server_that_runs_on_takes_another_before_its_own_ends(is_kept: bool, tmp_path: Path) -> None:
+    with in_thread(data=tmp_path / "state" if is_kept else None) as running:
+        server, config, now = running.server, kubeconfig_of(running, tmp_path), time.time()
+        old, first = server.certificate, _presented(server.port)
+        for years in (8.9, 9.1):
+            running.call(lambda store, years=years: server.renew(now + years / 10 * VALID_DAYS * DAY_S))
+            assert (server.certificate == old, _presented(server.port) == first) == (years < 9, years < 9)
+        presented = _presented(server.port)
+        for authority in (old, server.certificate):
+            presented.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.encode()))
+        assert presented.not_valid_after_utc.timestamp() > now + 1.8 * VALID_DAYS * DAY_S
+        told = yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["certificate-authority-data"]
+        assert base64.b64decode(told).decode() == server.certificate
+
+
+def _presented(port: int) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(ssl.get_server_certificate(("127.0.0.1", port)).encode())
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"\xff" * 40], ids=["empty", "text", "bytes"])

@@ -158,12 +158,12 @@ def moved(plane: ControlPlane, clock: VirtualClock, end: float) -> None:
 class Still:
     """A control plane without scheduler and event loop, at a time of its own."""
 
-    def __init__(self, nodes: str = "2x4cpu", stages: Stages | None = None, gates: Set[str] = frozenset()) -> None:
+    def __init__(self, nodes: str = "2x4cpu", stages: Stages | None = None, gates: Set[str] = frozenset(), plain: bool = True) -> None:
         self.clock = VirtualClock(START)
         numbers = iter(range(1, 1_000_000))
         uid = lambda: f"00000000-0000-0000-0000-{next(numbers):012d}"  # noqa: E731
         containers = SimulatedContainers(self.clock.now)
-        server = Server(clock=self.clock.now, new_uid=uid, containers=containers, plain=True, gates=frozenset(gates))
+        server = Server(clock=self.clock.now, new_uid=uid, containers=containers, plain=plain, gates=frozenset(gates))
         self.plane = ControlPlane(self.clock, server, stages or read_stages())
         self.store = self.plane.store
         self.plane.add(nodes_of(pools_of(nodes)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from pumice.client.certificates import DAY_S, VALID_DAYS
 from pumice.cluster.apiserver import PatchRequest
 from pumice.cluster.bridges import StoreLister
 from pumice.cluster.nodes.containers import SimulatedContainers
@@ -20,7 +22,7 @@ def conditions(pod: dict[str, Any]) -> dict[str, str]:
 
 
 def test_every_namespace_says_whom_to_trust_and_goes_on_saying_so() -> None:
-    still = Still()
+    still = Still(plain=False)
     still.store.create("namespaces", {"metadata": {"name": "later"}})
     still.after(1)
     for namespace in ("default", "kube-system", "later"):
@@ -28,6 +30,12 @@ def test_every_namespace_says_whom_to_trust_and_goes_on_saying_so() -> None:
     still.store.patch("configmaps", "kube-root-ca.crt", PatchRequest("merge", {"data": {"ca.crt": "other", "b": "c"}}), "default")
     still.store.delete("configmaps", "kube-root-ca.crt", "later")
     still.after(1)
+    for namespace in ("default", "later"):
+        assert still.store.get("configmaps", "kube-root-ca.crt", namespace)["data"] == {"ca.crt": still.plane.server.certificate}
+    old = still.plane.server.certificate
+    still.plane.server.renew(time.time() + 0.91 * VALID_DAYS * DAY_S)
+    still.after(1)
+    assert still.plane.server.certificate != old
     for namespace in ("default", "later"):
         assert still.store.get("configmaps", "kube-root-ca.crt", namespace)["data"] == {"ca.crt": still.plane.server.certificate}
 

@@ -23,6 +23,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from pumice.api.errors import InputError
 from pumice.client.tls import KeyPair
 
+DAY_S = 86400.0
+
 
 class Authority:
     """A certificate authority: a new one, or the one whose certificate and key were `kept`. It issues certificates for `days` from `now`.
@@ -35,6 +37,7 @@ class Authority:
     def __init__(self, now: float, days: int, name: str = "pumice", kept: KeyPair | None = None) -> None:
         begin = datetime.datetime.fromtimestamp(now, datetime.UTC)
         self._validity = begin - datetime.timedelta(hours=1), begin + datetime.timedelta(days=days)
+        self._days = days
         if kept is None:
             self._key = ec.generate_private_key(ec.SECP256R1())
             self._name = _name(name)
@@ -42,8 +45,12 @@ class Authority:
         else:
             self._key, self._certificate = _read(kept)
             self._name = self._certificate.subject
-            if self._certificate.not_valid_after_utc < begin + datetime.timedelta(days=days / 10):
+            if self.ends_soon(now):
                 self._certificate = self._made()
+
+    def ends_soon(self, now: float) -> bool:
+        """Whether less than a tenth of its days is left: another is to be made of its `pair`."""
+        return self._certificate.not_valid_after_utc.timestamp() < now + self._days * DAY_S / 10
 
     @property
     def pem(self) -> bytes:
@@ -111,8 +118,8 @@ def _host(host: str) -> x509.GeneralName:
 VALID_DAYS = 3650
 
 
-def make_authority(now: float) -> Authority:
-    return Authority(now, VALID_DAYS, "pumice-ca")
+def make_authority(now: float, kept: KeyPair | None = None) -> Authority:
+    return Authority(now, VALID_DAYS, "pumice-ca", kept)
 
 
 def kept_authority(directory: Path, now: float) -> Authority:

@@ -16,13 +16,14 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
-from pumice.api.json_objects import Object, field
+from pumice.api.json_objects import Object, field, name_of, namespace_of
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
@@ -35,7 +36,7 @@ from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import Settings
 from pumice.controllers.controller import Controller, Prepares, Result, Write
-from pumice.controllers.kubernetes.service_account import RootCertificates
+from pumice.controllers.kubernetes.service_account import ROOT_CERTIFICATE, RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
@@ -332,13 +333,20 @@ class ControlPlane:
         self.store = server.store
         lister = StoreLister(self.store)
         serve_volcano_admission(lister, Settings(scheduler_names=tuple(schedulers)))
-        of_kubernetes = [*kubernetes_controllers(gates=server.gates), RootCertificates(server.certificate)]
+        of_kubernetes = [*kubernetes_controllers(gates=server.gates), RootCertificates(lambda: server.certificate)]
         controllers = [*volcano_controllers(rsa_key_pair, schedulers), *of_kubernetes]
         self._workers: list[Worker] = [Kubelets(lister, clock, stages, slice_s), ControllerLoop(lister, controllers, clock, slice_s)]
         self._turns = WorkerTurns(self._workers)
+        server.renewed.append(self._publish_certificate)
         serve_kube_batch(self.store)
         default_queues(self.store)
         _default_storage(self.store)
+
+    def _publish_certificate(self) -> None:
+        """Remove the ConfigMaps with the certificate that pods trust: their controller makes them with the present one."""
+        for namespace in [namespace_of(each) for each in self.store.all("configmaps") if name_of(each) == ROOT_CERTIFICATE]:
+            with suppress(StatusError):  # an admission rule may refuse it
+                self.store.delete("configmaps", ROOT_CERTIFICATE, namespace)
 
     def transport(self, manager: str) -> InProcess:
         return InProcess(self.store, manager)

@@ -155,7 +155,9 @@ class Server:
         self._rest = RestHandler(self.store, AccessControl(self.store, tokens), containers or NoContainers())
         self.token = tokens.admin_token
         self.documents = self._rest.documents
+        self.renewed: list[Callable[[], None]] = []  #: called when there is another `certificate`
         self._authority: Authority | None = None
+        self._kubeconfigs: list[tuple[Path, str]] = []  #: which are kept up to date
         self._server: asyncio.Server | None = None
         self._broken = asyncio.Event()
         self._why_broken: Exception | None = None
@@ -177,6 +179,7 @@ class Server:
     def kubeconfig(self, path: Path, name: str = "pumice") -> None:
         """Write a kubeconfig for the administrator of this server. Call this only after `start`."""
         write_kubeconfig(path, self.url, self.token, self.certificate.encode() or None, name)
+        self._kubeconfigs.append((path, name))
 
     async def start(self) -> None:
         """Start to serve. Raises OSError if the address is in use."""
@@ -240,6 +243,7 @@ class Server:
     def _sweep(self, events: EventExpiry) -> None:
         with Handler("the removal of old events"):
             self._door.sweep()
+            self.renew(time.time())
             pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
         self._sweeper = asyncio.get_running_loop().call_later(pause_s, self._sweep, events)
 
@@ -266,6 +270,18 @@ class Server:
             now = time.time()
             self._authority = certificates.kept_authority(self._data, now) if self._data else certificates.make_authority(now)
         return self._authority
+
+    def renew(self, now: float) -> None:
+        """Serve another certificate if the one in force ends soon, of an authority with the same key: no client notices."""
+        if self._authority is None or not self._authority.ends_soon(now):
+            return
+        kept = self._authority.pair
+        self._authority = certificates.kept_authority(self._data, now) if self._data else certificates.make_authority(now, kept)
+        self._door.tls = self._tls_context()
+        for path, name in [each for each in self._kubeconfigs if each[0].exists()]:
+            write_kubeconfig(path, self.url, self.token, self.certificate.encode(), name)
+        for call in self.renewed:
+            call()
 
     def _tls_context(self) -> ssl.SSLContext:
         hosts = dict.fromkeys([self.host, "127.0.0.1", "localhost"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from pumice.api import kinds
 from pumice.api.json_objects import Key, name_of, namespace_of, terminating
@@ -34,7 +34,7 @@ def _lost(change: ObjectChange, lister: Lister) -> Iterable[Key]:
 
 # The certificate that pods trust: every namespace has it in the ConfigMap `kube-root-ca.crt`, which pods see in their token volumes.
 
-NAME, FIELD = "kube-root-ca.crt", "ca.crt"
+ROOT_CERTIFICATE, FIELD = "kube-root-ca.crt", "ca.crt"
 _NOTE = {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver."}
 
 
@@ -43,8 +43,8 @@ class RootCertificates:
 
     name = "root-ca-certificate-publisher"
 
-    def __init__(self, certificate: str) -> None:
-        self._data = {FIELD: certificate}
+    def __init__(self, certificate: Callable[[], str]) -> None:
+        self._certificate = certificate
         self.watches = {kinds.NAMESPACE: itself, kinds.CONFIG_MAP: _touched}
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
@@ -52,16 +52,16 @@ class RootCertificates:
         namespace = lister.get(kinds.NAMESPACE, *key)
         if namespace is None or terminating(namespace):
             return NOTHING
-        found = lister.get(kinds.CONFIG_MAP, key.name, NAME)
+        found, data = lister.get(kinds.CONFIG_MAP, key.name, ROOT_CERTIFICATE), {FIELD: self._certificate()}
         writes: list[Write] = []
         if found is None:
-            fresh = kinds.new(kinds.CONFIG_MAP, key.name, NAME)
-            writes.append(Create({**fresh, "metadata": {**fresh["metadata"], "annotations": _NOTE}, "data": self._data}))
-        elif found.get("data") != self._data:
-            writes.append(patch(found, {"data": dict.fromkeys(found.get("data") or {}) | self._data}))
+            fresh = kinds.new(kinds.CONFIG_MAP, key.name, ROOT_CERTIFICATE)
+            writes.append(Create({**fresh, "metadata": {**fresh["metadata"], "annotations": _NOTE}, "data": data}))
+        elif found.get("data") != data:
+            writes.append(patch(found, {"data": dict.fromkeys(found.get("data") or {}) | data}))
         return result(writes)
 
 
 def _touched(change: ObjectChange, lister: Lister) -> Iterable[Key]:
-    if name_of(change.object) == NAME:
+    if name_of(change.object) == ROOT_CERTIFICATE:
         yield Key("", namespace_of(change.object))
