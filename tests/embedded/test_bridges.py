@@ -281,6 +281,45 @@ def test_a_key_that_takes_long_is_reconciled_on_a_thread_the_next_time_while_oth
     assert asyncio.run(story()) == ([True, False, True] if fails else [True, False, False])
 
 
+class Owners:
+    """Notes for each look at an owner whether it was in the thread of the event loop."""
+
+    name = "owners"
+    watches = {"ConfigMap": itself}
+
+    def __init__(self) -> None:
+        self.loop = threading.get_ident()
+        self.on_loop: dict[str, list[bool]] = {}
+
+    def reconcile(self, key: Any, lister: Any, now: float) -> Result:
+        self.on_loop.setdefault(key.name, []).append(threading.get_ident() == self.loop)
+        return NOTHING
+
+
+def test_an_owner_of_very_much_is_looked_at_on_a_thread_from_the_first_time_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumice.cluster.control_plane.MANY", 3)
+
+    async def story() -> dict[str, list[bool]]:
+        cluster, owners, clock = store(), Owners(), RunningClock(NOON)
+        for name, count in (("large", 4), ("small", 3)):
+            uid = cluster.create("configmaps", {"metadata": {"name": name}}, "default")["metadata"]["uid"]
+            owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": True}
+            for number in range(count):
+                cluster.create("secrets", {"metadata": {"name": f"{name}-{number}", "ownerReferences": [owner]}}, "default")
+        turns = WorkerTurns([ControllerLoop(StoreLister(cluster), [owners], clock, long_s=60.0)])
+        turns.start()
+        async with asyncio.timeout(60):
+            while len(owners.on_loop) < 2:
+                await asyncio.sleep(0.01)
+            cluster.patch("configmaps", "large", PatchRequest("merge", {"data": {"x": "y"}}), "default")
+            while len(owners.on_loop["large"]) < 2:
+                await asyncio.sleep(0.01)
+        turns.stop()
+        return owners.on_loop
+
+    assert asyncio.run(story()) == {"large": [False, True], "small": [True]}
+
+
 # The transport
 
 

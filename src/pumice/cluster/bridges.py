@@ -204,6 +204,9 @@ class StoreLister:
     def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
         return self._objects(self._index.owned_by(uid, kind))
 
+    def number_of_dependents(self, uid: str) -> int:
+        return self._index.number_owned(uid)
+
     def strays(self, kind: str, namespace: str) -> Iterator[Object]:
         return self._objects(self._index.strays(kind, namespace))
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
-from pumice.api.json_objects import Object, field, name_of, namespace_of
+from pumice.api.json_objects import Object, field, name_of, namespace_of, uid_of
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
@@ -58,6 +58,7 @@ log = logging.getLogger(__name__)
 
 SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 LONG_S = 0.02  #: a key that took longer to reconcile is reconciled on a thread the next time
+MANY = 1000  #: what belongs to an owner: more are counted on a thread, also when they are counted for the first time
 REST = 4.0  #: so many times as long as that took, nothing is done about its object: an owner that grows is not counted all the time
 
 
@@ -95,6 +96,7 @@ class ControllerLoop:
         self._alarm: Alarm | None = None
         self._away: dict[Hashable, dict[QueuedKey, None]] = {}  #: by place whose key waits for a webhook or a thread: keys to queue then
         self._tasks: set[asyncio.Task[None]] = set()  #: of the places in `_away`
+        self._large: set[Hashable] = set()  #: places that were taken to take long before they were reconciled once
         self._long: dict[Hashable, float] = {}  #: places that took long the last time, and the machine's instant until which they rest
         # No thread works while virtual time stands still.
         self._thread = ThreadPoolExecutor(1, "controllers") if isinstance(clock, RunningClock) else None
@@ -136,9 +138,22 @@ class ControllerLoop:
         if self._thread is None:
             return None
         prepare = work.controller.prepares(work.key, self._lister) if isinstance(work.controller, Prepares) else None
-        if prepare is None and work.place in self._long:
+        if prepare is None and (work.place in self._long or self._may_take_long(work)):
             return partial(self._reconcile, work, self._clock.now())
         return prepare
+
+    def _may_take_long(self, work: QueuedKey) -> bool:
+        """Whether very much belongs to an object that is looked at for the first time. Afterwards the time that it took tells."""
+        names = (getattr(work.key, field, "") for field in ("job", "name"))
+        name = next(filter(None, names), "")
+        if not name or work.place in self._large:
+            return False
+        for kind in work.controller.watches:
+            subject = self._lister.get(kind, getattr(work.key, "namespace", ""), name)
+            if subject is not None and self._lister.number_of_dependents(uid_of(subject)) > MANY:
+                self._large.add(work.place)
+                return True
+        return False
 
     def _reconcile(self, work: QueuedKey, now: float) -> Result:
         since = time.thread_time()

@@ -95,6 +95,9 @@ class KeyIndex:
     def owned_by(self, uid: str, kind: str | None = None) -> list[IndexKey]:
         return [place for place in sorted(self._owned.get(uid, ())) if kind is None or place[0] == kind]
 
+    def number_owned(self, uid: str) -> int:
+        return len(self._owned.get(uid, ()))
+
     def strays(self, kind: str, namespace: str) -> list[IndexKey]:
         return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
 
