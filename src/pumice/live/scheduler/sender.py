@@ -1,8 +1,8 @@
 """Sends the requests of cycles over a `Transport`, and reports how each of them ended.
 
 Binds, evictions and statuses have lanes of their own (`WorkQueue`), so that no kind of request waits behind another kind. A lane makes many
-calls at once, so that a slow call does not delay the others. In a lane a key (a pod, a PodGroup, a queue) has one call at a time; of the
-requests that wait for the same key only the newest is sent.
+calls at once, so that a slow call does not delay the others, and namespaces take turns in it. In a lane a key (a pod, a PodGroup, a queue)
+has one call at a time; of the requests that wait for the same key only the newest is sent.
 
 A bind is repeated on the same node for as long as the server may have carried it out without our knowledge: to free its room, or to give
 the pod another node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: other
@@ -57,19 +57,20 @@ class WorkQueue(Generic[T]):
         self._width = width
         self._act = act
         self._amiss = amiss
-        self._waiting: dict[Hashable, T] = {}
-        self._order: deque[Hashable] = deque()  #: keys with a request and without a worker; a dropped key may still be in it
+        self._waiting: dict[Hashable, tuple[str, T]] = {}  #: namespace and request
+        #: keys with a request and without a worker, by namespace, the one whose turn is next first; a dropped key may still be in it
+        self._order: dict[str, deque[Hashable]] = {}
         self._flying: set[Hashable] = set()
         self._hands = 0  #: workers; there are as many as keys with work, and at most the width of the lane
         self._work_came = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
 
-    def put(self, key: Hashable, request: T) -> None:
+    def put(self, key: Hashable, request: T, namespace: str = "") -> None:
         if key not in self._waiting and key not in self._flying:
-            self._order.append(key)
+            self._order.setdefault(namespace, deque()).append(key)
             self._work_came.set()
-        self._waiting[key] = request
+        self._waiting[key] = namespace, request
         self._empty.clear()
 
     def drop(self, key: Hashable) -> None:
@@ -93,17 +94,21 @@ class WorkQueue(Generic[T]):
         async with asyncio.TaskGroup() as hands:
             while await self._work_came.wait():
                 self._work_came.clear()
-                for _ in range(min(len(self._order), self._width - self._hands)):
+                for _ in range(min(len(self._waiting), self._width - self._hands)):
                     self._hands += 1
                     hands.create_task(self._work())
 
     async def _work(self) -> None:
         while self._order:
-            key = self._order.popleft()
+            namespace = next(iter(self._order))
+            keys = self._order.pop(namespace)
+            key = keys.popleft()
+            if keys:
+                self._order[namespace] = keys
             if key in self._flying or key not in self._waiting:
                 continue
             self._flying.add(key)
-            request = self._waiting.pop(key)
+            _, request = self._waiting.pop(key)
             try:
                 await self._act(request)
             except Exception as error:
@@ -111,7 +116,7 @@ class WorkQueue(Generic[T]):
             finally:
                 self._flying.discard(key)
                 if key in self._waiting:
-                    self._order.append(key)
+                    self._order.setdefault(self._waiting[key][0], deque()).append(key)
                 self._settle()
         self._hands -= 1
 
@@ -196,27 +201,27 @@ class Sender:
 
     def send(self, requests: Requests) -> None:
         for eviction in requests.evictions:
-            self._evictions.put(eviction.pod.uid, eviction)
+            self._evictions.put(eviction.pod.uid, eviction, eviction.pod.namespace)
+        for write in requests.statuses:  # before binds: pods of a gang are only made once its status says so
+            self._writes.put((write.kind, str(write.ref)), write, write.ref.namespace)
         for bound in requests.binds:
             self._marks.drop(bound.pod.uid)
             needs = bound.needs if self._waits_for_volumes else bound.needs._replace(volumes=())
             lane = self._preparations if any(needs) else self._binds
-            lane.put(bound.pod.uid, bound._replace(needs=needs))
+            lane.put(bound.pod.uid, bound._replace(needs=needs), bound.pod.namespace)
         for gate in requests.gates:
-            self._gates.put(gate.pod.uid, gate)
+            self._gates.put(gate.pod.uid, gate, gate.pod.namespace)
         for mark in requests.marks:
-            self._marks.put(mark.pod.uid, mark)
-        for write in requests.statuses:
-            self._writes.put((write.kind, str(write.ref)), write)
+            self._marks.put(mark.pod.uid, mark, mark.pod.namespace)
         for condition in requests.conditions:
-            self._conditions.put(str(condition.group), condition)
+            self._conditions.put(str(condition.group), condition, condition.group.namespace)
         for release in requests.releases:
-            self._releases.put(str(release.claim), release)
+            self._releases.put(str(release.claim), release, release.claim.namespace)
         for fault in requests.amiss:
             self._faults.put((type(fault.request), fault.request[0]), fault)
 
     def read_again(self, request: ReadPod) -> None:
-        self._reads.put(request.pod.uid, request)
+        self._reads.put(request.pod.uid, request, request.pod.namespace)
 
     @property
     def idle(self) -> bool:
@@ -272,7 +277,7 @@ class Sender:
             try:
                 await self._preparing.fulfil(request.pod, request.needs)
                 self._outcomes.took("PreBind", self._clock.now() - started)
-                return self._binds.put(request.pod.uid, request)
+                return self._binds.put(request.pod.uid, request, request.pod.namespace)
             except Fenced:
                 return self._outcomes.fenced()
             except KubeError as error:
