@@ -9,7 +9,7 @@ import pytest
 
 from pumice.api.kinds import HYPER_NODES, NAMESPACES, POD_GROUPS, PODS, RESOURCE_CLAIMS, Kind
 from pumice.client.transport import ApiError
-from pumice.live.lifecycle import ALIKE_TOLD, ALIKE_WINDOW_S, FirstOfMany
+from pumice.live.lifecycle import ALIKE_LOGGED, ALIKE_WINDOW_S, FirstOfMany
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
@@ -116,7 +116,7 @@ def test_many_warnings_that_are_alike_are_told_a_few_times(caplog: pytest.LogCap
     for number in range(20):
         few.warning("one kind", 100.0 + number, "pod %d", number)
         few.warning("another", 100.0, "queue")
-    assert len(keep_raw(caplog)) == 2 * ALIKE_TOLD and keep_raw(caplog)[0] == "pod 0"
+    assert len(keep_raw(caplog)) == 2 * ALIKE_LOGGED and keep_raw(caplog)[0] == "pod 0"
     few.warning("one kind", 101.0 + ALIKE_WINDOW_S, "pod again")
     assert keep_raw(caplog)[-1] == "pod again"
 
