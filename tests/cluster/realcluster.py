@@ -149,6 +149,7 @@ class RealCluster:
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--profiling=false",
+            "--allow-privileged",
             *([f"--audit-policy-file={self.folder / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"] if self._audited else []),
         ]
 

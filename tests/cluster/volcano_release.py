@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import time
 from collections.abc import AsyncIterator
@@ -107,6 +108,7 @@ class Program:
         self._volumes = {each["name"]: each for each in spec.get("volumes") or () if "configMap" in each or "secret" in each}
         self._places = {each["mountPath"]: each["name"] for each in container.get("volumeMounts") or () if each["name"] in self._volumes}
         self._arguments = container["args"]
+        self._environment = os.environ | {each["name"]: each["value"] for each in container.get("env") or ()}
 
     def kubeconfig(self) -> Path:
         path = self._folder / "kubeconfig"
@@ -152,7 +154,7 @@ class Program:
         following = asyncio.create_task(self.follow())
         log = self._folder.with_suffix(".log")
         with log.open("wb") as out:
-            process = await asyncio.create_subprocess_exec(*self.command(*flags), stdout=out, stderr=out)
+            process = await asyncio.create_subprocess_exec(*self.command(*flags), env=self._environment, stdout=out, stderr=out)
         try:
             yield
             assert process.returncode is None, log.read_text()[-3000:]
