@@ -29,6 +29,7 @@ OF_BOTH: dict[str, dict[str, Any]] = {
 OF_OBJECTS: dict[str, dict[str, Any]] = {
     "events": {"events": {"late": 0.2, "by": "3s", "lost": 0.1}},
     "api": {"api": {"slow": {"exponential": "300ms"}, "errors": 0.2}},
+    "link": {"link": {"clogged": "60/h", "for": {"uniform": ["5s", "40s"]}}},
 }
 RARE = {"nodes": {"lost": "10/h", "back": "45s"}}  #: so that work of minutes without checkpoints ends at all
 KINDS: list[dict[str, Any]] = [

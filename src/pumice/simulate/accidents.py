@@ -1,8 +1,8 @@
-"""Carries out faults: jobs are disturbed as they come, nodes and the scheduler are lost and come back."""
+"""Carries out faults: jobs are disturbed as they come; nodes, the scheduler and its link to the API server are lost and come back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil
 from random import Random
@@ -12,6 +12,7 @@ from pumice.simulate.faults import Faults, Losses
 from pumice.simulate.work import Work
 
 At = Callable[[float, Callable[[], None]], None]  #: call something at an instant
+Lose = Callable[[Random], Callable[[], None] | None]  #: loses something, and returns what brings it back; None if there is nothing to lose
 
 
 def random_of(faults: Faults, seed: int, what: str) -> Random:
@@ -35,8 +36,7 @@ def disturbed(jobs: Iterator[Work], faults: Faults, seed: int) -> Iterator[Work]
 class Accidents:
     """Something is lost and comes back, again and again while `goes_on` is true. It happens at whole seconds, as objects have these."""
 
-    def __init__(self, losses: Losses, random: Random, at: At, lose: Callable[[Random], Callable[[], None] | None]) -> None:
-        """`lose` returns the function that brings back what was lost, or None if there is nothing to lose."""
+    def __init__(self, losses: Losses, random: Random, at: At, lose: Lose) -> None:
         self._losses, self._random, self._at, self._lose = losses, random, at, lose
 
     def begin(self, now: float, goes_on: Callable[[], bool]) -> None:
@@ -76,11 +76,9 @@ class NodeLosses:
         self._join(node)
 
 
-def accidents_of(
-    faults: Faults, seed: int, at: At, nodes: NodeLosses, end_work: Callable[[Random], Callable[[], None] | None]
-) -> Iterator[Accidents]:
-    """The accidents of nodes and of the scheduler, where the faults have them."""
-    if faults.nodes is not None:
-        yield Accidents(faults.nodes, random_of(faults, seed, "nodes"), at, nodes.lose)
-    if faults.scheduler is not None:
-        yield Accidents(faults.scheduler, random_of(faults, seed, "scheduler"), at, end_work)
+def accidents_of(faults: Faults, seed: int, at: At, losable: Mapping[str, Lose]) -> Iterator[Accidents]:
+    """The accidents that the faults have. `losable`: what may be lost, by the name of its field in `Faults`."""
+    for name, lose in losable.items():
+        losses: Losses | None = getattr(faults, name)
+        if losses is not None:
+            yield Accidents(losses, random_of(faults, seed, name), at, lose)

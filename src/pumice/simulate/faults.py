@@ -1,6 +1,7 @@
 """What goes wrong in a simulation, drawn with one seed: nodes are lost, pods are slow, estimates are wrong, the scheduler is away.
 
-The workload file describes faults under `faults:`. API calls and watches go wrong only where there are any: with `--whole`.
+The workload file describes faults under `faults:`. API calls, watches and the link that carries them go wrong only where there
+are any: with `--whole`.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ class Faults:
     skew_s: float = 0.0  #: how many seconds the scheduler's clock is ahead
     events: Breaks | None = None
     api: Api | None = None
+    link: Losses | None = None  #: between the scheduler and the API server: nothing passes it for a while
 
     @property
     def of_objects(self) -> str:
         """The first fault that needs API objects and calls; empty if none does."""
-        return next((name for name in ("events", "api") if getattr(self, name) is not None), "")
+        return next((name for name in ("events", "api", "link") if getattr(self, name) is not None), "")
 
 
 NO_FAULTS = Faults()

@@ -60,9 +60,8 @@ def play_fast(scenario: Scenario, workload: Workload, record: Record) -> None:
     def at(when: float, call: Callable[[], None]) -> None:
         simulated.at(when, Rank.NODE, lambda subject: call(), None)
 
-    for accidents in accidents_of(
-        faults, seed, at, NodeLosses(workload.nodes, simulated.fail, simulated.join), lambda random: simulated.end_work()
-    ):
+    nodes = NodeLosses(workload.nodes, simulated.fail, simulated.join)
+    for accidents in accidents_of(faults, seed, at, {"nodes": nodes.lose, "scheduler": lambda random: simulated.end_work()}):
         accidents.begin(first, lambda: simulated.goes_on)
     simulated.play()
 

@@ -5,7 +5,8 @@ part has anything left to do; only then time passes. Everything is decided by wh
 
 `InstantScheduler` is the live scheduler where time stands still while any part has work: it runs a cycle when all changes of an instant
 have arrived. In real time a cycle waits a moment for more changes, and waiting pods are looked at now and then without any change; neither
-makes sense here. Faults between it and the server are simulated: calls are slow or fail, watches are late or cut off, a clock is ahead.
+makes sense here. Faults between it and the server are simulated: calls are slow or fail, watches are late or cut off, the link is
+clogged and heals, a clock is ahead.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
-from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed, random_of
+from pumice.simulate.accidents import Lose, NodeLosses, accidents_of, disturbed, random_of
 from pumice.simulate.compare import ComparedRun
 from pumice.simulate.faults import Faults
 from pumice.simulate.record import Record
@@ -87,6 +88,7 @@ class InstantScheduler(Scheduler):
         self._timer.again_at = now + PERIOD_S if has_more_to_do(self.policy, decisions) else inf
 
 
+REQUEST_TIMEOUT_S = 30.0  #: as that of the client of a real API server
 T = TypeVar("T")
 
 
@@ -103,14 +105,50 @@ class SkewedClock:
         await self._clock.sleep(seconds)
 
 
+class Link:
+    """What calls and watches pass between the scheduler and the API server. While it is clogged, nothing does."""
+
+    def __init__(self) -> None:
+        self._clear = asyncio.Event()
+        self._clear.set()
+
+    def clog(self) -> Callable[[], None] | None:
+        """Let nothing pass until the returned function is called. None if nothing passes already."""
+        if self.is_clogged:
+            return None
+        self._clear.clear()
+        return self._clear.set
+
+    @property
+    def is_clogged(self) -> bool:
+        return not self._clear.is_set()
+
+    async def passes(self, within_s: float, *, sent: bool) -> None:
+        """Wait until something passes. Raises NoAnswer if that takes too long. `sent`: whether the server may have been asked by then."""
+        try:
+            async with asyncio.timeout(within_s if self.is_clogged else None):
+                await self._clear.wait()
+        except TimeoutError:
+            raise NoAnswer("timed out", sent=sent) from None
+
+
 class FaultyTransport:
     """A Transport with faults in front of another one. Faults are drawn in the order of calls, which is the same each time."""
 
-    def __init__(self, transport: Transport, faults: Faults, random: Random, clock: AlarmClock) -> None:
-        self._transport, self._faults, self._random, self._clock = transport, faults, random, clock
+    def __init__(self, transport: Transport, faults: Faults, random: Random, clock: AlarmClock, link: Link) -> None:
+        self._transport, self._faults, self._random, self._clock, self._link = transport, faults, random, clock, link
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call, slowly or with a failure if the faults say so. A call that fails is not carried out."""
+        """Make a call, slowly or with a failure if the faults say so. A call that fails is not carried out. While the link is clogged, half
+        of the calls are carried out at once, and their answers come late or never."""
+        is_asked = not self._link.is_clogged or self._random.random() < 0.5
+        if not is_asked:
+            await self._link.passes(REQUEST_TIMEOUT_S, sent=False)
+        answer = await self._make(call)
+        await self._link.passes(REQUEST_TIMEOUT_S, sent=True)
+        return answer
+
+    async def _make(self, call: Callable[[], Awaitable[T]]) -> T:
         api = self._faults.api
         if api is not None:
             if api.slow is not None:
@@ -122,13 +160,16 @@ class FaultyTransport:
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call(lambda: self._transport.get(resource, ref))
 
-    def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
-        return self._transport.pages(scope, limit=limit, not_older=not_older)
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
+        async for page in self._transport.pages(scope, limit=limit, not_older=not_older):
+            await self._link.passes(REQUEST_TIMEOUT_S, sent=False)
+            yield page
 
     async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         watching = self._transport.watch(scope, resource_version=resource_version, timeout_s=timeout_s, idle_s=idle_s)
         breaks = self._faults.events
         async for lines in watching:
+            await self._link.passes(idle_s, sent=True)
             if breaks is not None:
                 if self._random.random() < breaks.lost:
                     raise NoAnswer("cut off", sent=True)
@@ -210,6 +251,7 @@ class WholeCluster(CycleObserver):
         self._waits: asyncio.Future[None] | None = None  #: what the scheduler awaits, until nothing is left to do except to decide
         self._over = asyncio.Event()
         self._failure: Exception | None = None
+        self._link = Link()
         self._due: list[Callable[[], None]] = []  #: calls that begin or end a fault at this instant
         self._nodes = Cluster(schedulers)  #: holds the present nodes, and nothing else
         self._is_up = False  #: whether a scheduler has read the cluster
@@ -244,7 +286,7 @@ class WholeCluster(CycleObserver):
         """Start a scheduler that knows nothing yet."""
         transport: Transport = self._plane.transport("pumice")
         if self._faults.of_objects:
-            transport = FaultyTransport(transport, self._faults, self._random, self._clock)
+            transport = FaultyTransport(transport, self._faults, self._random, self._clock, self._link)
         scheduler = InstantScheduler(
             transport,
             self._scenario.policy,
@@ -264,7 +306,12 @@ class WholeCluster(CycleObserver):
         self._is_up = True
         self._record.begin(self._now(), cluster)
         nodes = NodeLosses(self._workload.nodes, self._fail, self._join)
-        for accidents in accidents_of(self._faults, self._scenario.seed or 0, self._at, nodes, lambda random: self._end_work()):
+        losable: dict[str, Lose] = {
+            "nodes": nodes.lose,
+            "scheduler": lambda random: self._end_work(),
+            "link": lambda random: self._link.clog(),
+        }
+        for accidents in accidents_of(self._faults, self._scenario.seed or 0, self._at, losable):
             accidents.begin(self._now(), lambda: self._next is not None or self._jobs.active)
 
     # -- faults

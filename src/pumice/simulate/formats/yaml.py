@@ -237,5 +237,6 @@ _FAULTS: dict[str, Callable[[Any], Any]] = {
     "clock": seconds,
     "events": _breaks,
     "api": _api,
+    "link": _losses("clogged", "for"),
 }
 _FIELDS = {"clock": "skew_s"}
