@@ -36,7 +36,7 @@ ENGINE_TESTS := tests/answers tests/cases tests/engine tests/model tests/framewo
 
 check: $(DEV)
 	$(LINT)
-	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest $(PARALLEL) -m "not nightly and not page" $(ENGINE_TESTS)
+	$(BIN)/coverage erase && PUMICE_TIMES=4 $(BIN)/coverage run -m pytest $(PARALLEL) -m "not nightly and not page" $(ENGINE_TESTS)
 	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=100
 
 test-cluster: $(DEV)
@@ -57,6 +57,7 @@ test-page: $(DEV)
 # Hours: the long tests, gangs under faults of every kind, and whether the tests notice faults in the code.
 nightly: $(DEV)
 	$(BIN)/pytest -m "nightly and not cluster and not page and not image and not node"
+	PUMICE_TIMES=20 $(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster and not page and not image and not node"
 	$(BIN)/python -m bench.soak
 	$(BIN)/python -m bench.mutants
 

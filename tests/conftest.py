@@ -14,8 +14,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.samples import times
+
 gc.set_threshold(50_000, 20, 1000)  # as our programs do: else every second is a pause, which no handler is to blame for
-settings.register_profile("pumice", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
+settings.register_profile("pumice", deadline=None, max_examples=times(25), derandomize=bool(os.environ.get("CI")), print_blob=True)
 settings.load_profile("pumice")
 
 HELD = "held the event loop"

@@ -16,6 +16,7 @@ from pumice.http import parser
 from pumice.http import server as serving
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
+from tests.samples import times
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -265,7 +266,7 @@ def test_any_bytes_as_protobuf_are_read_or_refused(data: bytes) -> None:
             assert refusal.code in (400, 415)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=times(15), deadline=None)
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE"]),
     path=st.lists(

@@ -19,6 +19,7 @@ from pumice.cluster.apiserver.journal_files import JournalError
 from tests.apiserver.made import store
 from tests.apiserver.server_process import in_process, in_thread
 from tests.apiserver.wire import Wire
+from tests.samples import times
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -75,7 +76,7 @@ def journal_files(directory: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("shortened", [False, True])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=times(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_byte_may_be_changed_or_cut_off(tmp_path_factory: pytest.TempPathFactory, shortened: bool, data: st.DataObject) -> None:
     directory = tmp_path_factory.mktemp("state")
@@ -144,7 +145,7 @@ def test_versions_are_not_given_again_after_a_recovery(tmp_path: Path) -> None:
         assert after.version() >= version
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=times(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(part=st.integers(1, 200))
 def test_a_group_that_was_never_finished_is_cut_off_and_told(
     tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture, part: int

@@ -22,6 +22,7 @@ from pumice.http.messages import PIECE
 from tests.apiserver.made import store
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
+from tests.samples import times
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -40,7 +41,7 @@ def rewrite(made: Store, number: int) -> None:
     made.patch("configmaps", "c0", PatchRequest("merge", {"data": {"text": f"{number}" + "x" * 1_000_000}}), "default")
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=times(6))
 @given(sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=60))
 def test_history_is_bounded_in_bytes(sizes: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -299,7 +300,7 @@ def test_a_full_store_refuses_what_would_make_it_fuller_and_lets_go() -> None:
         fill(made, len(kept), 5000)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=times(6))
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), st.integers(0, 300))), max_size=40))
 def test_what_is_stored_is_counted_to_the_byte(steps: list[tuple[int, int | None]]) -> None:
     made = store()

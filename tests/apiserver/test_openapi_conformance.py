@@ -1,7 +1,7 @@
 """schemathesis against the documents that the server serves: no request makes it fail, and every answer is as declared.
 
-Every night each operation is tried with many examples; by day each kind is created, and of what the server does alike for all kinds (reads,
-replacements, patches, deletions) one operation of a sort stands for the others of its document.
+Every night each operation of each document is tried with many examples; by day some documents are, of which each kind is created, and of
+what the server does alike for all kinds (reads, replacements, patches, deletions) one operation of a sort stands for the others.
 
 Names and namespaces are drawn from few, so that objects are also found, changed and deleted. The one answer of the 5xx kind that the API
 itself asks for is left alone: 504 with the cause ResourceVersionTooLarge for a version that is yet to come.
@@ -43,7 +43,18 @@ def test_the_documents_are_of_all_group_versions() -> None:
     assert {"api/v1", "apis/apps/v1", "apis/batch.volcano.sh/v1alpha1"} <= set(SCHEMAS)
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+#: Kubernetes' kinds that are used most, and Volcano's
+BY_DAY = (
+    "api/v1",
+    "apis/apps/v1",
+    "apis/batch/v1",
+    "apis/policy/v1",
+    "apis/batch.volcano.sh/v1alpha1",
+    "apis/scheduling.volcano.sh/v1beta1",
+)
+
+
+@pytest.mark.parametrize("name", BY_DAY)
 def test_every_answer_is_as_declared(name: str) -> None:
     explore(name, Sorts().is_new, examples=2, chance=0)
 

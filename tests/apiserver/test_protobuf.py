@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import StatusError, protobuf, requests
 from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
 from pumice.cluster.apiserver.schema import Shape, shape_of
+from tests.samples import times
 
 SCHEMA = "apiextensions.v1.JSONSchemaProps"
 KINDS = [kind for kind in builtin_kinds() if kind.group != "metrics.k8s.io"]
@@ -149,6 +150,7 @@ def read(kind: ServedKind, obj: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}-{kind.version}")
+@settings(max_examples=times(8))
 @given(data=st.data())
 def test_an_object_in_protobuf_and_back_is_the_same_object(kind: ServedKind, data: st.DataObject) -> None:
     obj = data.draw(values(kind.shape))

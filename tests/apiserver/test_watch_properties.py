@@ -13,6 +13,7 @@ from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.storage import StoreJournal
 from pumice.cluster.apiserver.watch import Watch, WatchEvent
 from tests.apiserver.made import pod, store
+from tests.samples import times
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 SPACES = st.sampled_from(["default", "other"])
@@ -111,7 +112,7 @@ class Watching(RuleBasedStateMachine):
                 assert reader.seen == {key(obj): obj for obj in listed}
 
 
-Watching.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Watching.TestCase.settings = settings(max_examples=times(15), stateful_step_count=40, deadline=None)
 TestWatching = Watching.TestCase
 
 

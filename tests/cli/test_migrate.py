@@ -16,6 +16,7 @@ from pumice.api.quota import pod_usage, times, written
 from pumice.api.structs import KINDS, convert
 from pumice.cli.main import cli
 from pumice.cluster.migration import migrated
+from tests import samples
 
 Object = dict[str, Any]
 ROLE = "volcano.sh/task-spec"
@@ -81,7 +82,7 @@ def gangs(draw: st.DrawFn) -> list[Object]:
     return [made, *members]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=samples.times(15), deadline=None)
 @given(gangs())
 def test_there_and_back_again(objects: list[Object]) -> None:
     there = silent(objects, "native")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pumice.http.connection import Answer
 from pumice.http.pool import ConnectionPool, NotConnected
+from tests.samples import times
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
@@ -98,7 +99,7 @@ def test_answers_are_read_whatever_their_form_and_their_pieces(answer: bytes, re
     served([answer], story, pieces=pieces)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=times(8), deadline=None)
 @given(st.lists(st.sampled_from([OK, CHUNKED]), min_size=1, max_size=5), st.integers(1, 40))
 def test_one_connection_serves_one_call_after_the_other(answers: list[bytes], pieces: int) -> None:
     async def story(pool: ConnectionPool, connections: list[int]) -> None:

@@ -17,6 +17,7 @@ from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, decode_lease, micro_time, new_identity
+from tests.samples import times
 
 LOCK = ObjectRef("volcano", "volcano-system")
 
@@ -160,7 +161,7 @@ class World:
 DELAYS = st.lists(st.one_of(st.floats(0, 1), st.floats(0, 40)), max_size=60)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=times(100), deadline=None)
 @given(DELAYS, st.lists(st.booleans(), max_size=20), st.lists(st.one_of(st.just(0.0), st.floats(0, 40)), max_size=30))
 def test_two_candidates_never_both_lead(delays: list[float], losses: list[bool], pauses: list[float]) -> None:
     World(delays, losses, pauses).play(300.0)

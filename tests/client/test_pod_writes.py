@@ -17,6 +17,7 @@ from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
 from pumice.client.transport import ApiError, KubeError
+from tests.samples import times
 
 KEY = ("pods", "default", "a")
 AT = "2026-01-01T00:00:00Z"
@@ -183,7 +184,7 @@ FAULTS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(10), deadline=None)
 @given(st.lists(FAULTS, max_size=6))
 def test_a_bind_that_reports_success_took_place_and_one_that_did_not_happened_at_most_once(faults: list[Fault]) -> None:
     async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:

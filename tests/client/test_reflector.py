@@ -20,6 +20,7 @@ from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.reflector import Added, Deleted, KnownObjects, Modified, OutOfOrder, Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, as_dict
+from tests.samples import times
 
 QUICK = Pace(Backoff(0.001, 0.01), idle_s=0.1, shortest_watch_s=300, page=2)
 
@@ -264,7 +265,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=times(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(STEPS, max_size=25),
     faults=st.lists(FAULTS, max_size=5),

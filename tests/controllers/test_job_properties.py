@@ -9,6 +9,7 @@ from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import annotations_of, labels_of, name_of, status_of, terminating
 from tests.controllers.stage import Stage, queue, task, vcjob
+from tests.samples import times
 
 EVENTS = ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "*")
 ACTIONS = ("AbortJob", "RestartJob", "RestartTask", "RestartPod", "TerminateJob", "CompleteJob")
@@ -39,7 +40,7 @@ def happen(stage: Stage, what: str, choice: int) -> None:
             stage.pods({"run": "Running", "fail": "Failed", "succeed": "Succeeded"}[what], pod)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=times(30), deadline=None)
 @given(policies, st.integers(1, 4), st.booleans(), st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.integers(0, 5)), max_size=25))
 def test_whatever_happens_a_job_keeps_its_promises(
     answers: dict[str, str], max_retry: int, started: bool, story: list[tuple[str, int]]

@@ -13,6 +13,7 @@ from pumice.api import kinds
 from pumice.api.json_objects import Object
 from pumice.controllers.registry import volcano_controllers
 from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, queue, vcjob
+from tests.samples import times
 
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
 KEYS = sorted(value for name, value in vars(key).items() if name.isupper() and "/" in value)
@@ -45,7 +46,7 @@ def test_a_job_runs_beside_odd_objects(odd: Object) -> None:
 texts = st.sampled_from(["", "0", "-1", "x", "1e9", "true", "50%", "\u0661"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), texts), st.dictionaries(st.sampled_from(KEYS), texts))
 def test_whatever_annotations_and_labels_say_nobody_stumbles(notes: dict[str, str], labels: dict[str, str]) -> None:
     owned = plain_pod("owned", {**JOB, "metadata": {"name": "train", "uid": "uid-train"}})

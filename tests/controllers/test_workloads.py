@@ -15,6 +15,7 @@ from pumice.controllers.kubernetes.deployment import Size, grown, limits, shrunk
 from pumice.controllers.kubernetes.pods import ready
 from tests.controllers.playing import alive, node, play, start, template, workload
 from tests.controllers.stage import Stage
+from tests.samples import times
 
 
 def test_a_replicaset_keeps_its_number_of_pods() -> None:
@@ -148,7 +149,7 @@ def test_a_step_of_a_rollout_keeps_to_its_limits(replicas: int, new: Size, old: 
     assert target <= max(replicas, 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(7), deadline=None)
 @given(st.integers(1, 6), amounts, amounts, st.lists(st.booleans(), min_size=30, max_size=30))
 def test_a_rollout_never_has_too_few_pods_and_comes_to_an_end(replicas: int, surge: Any, unavailable: Any, luck: list[bool]) -> None:
     rolling = {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}

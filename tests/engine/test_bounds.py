@@ -20,6 +20,7 @@ from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import Bal
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.scheduler.plugins.kube.taint_toleration import TaintScorer
 from pumice.testing import cluster, node, pod
+from tests.samples import times
 
 GPU = "nvidia.com/gpu"
 
@@ -40,7 +41,7 @@ def world(nodes: list[tuple[float, int]], pods: list[tuple[float, int]]) -> Clus
     return cluster(*made, *waiting)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(75), deadline=None)
 @given(st.lists(capacities, min_size=1, max_size=8), st.lists(requests, min_size=1, max_size=10), st.data())
 def test_a_node_found_by_bounds_is_the_first_of_the_best(nodes: list[tuple[float, int]], pods: list[tuple[float, int]], data: Any) -> None:
     """Whatever stands on the nodes already, even more than they have."""
@@ -56,7 +57,7 @@ def test_a_node_found_by_bounds_is_the_first_of_the_best(nodes: list[tuple[float
         made.move(task, status.ALLOCATED, data.draw(st.integers(0, len(nodes) - 1)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(50), deadline=None)
 @given(st.lists(capacities, min_size=1, max_size=8), st.lists(requests, min_size=1, max_size=10))
 def test_bounds_are_no_less_than_scores(nodes: list[tuple[float, int]], pods: list[tuple[float, int]]) -> None:
     made = world(nodes, pods)

@@ -19,6 +19,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.testing.scene import policy
 from tests.apiserver.made import store
 from tests.hostile.mutations import JUNK, Object, examples, mutated, places, replaced
+from tests.samples import times
 
 VALID = examples()
 ORDINARY = policy(
@@ -41,7 +42,7 @@ def read(objects: list[Object]) -> Objects | str:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(15), deadline=None)
 @given(st.lists(mutated(VALID), min_size=1, max_size=3))
 def test_reader_model_and_cycle_take_whatever_comes(odd: list[Object]) -> None:
     found = Objects()
@@ -60,7 +61,7 @@ def test_reader_model_and_cycle_take_whatever_comes(odd: list[Object]) -> None:
     made.check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(15), deadline=None)
 @given(mutated(VALID))
 def test_the_api_server_takes_it_or_refuses_it(odd: Object) -> None:
     made = store()

@@ -16,6 +16,7 @@ from pumice.live.webhooks import review
 from tests.controllers.test_admission import cluster
 from tests.embedded.cluster import Still
 from tests.hostile.mutations import Object, examples, mutated
+from tests.samples import times
 
 GREAT = [10**9, 2**31 - 1, "50%", "9" * 30 + "%", "3", -1]
 SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
@@ -70,7 +71,7 @@ def let_work(still: Still, rounds: int) -> None:
             worker.step()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=times(7), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(mutated(TENANTS, GREAT), min_size=1, max_size=4))
 def test_controllers_serve_the_others_and_stumble_over_nothing(caplog: pytest.LogCaptureFixture, odd: list[Object]) -> None:
     caplog.clear()
@@ -92,7 +93,7 @@ def headed(subject: Object) -> st.SearchStrategy[Object]:
     return mutated([subject], GREAT).map(lambda odd: odd | head)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(st.sampled_from(VOLCANOS).flatmap(headed), st.sampled_from([admission.CREATE, admission.UPDATE]), st.booleans())
 def test_webhooks_answer_whatever_they_are_asked_about(odd: Object, operation: str, old: bool) -> None:
     asked = {"uid": "u", "operation": operation, "namespace": "tenant", "object": odd} | ({"oldObject": odd} if old else {})

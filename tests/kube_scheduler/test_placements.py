@@ -12,6 +12,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.placements import PlacementMemory, placements
 from tests.kube_scheduler.native import TOPOLOGY, Outcome, group, member, policy, run, running
 from tests.kube_scheduler.stage import NOW, cluster, existing, machine
+from tests.samples import times
 
 
 class World(NamedTuple):
@@ -41,7 +42,7 @@ def outcomes(world: World, *, shortcuts: bool) -> list[Outcome]:
     return [run(made, chosen, NOW + number) for number in range(2)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(worlds)
 def test_planned_places_are_those_of_one_after_the_other(world: World) -> None:
     assert outcomes(world, shortcuts=True) == outcomes(world, shortcuts=False)

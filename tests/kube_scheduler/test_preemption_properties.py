@@ -20,6 +20,7 @@ from pumice.scheduler.kube.units import Units
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from tests.kube_scheduler.stage import NOW, budget, cluster, existing, machine, policy, waiting
+from tests.samples import times
 
 POLICY = policy()
 PRIORITIES = (-10, 0, 1, 5, 5, 50)
@@ -73,7 +74,7 @@ def made(world: World) -> Cluster:
     return cluster(POLICY, *objects)  # type: ignore[arg-type]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(worlds)
 def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
     opened = Session(made(world), POLICY, NOW)
@@ -119,7 +120,7 @@ def best_of(candidates: Sequence[Candidate]) -> Candidate:
     return best
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(worlds)
 def test_promises(world: World) -> None:
     cluster = made(world)
@@ -147,7 +148,7 @@ def overfull_from_the_start(world: World) -> bool:
     return any(part > whole for part, whole in zip(used, world.nodes, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(worlds)
 def test_a_budget_is_broken_only_where_every_candidate_breaks_one(world: World) -> None:
     opened = Session(made(world), POLICY, NOW)

@@ -35,8 +35,9 @@ from tests.live.seat import CALM, LOCK, Seat
 from tests.live.situations import KUBE, PLAIN, SITUATIONS, Outcome, Situation, outcome, runs, volume_controller, with_fewer_victims_left
 from tests.live.stories import running, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
+from tests.samples import times
 
-QUICK, NIGHTLY = 20, 1000
+QUICK, NIGHTLY = times(5), 1000
 SMALL_PAGES = Pace(page=2)
 
 
@@ -275,8 +276,8 @@ async def a_fight_for_the_lease_changes_nothing(
 # ---- told
 
 
-def tell(times: int, story: Callable[..., Any], *drawn: st.SearchStrategy[Any]) -> None:
-    @settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck))
+def tell(examples: int, story: Callable[..., Any], *drawn: st.SearchStrategy[Any]) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.tuples(*drawn))
     def once(values: tuple[Any, ...]) -> None:
         run(story(*values), limit_s=20_000)
@@ -289,12 +290,12 @@ each_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story._
 fought_over = pytest.mark.parametrize("name", ["room for all", "preempt", "reclaim", "plain pods"])
 
 
-def end_under_faults(name: str, times: int) -> None:
-    tell(times, partial(ends_as_without_faults, name, calm_end(name)), plans)
+def end_under_faults(name: str, examples: int) -> None:
+    tell(examples, partial(ends_as_without_faults, name, calm_end(name)), plans)
 
 
-def end_of_fight(name: str, times: int) -> None:
-    tell(times, partial(a_fight_for_the_lease_changes_nothing, name, calm_end(name)), cuts, rough, leases)
+def end_of_fight(name: str, examples: int) -> None:
+    tell(examples, partial(a_fight_for_the_lease_changes_nothing, name, calm_end(name)), cuts, rough, leases)
 
 
 @each_situation

@@ -27,8 +27,9 @@ from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE, volume_controller
 from tests.live.stories import running
 from tests.live.virtual import VirtualClock, run
+from tests.samples import times
 
-QUICK, NIGHTLY = 25, 1500
+QUICK, NIGHTLY = times(7), 1500
 SETTLED_S = 25.0  #: longer than any back-off, shorter than patience
 ENOUGH = 50  #: refusals of each filter in a nightly run
 
@@ -98,11 +99,11 @@ async def nobody_waits_who_could_be_placed(theme: str, happenings: list[Step], p
     beside.cancel()
 
 
-def tell(theme: str, times: int) -> Counter[str]:
+def tell(theme: str, stories: int) -> Counter[str]:
     """Who still refused somebody at the end of all those stories, and how often."""
     refused: Counter[str] = Counter()
 
-    @settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=stories, deadline=None, suppress_health_check=list(HealthCheck))
     @given(crowds(theme), st.lists(st.sampled_from([0.0, 0.5, 5.0, SETTLED_S, SETTLED_S]), max_size=4))
     def story(happenings: list[Step], pauses: list[float]) -> None:
         run(nobody_waits_who_could_be_placed(theme, happenings, pauses, refused), limit_s=5000)

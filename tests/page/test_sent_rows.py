@@ -21,6 +21,7 @@ from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.observer import Stage
 from pumice.testing.builders import hypernode, node, pod, podgroup, queue
 from tests.page.clusters import plain
+from tests.samples import times
 
 STORE, POLICY = Server(clock=lambda: 0.0, plain=True).store, policy_of()  #: nothing is read or written there
 NAMES = ("a", "b", "c")
@@ -96,7 +97,7 @@ async def _story(steps: list[tuple[str, str]]) -> None:
         assert reader.rows[kind] == anew.rows[kind], kind
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(15))
 @given(STEPS)
 def test_changes_add_up(steps: list[tuple[str, str]]) -> None:
     asyncio.run(_story(steps))

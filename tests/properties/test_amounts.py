@@ -16,6 +16,7 @@ from pumice.scheduler.model.resources import MOST_OF_ONE, Vector
 from pumice.scheduler.model.task import Task
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
+from tests.samples import times
 
 POLICIES = [
     policy("enqueue, allocate, backfill", ("priority", "gang", "drf", "proportion", "predicates", "nodeorder", "overcommit")),
@@ -103,7 +104,7 @@ def counted(task: Task) -> Vector:
     return np.where(taken < MOST_OF_ONE, taken, 0.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(15), deadline=None)
 @given(st.lists(steps, max_size=14))
 def test_sums_are_exact_whatever_comes_and_as_before_once_it_is_gone(story: list[tuple[str, Any]]) -> None:
     made = scene()

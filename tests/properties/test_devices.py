@@ -13,6 +13,7 @@ from tests.kube_scheduler.stage import KUBE_DEFAULT, cluster, machine, policy, r
 from tests.kube_scheduler.test_device_claims import using
 from tests.nodes_for_pods.test_device_kinds import counters, cut
 from tests.nodes_for_pods.test_devices import asks, claim, device, device_class, pool
+from tests.samples import times
 
 HAS = 40  #: of its capacity each shared device, of its counter each pool
 MODELS = st.sampled_from([{}, {"model": "x"}, {"model": "y"}])
@@ -49,7 +50,7 @@ def worlds(draw: st.DrawFn) -> list[dict[str, Any]]:
     return made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(15), deadline=None)
 @given(worlds())
 def test_nothing_is_given_twice(world: list[dict[str, Any]]) -> None:
     chosen = policy(KUBE_DEFAULT)

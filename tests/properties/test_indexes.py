@@ -22,6 +22,7 @@ from pumice.scheduler.plugins.kube.node_ports import NodePorts
 from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer, SpreadConstraints
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.testing import PodBuilder, cluster, node, pod
+from tests.samples import times
 
 ZONE, HOST = "zone", "kubernetes.io/hostname"
 NODES = 6
@@ -116,7 +117,7 @@ def act(made: Cluster, wanted: Sequence[PodBuilder], number: int, what: str, row
             made.remove("Pod", key)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(st.lists(pods(), min_size=2, max_size=10), moves)
 def test_a_kept_evaluation_answers_as_a_fresh_one(wanted: list[PodBuilder], happenings: list[tuple[int, str, int]]) -> None:
     made = world(wanted)
@@ -153,7 +154,7 @@ def _copy(made: Cluster, into: Cluster) -> Cluster:
     return into
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(
     st.lists(pods(), min_size=2, max_size=10), moves, st.lists(selectors, min_size=1, max_size=3), st.booleans(), st.sampled_from([0, 64])
 )

@@ -17,6 +17,7 @@ from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, Mos
 from pumice.scheduler.plugins.volcano.binpack import Fullness
 from pumice.scheduler.plugins.volcano.predicates import PodLimit
 from pumice.testing import cluster, node, pod, podgroup, session
+from tests.samples import times
 
 SCORERS = {
     "least": [LeastAllocated()],
@@ -49,7 +50,7 @@ def place_by_scanning(opened: Session, scorers: list[object]) -> list[int]:
     return rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(50), deadline=None)
 @given(sizes, st.lists(requests, min_size=1, max_size=12), st.sampled_from(sorted(SCORERS)))
 def test_a_kept_evaluation_places_as_a_fresh_one(nodes: list[tuple[int, int, int]], pods: list[tuple[int, int]], kind: str) -> None:
     with session(world(nodes, pods)) as opened:
@@ -88,7 +89,7 @@ def place_by_plan(opened: Session, scorers: list[object], cells: int) -> list[in
 LATER = {"it stays": status.ALLOCATED, "it is promised its place": status.PIPELINED, "it leaves": status.PENDING}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(75), deadline=None)
 @given(
     sizes,
     st.lists(st.tuples(requests, st.sampled_from(sorted(LATER))), min_size=1, max_size=12),
@@ -117,7 +118,7 @@ def test_the_best_node_of_all_is_the_best_of_those_that_will_do(
             shared_answers.FEW = before
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(50), deadline=None)
 @given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)), st.sampled_from([1, 16, plan.CELLS]))
 def test_a_planned_run_places_as_a_full_scan(
     nodes: list[tuple[int, int, int]], request: tuple[int, int], count: int, kind: str, cells: int

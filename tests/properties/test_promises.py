@@ -21,6 +21,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, PODS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+from tests.samples import times
 
 CONFIGURATION = """\
 actions: "{actions}"
@@ -190,7 +191,7 @@ def live(lives: int, steps: int) -> None:
 
 
 def test_promises_hold_through_a_few_thousand_operations() -> None:
-    live(80, 40)
+    live(times(20), 40)
 
 
 @pytest.mark.nightly

@@ -19,6 +19,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import ACTIONS
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
+from tests.samples import times
 
 PLUGINS = ("priority", "gang", "conformance", "predicates", "proportion", "nodeorder")
 NAMES = "abcd"
@@ -107,7 +108,7 @@ def stands(session: Session, made: Cluster, gone: list[Task], decisions: Decisio
 
 
 @pytest.mark.parametrize("action", ["gangpreempt", "gangreclaim", "preempt", "reclaim"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=times(8), deadline=None)
 @given(st.lists(running, min_size=2, max_size=9), waiting)
 def test_nobody_goes_in_vain(action: str, existing: list[Any], wish: Any) -> None:
     objects = scene(existing, wish, action)

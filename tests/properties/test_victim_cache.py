@@ -11,6 +11,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.volcano.conformance import Conformance
 from pumice.scheduler.plugins.volcano.drf import Drf
 from pumice.testing import Outcome, cluster, node, pod, podgroup, priority_class, queue, schedule
+from tests.samples import times
 
 CLASSES = {"low": 10, "high": 1000}
 NAMES = "abc"
@@ -54,7 +55,7 @@ def scene(existing: list[tuple[int, int, int, str, str]], waiting: list[tuple[in
     return made
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(
     st.lists(job, min_size=2, max_size=5),
     st.lists(job, min_size=2, max_size=8),

@@ -17,6 +17,7 @@ from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
 from pumice.testing import ObjectBuilder, cluster, manifest
 from tests.nodes_for_pods.asking import ZONE, admitted, zoned
 from tests.nodes_for_pods.storage import Thing, binding, claim, storage_class, using, volume
+from tests.samples import times
 
 ZONES = {"a": "z1", "b": "z2", "c": ""}
 CLASSES = {
@@ -243,7 +244,7 @@ def compare(state: Given) -> None:
             made.move(made.tasks[f"default/p{i}"], status.ALLOCATED, made.nodes.rows[possible[-1]])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(25), deadline=None)
 @given(states())
 def test_pods_with_claims_go_where_a_plain_reading_of_the_rules_says(state: Given) -> None:
     compare(state)

@@ -20,6 +20,7 @@ from pumice.simulate.record import Record
 from pumice.simulate.run import as_objects, cluster_of
 from pumice.simulate.simulated_cluster import SimulatedCluster
 from pumice.simulate.work import Work, Workload, role
+from tests.samples import times
 from tests.simulate.playing import played
 
 LONG = 20_000  #: jobs of a run of which a quarter is not counted, since it begins empty
@@ -185,7 +186,7 @@ def test_every_job_ends_once_no_node_holds_too_much_and_no_work_is_lost_unseen(
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 20), st.integers(0, 10)), min_size=1, max_size=14))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(10), deadline=None)
 def test_whoever_is_first_in_line_waits_only_for_those_who_ran_before(drawn: list[tuple[int, int, int, int]]) -> None:
     """EASY, with estimates that are upper bounds, on four CPUs."""
     submits = [float(sum(gap for gap, *_ in drawn[: number + 1])) for number in range(len(drawn))]

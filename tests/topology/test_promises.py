@@ -14,6 +14,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import hypernodes_of
 from pumice.testing import cluster, podgroup, priority_class
 from pumice.testing.scene import NOW, policy
+from tests.samples import times
 from tests.topology.racks import PLUGINS, assert_same, gang, part, racks, running, state
 
 CPU = 3
@@ -60,7 +61,7 @@ def assert_within_limits(made: Cluster, places: dict[str, str]) -> None:
             assert tree.enclosing(rows).tier <= topology.highest_tier_allowed
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(clusters())
 def test_allocate_keeps_limits_and_gangs(made: Cluster) -> None:
     before = state(made)
@@ -74,7 +75,7 @@ def test_allocate_keeps_limits_and_gangs(made: Cluster) -> None:
         assert_same(before, state(made))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=times(38), deadline=None)
 @given(clusters())
 def test_gangpreempt_evicts_only_for_a_whole_gang_and_bundle_by_bundle(made: Cluster) -> None:
     ready_before = {uid: job.ready_count for uid, job in made.jobs.items()}
