@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Set
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from pumice.cluster.apiserver import AdmissionRule, Store
 from pumice.cluster.apiserver.storage import StoreJournal
@@ -36,3 +42,10 @@ def store(
 def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "busybox"}
     return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"containers": [container]} | spec}
+
+
+def request_of(key: ec.EllipticCurvePrivateKey, name: str, *groups: str) -> str:
+    """A signing request as a CertificateSigningRequest has it."""
+    parts = [*(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups), x509.NameAttribute(NameOID.COMMON_NAME, name)]
+    made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(parts)).sign(key, hashes.SHA256())
+    return base64.b64encode(made.public_bytes(serialization.Encoding.PEM)).decode()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.apiserver.made import EPOCH_S
+from tests.apiserver.made import EPOCH_S, request_of
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
 
@@ -78,7 +79,8 @@ def test_events_are_selected_by_who_reports_them_in_both_versions(wire: Wire) ->
 
 def test_a_request_for_a_certificate_is_approved_by_its_subresource(wire: Wire) -> None:
     path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-    spec = {"request": "QQ==", "signerName": "example.com/s", "usages": ["client auth"]}
+    request = request_of(ec.generate_private_key(ec.SECP256R1()), "someone")
+    spec = {"request": request, "signerName": "example.com/s", "usages": ["client auth"]}
     _, made = wire.ask("POST", path, {"metadata": {"name": "r"}, "spec": spec})
     made["status"] = {"conditions": [{"type": "Approved", "status": "True"}], "certificate": "QQ=="}
     made["spec"]["signerName"] = "other"

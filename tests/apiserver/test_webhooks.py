@@ -192,6 +192,29 @@ def test_other_requests_are_answered_while_a_webhook_thinks(running: Running, wi
     assert wire.answer()[0] == 201
 
 
+def test_bindings_evictions_and_connections_are_shown_to_webhooks(wire: Wire, program: Program) -> None:
+    parts = ("binding", "eviction", "exec", "attach", "portforward")
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "CONNECT"], "resources": [f"pods/{part}" for part in parts]}
+    register(wire, "validating", program.hook("/see", rule))
+    program.answer = lambda path, request: {"allowed": False, "status": {"message": f"no {request['kind']['kind']}"}}
+    pods = "/api/v1/namespaces/default/pods"
+    wire.ask("POST", pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    asked = {
+        "binding": {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}},
+        "eviction": {"metadata": {"name": "p"}},
+        "exec?command=ls&stdout=true": None,
+        "attach?container=c": None,
+        "portforward": None,
+    }
+    told = [wire.ask("POST", f"{pods}/p/{part}", body)[1]["message"].rpartition(": ")[2] for part, body in asked.items()]
+    assert told == ["no Binding", "no Eviction", "no PodExecOptions", "no PodAttachOptions", "no PodPortForwardOptions"]
+    seen = [request for _, request in program.asked]
+    assert [one["operation"] for one in seen] == ["CREATE", "CREATE", "CONNECT", "CONNECT", "CONNECT"]
+    assert seen[0]["resource"]["resource"] == "pods" and seen[1]["kind"]["group"] == "policy" and seen[1]["resource"]["group"] == ""
+    assert seen[2]["object"]["command"] == ["ls"] and seen[2]["object"]["stdout"] and seen[3]["object"]["container"] == "c"
+    assert "nodeName" not in wire.ask("GET", f"{pods}/p")[1]["spec"]
+
+
 def test_a_request_waits_for_a_webhook_as_long_as_it_says(wire: Wire, program: Program) -> None:
     register(wire, "validating", program.hook("/see", ON_MAPS))
     goes_on = threading.Event()

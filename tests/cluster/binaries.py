@@ -1,8 +1,8 @@
 """The programs of a real cluster, built with Go at the versions of the modules here and kept in a cache.
 
 `server` has Kubernetes' own programs and etcd, `addons` has helm and the cluster's DNS server, which want other versions of the same
-packages; `actionlint` checks workflows, `dashboard` what Grafana shows. Whoever needs a program first builds it. Programs that are asked
-for together are one build: they share most of their packages.
+packages; `actionlint` checks workflows, `dashboard` what Grafana shows. Operators of others are built in their own modules. Whoever needs
+a program first builds it. Programs that are asked for together are one build: they share most of their packages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONTROLLER = f"clientgo-{hashlib.sha256((HERE / 'server' / 'clientgo' / 'main.go
 
 class Program(NamedTuple):
     package: str
-    module: str = "server"
+    module: str = "server"  #: a folder here, or a published module with its version
     built_as: str = ""  #: Go's name for it, if it is another than ours
     is_test: bool = False  #: the tests of the package are the program
 
@@ -59,6 +59,9 @@ PROGRAMS = {
     "kubelet": _kubernetes("kubelet"),
     CONTROLLER: Program("./clientgo", built_as="clientgo"),
     "e2e.test": Program("k8s.io/kubernetes/test/e2e", is_test=True),
+    "jobset": Program(".", "sigs.k8s.io/jobset@v0.11.0"),
+    "kueue": Program("./cmd/kueue", "sigs.k8s.io/kueue@v0.17.0"),
+    "kuberay": Program(".", "github.com/ray-project/kuberay/ray-operator@v1.6.0", "ray-operator"),
     "coredns": Program("./coredns", "addons"),
     "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
     "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint"),
@@ -107,6 +110,15 @@ def module_folder(module: str) -> Path:
     return Path(json.loads(found.stdout)["Dir"])
 
 
+def module_of(name: str) -> Path:
+    """Where the source of a program is that is built in a published module."""
+    return _folder(PROGRAMS[name].module)
+
+
+def _folder(module: str) -> Path:
+    return module_folder(module) if "@" in module else HERE / module
+
+
 def _build(module: str, names: list[str]) -> None:
     """All of one module together."""
     with tempfile.TemporaryDirectory(prefix="built-", dir=cache_folder()) as folder:
@@ -115,6 +127,6 @@ def _build(module: str, names: list[str]) -> None:
             packages = [PROGRAMS[name].package for name in names if PROGRAMS[name].is_test == is_test]
             if packages:
                 command = ["nice", "-n", "19", "go", *verb, *options, *packages]
-                subprocess.run(command, cwd=HERE / module, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+                subprocess.run(command, cwd=_folder(module), env=os.environ | {"CGO_ENABLED": "0"}, check=True)
         for name in names:
             PROGRAMS[name].build(Path(folder), name).rename(cache_folder() / name)

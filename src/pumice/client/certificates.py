@@ -12,6 +12,7 @@ import datetime
 import ipaddress
 import os
 import ssl
+from collections.abc import Collection
 from pathlib import Path
 
 from cryptography import x509
@@ -74,6 +75,24 @@ class Authority:
         certificate = built.sign(self._key, hashes.SHA256())
         return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
+    def sign(self, request: bytes, usages: Collection[str], now: float, seconds: float) -> bytes:
+        """The certificate that a signing request asks for, in PEM; it does not outlive the authority."""
+        asked = x509.load_pem_x509_csr(request)
+        begin = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        end = min(begin + datetime.timedelta(seconds=seconds), self._certificate.not_valid_after_utc)
+        key, serial = asked.public_key(), x509.random_serial_number()
+        built = x509.CertificateBuilder(self._name, asked.subject, key, serial, begin - datetime.timedelta(minutes=5), end)
+        signs, encrypts = ("digital signature" in usages, "key encipherment" in usages)
+        built = built.add_extension(x509.KeyUsage(signs, False, encrypts, False, False, False, False, False, False), critical=True)
+        named = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
+        built = built.add_extension(x509.ExtendedKeyUsage([found for name, found in named.items() if name in usages]), critical=False)
+        built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        built = built.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        for extension in asked.extensions:
+            if isinstance(extension.value, x509.SubjectAlternativeName):
+                built = built.add_extension(extension.value, critical=False)
+        return built.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def _made(self) -> x509.Certificate:
         built = self._begin(self._name, self._key).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
@@ -83,6 +102,16 @@ class Authority:
         begin, end = self._validity
         built = x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number(), begin, end)
         return built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
+
+def subject_of(request: bytes) -> tuple[str, tuple[str, ...]]:
+    """The common name and the organizations that a signing request states, in PEM. Raises ValueError if it is none."""
+    asked = x509.load_pem_x509_csr(request)
+    if not asked.is_signature_valid:
+        raise ValueError("its signature does not fit its key")
+    names = [str(each.value) for each in asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    groups = tuple(str(each.value) for each in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
+    return names[-1] if names else "", groups
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -140,14 +169,18 @@ def kept_authority(directory: Path, now: float) -> Authority:
     return authority
 
 
-def server_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
-    """The TLS context of a server that presents the pair. The pair is written into `directory`, because OpenSSL reads files only."""
+def server_context(pair: KeyPair, directory: Path, users: bytes = b"") -> ssl.SSLContext:
+    """The TLS context of a server that presents the pair. The pair is written into `directory`, because OpenSSL reads files only. Clients
+    may present certificates of the authority `users`, if there is one."""
     path = directory / "server.pem"
     write_private(path, pair.certificate + pair.key)
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
     made.load_cert_chain(path)
+    if users:
+        made.verify_mode = ssl.CERT_OPTIONAL
+        made.load_verify_locations(cadata=users.decode())
     return made
 
 

@@ -11,7 +11,8 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from pumice.http.parser import Body, BodyTooLong, Framing, Head, Malformed, take_head
 
@@ -164,6 +165,14 @@ class TlsLayer:
         while rest:
             rest = rest[self._tls.write(rest) :]
         return self._outgoing.read()
+
+    @cached_property
+    def client(self) -> tuple[str, tuple[str, ...]] | None:
+        """The common name and the organizations of the client's certificate, if it has one. Ask once the layer is ready."""
+        subject: Any = (self._tls.getpeercert() or {}).get("subject", ())
+        parts = [pair for part in subject for pair in part]
+        names = [value for key, value in parts if key == "commonName"]
+        return (names[-1], tuple(value for key, value in parts if key == "organizationName")) if names else None
 
     def end(self) -> bytes:
         """The bytes to send last, which announce the end of the connection."""

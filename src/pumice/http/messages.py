@@ -23,7 +23,7 @@ _encode = msgspec.json.encode
 class Request:
     """One request. Header names are in lower case."""
 
-    __slots__ = ("body", "headers", "local", "method", "path", "query", "target", "user")
+    __slots__ = ("body", "client", "headers", "local", "method", "path", "query", "target", "user")
 
     def __init__(self, method: str, target: str, headers: dict[str, str], body: bytes = b"", local: bool = False) -> None:
         self.method = method
@@ -31,6 +31,7 @@ class Request:
         self.headers = headers
         self.body = body
         self.local = local  #: the request came over this machine's loopback
+        self.client: tuple[str, tuple[str, ...]] | None = None  #: the name and the groups in the client's certificate
         self.user: Any = None  #: the user who sent the request, once it is known
         path, question, query = target.partition("?")
         self.path = unquote(path) if "%" in path else path

@@ -189,7 +189,9 @@ class ServerConnection(asyncio.Protocol):
         head, self._head, self._body = self._head, None, None
         self._continued = False
         self._keep_alive, self._framed = head.keep_alive, head.framed
-        return Request(head.method, head.target, head.headers, body, local=self._local)
+        request = Request(head.method, head.target, head.headers, body, local=self._local)
+        request.client = self._tls.client if self._tls is not None else None
+        return request
 
     def _whole_body(self, head: RequestHead) -> bytes | None:
         if not head.framing:

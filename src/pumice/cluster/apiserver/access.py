@@ -108,11 +108,14 @@ class AccessControl:
         """The user that a request acts as, after impersonation. Raises StatusError: 401 without a valid token (open paths need no token),
         403 or 400 for an impersonation that is not allowed or not complete."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if not token:
+        if not token and request.client is None:
             if request.path in _OPEN_PATHS:
                 return ANONYMOUS
             raise status.unauthorized()
-        user = self.tokens.user(token.strip(), self._store.now(), self._store) if scheme.lower() == "bearer" else None
+        if not token:
+            user = _of_certificate(request)
+        else:
+            user = self.tokens.user(token.strip(), self._store.now(), self._store) if scheme.lower() == "bearer" else None
         if user is None:
             raise status.unauthorized()
         other = wanted(request.headers)
@@ -171,6 +174,10 @@ class AccessControl:
         if not audiences:
             return {"authenticated": False, "error": "the token is not meant for any of these audiences"}
         return {"authenticated": True, "user": _user_info(holder.user), "audiences": audiences}
+
+
+def _of_certificate(request: Request) -> UserInfo | None:
+    return UserInfo(request.client[0], (*request.client[1], "system:authenticated")) if request.client is not None else None
 
 
 def _user_info(user: UserInfo) -> Object:

@@ -17,6 +17,7 @@ from pumice.cluster.apiserver.metadata import name_suffix
 from pumice.cluster.apiserver.policies import VALIDATING, with_type_checking
 from pumice.cluster.apiserver.rbac import escalation_rules
 from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.signing import signing_rules
 
 # The priority of a pod, and of Kubernetes' own groups of pods, is that of its PriorityClass. Who states another priority is refused.
 
@@ -217,6 +218,7 @@ def own_rules() -> list[AdmissionRule]:
         AdmissionRule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
         AdmissionRule((VALIDATING,), ("CREATE", "UPDATE"), mutate=with_type_checking),
         *service_account_rules(),
+        *signing_rules(),
         *runtime_class_rules(),
         *limit_range_rules(),
         *priority_rules(),

@@ -32,7 +32,7 @@ def version_of(minor: int) -> dict[str, str]:
 ARCHIVE_PATH = "/pumice/archive"  #: the path of the whole cluster as one file
 _CREATE, _CHANGE = ("create",), ("get", "patch", "update")
 #: by subresource: group/version and kind of the objects that it accepts, and its verbs
-_SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "binding": ("v1", "Binding", _CREATE),
     "eviction": ("policy/v1", "Eviction", _CREATE),
     "token": ("authentication.k8s.io/v1", "TokenRequest", _CREATE),
@@ -123,7 +123,7 @@ def subresources_of(kind: ServedKind) -> list[tuple[str, str, str, tuple[str, ..
     names = (*(("status",) if kind.has_status else ()), *(("scale",) if kind.scale else ()), *kind.subresources)
     found = []
     for name in names:
-        api_version, kind_name, verbs = _SUBRESOURCES.get(name, ("", "", _CHANGE))
+        api_version, kind_name, verbs = SUBRESOURCES.get(name, ("", "", _CHANGE))
         found.append((name, api_version or kind.api_version, kind_name or kind.kind, verbs))
     return found
 

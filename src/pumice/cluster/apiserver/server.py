@@ -38,6 +38,7 @@ from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.remote import Containers, NoContainers
 from pumice.cluster.apiserver.rest import RestHandler
+from pumice.cluster.apiserver.signing import Signer
 from pumice.cluster.apiserver.status import StatusError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import Tokens
@@ -193,6 +194,7 @@ class Server:
         self._collect_soon()
         self.store.storage.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
+        Signer(self.store, self._own_authority).sign_all()
         self._sweep(EventExpiry(self.store, self._event_ttl_s))
 
     async def answer(self, request: Request) -> Response | Stream:
@@ -286,7 +288,8 @@ class Server:
     def _tls_context(self) -> ssl.SSLContext:
         hosts = dict.fromkeys([self.host, "127.0.0.1", "localhost"])
         with tempfile.TemporaryDirectory() as directory:
-            return certificates.server_context(self._own_authority().issue("pumice", *hosts), Path(directory))
+            authority = self._own_authority()
+            return certificates.server_context(authority.issue("pumice", *hosts), Path(directory), authority.pem)
 
 
 def _refusal(error: Malformed) -> Response:

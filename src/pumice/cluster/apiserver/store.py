@@ -313,6 +313,14 @@ class Store:
         """Delete a pod if its disruption budgets allow it. Raises StatusError 429 if not."""
         return deletion.evict(self, namespace, name, delete_options, options)
 
+    def admit(self, review: AdmissionAttributes) -> Object:
+        """What is asked of a subresource that stores nothing of its own (a binding, an eviction, a connection), as policies and webhooks
+        leave it. Raises StatusError."""
+        review, _ = self.webhooks.mutated(self.policies.mutated(review))
+        self.policies.check(review)
+        self.webhooks.check(review)
+        return review.obj
+
     # Writes of the control plane itself
 
     def put_trusted(self, storage: str, key: Key, obj: Object) -> Object:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.cluster.apiserver import group_checks, object_checks, pod_spec, pod_updates, policies, webhooks
+from pumice.cluster.apiserver import group_checks, object_checks, pod_spec, pod_updates, policies, signing, webhooks
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
@@ -323,6 +323,7 @@ _TABLE = {
     **dict.fromkeys(group_checks.GROUPS, Strategy(_empty_status, group_checks.default_group)),
     group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
     "storageclasses.storage.k8s.io": Strategy(default=default_storage_class),
+    signing.REQUESTS: Strategy(_no_status, causes=signing.request_causes),
     "leases.coordination.k8s.io": Strategy(causes=object_checks.lease_causes),
     "roles.rbac.authorization.k8s.io": Strategy(causes=object_checks.role_causes),
     "clusterroles.rbac.authorization.k8s.io": Strategy(causes=object_checks.role_causes),

@@ -7,7 +7,8 @@ from typing import Any
 from pumice.api.selectors import selector_text
 from pumice.cluster.apiserver import deletion, forwarding, remote, requests, status, tokens, wires
 from pumice.cluster.apiserver.access import AccessControl
-from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
+from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.patch import PatchRequest, changed
@@ -73,9 +74,22 @@ class Subresources:
             wanted = changed(target.kind, scale, patch if patch.type == "json" else PatchRequest("merge", patch.body))
         return Response.json(rescale(self._store, target.kind, old, wanted, options_of(request)))
 
+    def _admitted(self, request: Request, target: Target, obj: Object, operation: str = "CREATE", dry_run: bool = False) -> Object:
+        """What a request asks for, as policies and webhooks leave it. Raises StatusError."""
+        place = (operation, target.kind, target.namespace, target.name, target.subresource)
+        return self._store.admit(AdmissionAttributes(*place, obj, None, request.user, dry_run))
+
+    def _connected(self, request: Request, target: Target, **options: Any) -> None:
+        """Show a connection to a container to policies and webhooks. Raises StatusError."""
+        api_version, kind, _ = SUBRESOURCES[target.subresource]
+        container = {"container": name} if (name := request.query.get("container")) else {}
+        self._admitted(request, target, {"kind": kind, "apiVersion": api_version, **container, **options}, "CONNECT")
+
     def _bind(self, request: Request, target: Target) -> Response:
+        options = options_of(request)
         body = requests.read_object(request.body, request.headers.get("content-type", ""))
-        bind(self._store, body, target.namespace, target.name, options_of(request))
+        body = self._admitted(request, target, body, dry_run=options.dry_run)
+        bind(self._store, body, target.namespace, target.name, options)
         return Response.json(status.success(201), 201)
 
     def _evict(self, request: Request, target: Target) -> Response:
@@ -85,6 +99,7 @@ class Subresources:
             raise status.bad_request("deleteOptions: not an object")
         options = options_of(request)
         options.dry_run = options.dry_run or "All" in (delete_options.get("dryRun") or ())
+        self._admitted(request, target, body, dry_run=options.dry_run)
         self._store.evict(target.namespace, target.name, deletion.read_delete_options(delete_options, {}), options)
         return Response.json(status.success(201), 201)
 
@@ -113,24 +128,27 @@ class Subresources:
 
     def _command(self, request: Request, target: Target) -> Stream:
         pod = self._store.get("pods", target.name, target.namespace)
+        command = remote.Command(request)
+        words = {"command": command.words} if target.subresource == "exec" else {}
+        self._connected(request, target, tty=command.tty, **dict.fromkeys(command.channels, True), **words)
         container = remote.container_of(pod, request.query.get("container", ""))
         remote.must_run(pod, container)
         wire, protocol = wires.wire_of(request, remote.COMMAND_PROTOCOLS)
-        command = remote.Command(request)
-        words = command.words if target.subresource == "exec" else []
-        if target.subresource == "exec" and not words:
+        if target.subresource == "exec" and not command.words:
             raise status.bad_request("you must specify at least 1 command for the container")
 
         def issue(source: Object) -> str:
             return tokens.for_pod(self._store, self._access.tokens, pod, source)
 
-        process = self._containers.run(self._store, issue, pod, container, words, command.tty, "stdin" in command.channels)
+        has_stdin = "stdin" in command.channels
+        process = self._containers.run(self._store, issue, pod, container, words.get("command", []), command.tty, has_stdin)
         if wire == "websocket":
             return remote.SocketCommand(request, protocol, command, process)
         return remote.SpdyCommand(protocol, command, process)
 
     def _forward(self, request: Request, target: Target) -> Stream:
         pod = self._store.get("pods", target.name, target.namespace)
+        self._connected(request, target)
         remote.must_run(pod, remote.container_of(pod, ""))
         wire, protocol = wires.wire_of(request, (forwarding.FORWARD, *remote.COMMAND_PROTOCOLS), (forwarding.TUNNEL,))
         if wire == "spdy":

@@ -25,6 +25,7 @@ from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import BOOL, DYN
 from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import AdmissionAttributes
+from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.outside import Call, Unanswered
 from pumice.cluster.apiserver.patch import PatchError, json_patch
 from pumice.cluster.apiserver.schema import Object
@@ -109,8 +110,10 @@ def names_of(review: AdmissionAttributes, request: Object) -> dict[str, Any]:
 def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
     """The `request` of an AdmissionReview."""
     kind, user = review.kind, review.user
-    what = {"group": kind.group, "version": kind.version}
-    kinds, resources = what | {"kind": kind.kind}, what | {"resource": kind.plural}
+    api_version, name, _ = SUBRESOURCES.get(review.subresource, ("", "", ()))
+    group, _, version = (api_version or kind.api_version).rpartition("/")
+    kinds = {"group": group, "version": version, "kind": name or kind.kind}
+    resources = {"group": kind.group, "version": kind.version, "resource": kind.plural}
     is_delete = review.operation == "DELETE"
     info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
     options = {"kind": f"{review.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}

@@ -1,0 +1,191 @@
+"""Operators of others, as they are shipped, on `pumice up`: the commands of docs/embedded.md start each, and it does its main job.
+
+A program is built from its Go module, with the manifests that the module holds, and runs outside of the cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from binaries import module_of, program, why_not
+
+pytestmark = pytest.mark.nightly
+
+DOCS = Path(__file__).parents[2] / "docs" / "embedded.md"
+LIMIT_S = 180
+CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  #: where JobSet looks for them, whatever it is told
+
+
+class Operator(NamedTuple):
+    program: str
+    folder: str  #: of the manifests in its module, for kustomize
+
+
+OPERATORS = [Operator("jobset", "config/default"), Operator("kueue", "config/default"), Operator("kuberay", "config/default")]
+
+
+class Cluster:
+    """A cluster with the program of an operator outside. Commands run in a folder of their own, whose home is that folder, too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        programs = os.pathsep.join([str(program("kubectl").parent), os.environ["PATH"]])
+        self.environment = os.environ | {"HOME": str(folder), "KUBECONFIG": str(folder / ".kube" / "config"), "PATH": programs}
+
+    def shell(self, text: str) -> str:
+        done: subprocess.CompletedProcess[str] = subprocess.run(
+            ["bash", "-e", "-c", text], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Create objects; webhooks may need a while before they answer."""
+        (self.folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        self.until(lambda: self._applied())
+
+    def _applied(self) -> bool:
+        command = ["kubectl", "apply", "-f", "objects.json"]
+        return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, check=False).returncode == 0
+
+    def get(self, resource: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.shell(f"kubectl get {resource} -o json"))["items"]
+        return found
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        for _ in range(LIMIT_S):
+            if holds():
+                return
+            time.sleep(1)
+        raise AssertionError(self.shell("kubectl get pods,jobs,events -A; tail -n 50 *.log"))
+
+
+def block_of(name: str) -> str:
+    """The commands of the documentation that start an operator: the block that names its program."""
+    section = DOCS.read_text().split("\n## Operators\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)
+    return next(each for each in blocks if f"./{name} " in each)
+
+
+@contextlib.contextmanager
+def running(operator: Operator, folder: Path) -> Iterator[Cluster]:
+    if why_not([operator.program, "kubectl"]):
+        pytest.skip(why_not([operator.program, "kubectl"]))
+    try:
+        (folder / operator.program).symlink_to(program(operator.program))
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"{operator.program} cannot be built here: {error}")
+    cluster = Cluster(folder)
+    manifests = module_of(operator.program) / operator.folder
+    (folder / f"{operator.program}.yaml").write_text(cluster.shell(f"kubectl kustomize {manifests}"))
+    command = [sys.executable, "-m", "pumice", "up", "--nodes", "10x16cpu:64Gi", "--no-page", "--data", str(folder / "data")]
+    up = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cluster.environment)
+    started: subprocess.Popen[bytes] | None = None
+    try:
+        assert up.stdout is not None and up.stdout.readline().startswith("A cluster of 10 nodes runs")
+        CERTIFICATES.mkdir(parents=True, exist_ok=True)
+        (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{block_of(operator.program)}\ntouch ready\nwait\n")
+        started = subprocess.Popen(["bash", "block.sh"], cwd=folder, env=cluster.environment, start_new_session=True)
+        cluster.until((folder / "ready").exists)  # what is created before the webhooks are registered lacks their defaults
+        yield cluster
+    finally:
+        if started is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGTERM)
+            started.wait()
+        up.terminate()
+        up.communicate()
+        shutil.rmtree(CERTIFICATES.parent, ignore_errors=True)
+
+
+def template(seconds: int, exit_code: int = 0) -> dict[str, Any]:
+    notes = {"pumice.io/run-seconds": str(seconds), "pumice.io/exit-code": str(exit_code)}
+    container = {"name": "c", "image": "i", "command": ["work"], "resources": {"requests": {"cpu": "1"}}}
+    return {"metadata": {"annotations": notes}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+
+
+def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path: Path) -> None:
+    def job_set(name: str, jobs: dict[str, dict[str, Any]], **spec: Any) -> dict[str, Any]:
+        parts = [{"name": part, "replicas": 2, "template": {"spec": {"backoffLimit": 0, "template": pod}}} for part, pod in jobs.items()]
+        return {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": {"name": name},
+            "spec": {"replicatedJobs": parts, **spec},
+        }
+
+    with running(OPERATORS[0], tmp_path) as cluster:
+        cluster.apply(
+            job_set(
+                "ordered",
+                {"driver": template(3600), "workers": template(2)},
+                startupPolicy={"startupPolicyOrder": "InOrder"},
+                successPolicy={"operator": "All", "targetReplicatedJobs": ["workers"]},
+            ),
+            job_set("failing", {"workers": template(1, 3)}, failurePolicy={"maxRestarts": 2}),
+        )
+
+        def ended() -> dict[str, Any]:
+            return {each["metadata"]["name"]: each.get("status", {}) for each in cluster.get("jobsets")}
+
+        cluster.until(lambda: all("terminalState" in status for status in ended().values()))
+        assert {name: status["terminalState"] for name, status in ended().items()} == {"ordered": "Completed", "failing": "Failed"}
+        assert ended()["failing"]["restarts"] == 2
+
+
+def test_kueue_admits_what_fits_and_the_preempted_come_back(tmp_path: Path) -> None:
+    def queued(name: str, pods: int, seconds: int, **labels: str) -> dict[str, Any]:
+        spec = {"parallelism": pods, "completions": pods, "template": template(seconds)}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {QUEUE: "mine"} | labels}, "spec": spec}
+
+    def kind(name: str, kind: str, **fields: Any) -> dict[str, Any]:
+        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
+
+    quota = {"name": "plain", "resources": [{"name": "cpu", "nominalQuota": 4}]}
+    rules = {
+        "namespaceSelector": {},
+        "preemption": {"withinClusterQueue": "LowerPriority"},
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+    }
+    with running(OPERATORS[1], tmp_path) as cluster:
+        cluster.apply(
+            kind("plain", "ResourceFlavor"),
+            kind("team", "ClusterQueue", spec=rules),
+            kind("mine", "LocalQueue", spec={"clusterQueue": "team"}),
+            kind("urgent", "WorkloadPriorityClass", value=1000),
+        )
+
+        def is_suspended() -> dict[str, bool]:
+            return {job["metadata"]["name"]: job["spec"]["suspend"] for job in cluster.get("jobs")}
+
+        cluster.apply(queued("first", 3, 3600))
+        cluster.until(lambda: is_suspended() == {"first": False})
+        cluster.apply(queued("second", 3, 5))
+        cluster.apply(queued("third", 4, 5, **{"kueue.x-k8s.io/priority-class": "urgent"}))
+        cluster.until(lambda: is_suspended() == {"first": True, "second": True, "third": False})
+        cluster.until(lambda: is_suspended() == {"first": False, "second": True, "third": False})
+
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def test_kuberay_runs_sixty_workers_in_one_gang(tmp_path: Path) -> None:
+    pod = {"spec": {"containers": [{"name": "ray", "image": "ray", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}]}}
+    workers = {"groupName": "w", "replicas": 60, "minReplicas": 60, "maxReplicas": 60, "rayStartParams": {}, "template": pod}
+    spec = {"rayVersion": "2.46.0", "headGroupSpec": {"rayStartParams": {}, "template": pod}, "workerGroupSpecs": [workers]}
+    with running(OPERATORS[2], tmp_path) as cluster:
+        cluster.apply({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "sixty"}, "spec": spec})
+        cluster.until(lambda: [each.get("status", {}).get("readyWorkerReplicas") for each in cluster.get("rayclusters")] == [60])
+        assert [each["spec"]["minMember"] for each in cluster.get("podgroups")] == [61]
