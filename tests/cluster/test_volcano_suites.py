@@ -90,18 +90,8 @@ def build(source: Path, package: str) -> Path:
     for made, words in ((path, ["test", "-c", "-vet=off", f"./test/e2e/{package}"]), (path.with_name("vcctl"), ["build", "./cmd/cli"])):
         if not made.exists():
             *options, package = words
-            command = ["nice", "-n", "19", "go", *options, "-mod=mod", "-trimpath", f"-overlay={overlay(source)}", "-o", made, package]
+            command = ["nice", "-n", "19", "go", *options, "-mod=mod", "-trimpath", "-o", made, package]
             subprocess.run(command, cwd=source, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
-    return path
-
-
-def overlay(source: Path) -> Path:
-    """A file that puts a changed copy in the place of a suite's source: devices are published without a driver on each node, as Kubernetes'
-    own suite does it where there are no kubelets."""
-    path, given = source / "_output/overlay.json", source / "test/e2e/dra/dra_quota_test.go"
-    changed, begins = path.with_name(given.name), "\tvar cmc *e2eutil.ConfigMapCase\n"
-    changed.write_text(given.read_text().replace(begins, "\tdriver.WithKubelet = false\n" + begins, 1))
-    path.write_text(json.dumps({"Replace": {str(given): str(changed)}}))
     return path
 
 
