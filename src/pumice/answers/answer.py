@@ -24,6 +24,7 @@ class Because(StrEnum):
     QUEUE_CLOSED = "queue-closed"
     QUOTA = "quota"
     POD_QUOTA = "pod-quota"  #: a ResourceQuota
+    REFUSED = "pods-refused"  #: its controller cannot create its pods
     OVERCOMMITTED = "overcommitted"
     NOT_ADMITTED = "not-admitted"
     NO_NODES = "no-nodes"

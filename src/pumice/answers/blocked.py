@@ -98,7 +98,9 @@ class Blocked:
             text = f'it asks for scheduler "{wanted}"; this one serves {", ".join(served)}'
             named = waits[0].annotations.get(GROUP_NAME)
             whose = f"podgroup/{waits[0].namespace}/{named}" if named else self.whose
-            return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(whose, self._own if named else served[-1]),)))
+            profiles = self.policy.profiles
+            ours = self._own if named or profiles is None else min(profiles.by_name)  # the one that needs no PodGroup
+            return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(whose, ours),)))
         if self._by_profile:
             return _yes(question, f"scheduler {wanted}")
         if self.job is None or self.job.group is None:

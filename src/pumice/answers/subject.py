@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from pumice.api.annotations import TEMPLATE_HASH
 from pumice.api.errors import InputError, did_you_mean
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -26,6 +27,13 @@ SHORT = {
     "queues": "queue",
 }
 SHORT |= {"q": "queue", "nodes": "node", "no": "node"}
+OWNERS = {
+    "deploy": "deployment",
+    "sts": "statefulset",
+    "rs": "replicaset",
+    "ds": "daemonset",
+}  #: they are jobs here, whose pods may have no PodGroup
+OWNERS |= {each: each for each in OWNERS.values()} | {f"{each}s": each for each in OWNERS.values()}
 NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name")  #: labels and annotations that name a pod's job
 
 
@@ -33,9 +41,10 @@ class Subject(Struct, frozen=True):
     kind: str
     key: str  #: as the cluster knows it: a name, or namespace/name
     asked: str = ""  #: the name that users know; empty if it is the key
+    owner: str = ""  #: the kind that users know; empty if it is the kind
 
     def __str__(self) -> str:
-        return f"{self.kind}/{(self.asked or self.key).removeprefix('default/')}"
+        return f"{self.owner or self.kind}/{(self.asked or self.key).removeprefix('default/')}"
 
 
 class Waiter(Struct, frozen=True):
@@ -61,7 +70,8 @@ def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
 def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[str, ...] = KINDS) -> Subject:
     """The subject that `text` names: KIND/NAME, KIND/NAMESPACE/NAME, or NAMESPACE/NAME of a job or a pod. Raises InputError."""
     kind, slash, name = text.partition("/")
-    kind = SHORT.get(kind.lower(), kind.lower())
+    owner = OWNERS.get(kind.lower(), "")
+    kind = "job" if owner else SHORT.get(kind.lower(), kind.lower())
     if slash and name and kind not in KINDS and "/" not in name:
         return _by_name(cluster, text)
     if not slash or not name or kind not in kinds:
@@ -72,8 +82,18 @@ def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[s
         return _known(Subject(kind, name), known)
     key = name if "/" in name else f"{namespace}/{name}"
     if kind == "job":
-        return Subject("job", _job_key(cluster, key), key)
+        return Subject("job", _job_key(cluster, key), key, owner)
     return _known(Subject(kind, key), cluster.tasks if kind == "pod" else cluster.jobs)
+
+
+def split(text: str) -> Subject:
+    """The subject that `text` names, whether it is known or not."""
+    kind, _, name = text.partition("/")
+    owner = OWNERS.get(kind.lower(), "")
+    known = SHORT.get(kind.lower(), kind.lower())
+    if owner or known in KINDS:
+        return Subject("job" if owner else known, name if "/" in name else f"default/{name}", owner=owner)
+    return Subject("job", text)
 
 
 def _by_name(cluster: Cluster, key: str) -> Subject:
@@ -104,8 +124,10 @@ def _job_key(cluster: Cluster, key: str) -> str:
     namespace, _, name = key.partition("/")
     for job in cluster.jobs.values():
         owner = job.group.metadata.controller if job.group is not None else None
-        if job.namespace == namespace and owner is not None and owner.name == name:
-            return job.uid
+        if job.namespace == namespace and owner is not None:
+            first = next(iter(job.tasks.values()), None)
+            if name in (owner.name, named_by_user(owner.kind, owner.name, first)):
+                return job.uid
     if tasks_of_job(cluster, key):
         return key
     names = [*cluster.jobs, *(f"{task.namespace}/{named}" for task in cluster.tasks.values() if (named := _job_of(task)))]
@@ -113,13 +135,21 @@ def _job_key(cluster: Cluster, key: str) -> str:
 
 
 def tasks_of_job(cluster: Cluster, key: str) -> list[Task]:
-    """The pods that name a job in their labels or annotations."""
+    """The pods that name a job in their labels or annotations, or whose owner has this name."""
     namespace, _, name = key.partition("/")
     return [task for task in cluster.tasks.values() if task.namespace == namespace and _job_of(task) == name]
 
 
 def _job_of(task: Task) -> str:
-    return next((pairs[key] for key in NAMED_JOB for pairs in (task.labels, task.annotations) if key in pairs), "")
+    named = next((pairs[key] for key in NAMED_JOB for pairs in (task.labels, task.annotations) if key in pairs), "")
+    kind, _, owner = task.owner.partition("/")
+    return named or ("" if kind == "Node" else named_by_user(kind, owner, task))
+
+
+def named_by_user(kind: str, name: str, task: Task | None) -> str:
+    """The name of an owner of pods. The pods of a Deployment are owned by a ReplicaSet, whose name ends with the hash of the template."""
+    ending = f"-{task.labels.get(TEMPLATE_HASH)}" if task is not None and kind == "ReplicaSet" else ""
+    return name.removesuffix(ending)
 
 
 _NAMED = re.compile(r"(?<![\w./-])(podgroup/|pod/)?([\w.-]+/[\w.-]+)(?![\w/])")

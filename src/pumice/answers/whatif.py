@@ -13,6 +13,7 @@ from math import inf
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pumice.answers import not_made
 from pumice.answers.allowed import all_allowed
 from pumice.answers.answer import Because, Headline, Why
 from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
@@ -25,6 +26,7 @@ from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, Smalle
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
 from pumice.answers.why import Asked, expect
+from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
@@ -71,7 +73,12 @@ def whatif(
 ) -> WhatIf:
     """The smallest changes with which a job or a pod starts, the cheapest first. The search ends early, with what it has found, when
     `goes_on` returns False. Raises InputError."""
-    asked = find(cluster, subject)
+    try:
+        asked = find(cluster, subject)
+    except InputError:
+        if (refused := not_made.without_pods(cluster, subject)) is not None:
+            return WhatIf(refused.subject, refused.line, refused.state)
+        raise
     with Sketch(cluster) as sketch:
         expect(sketch, asked)
         return _Search(cluster, policy, now, world, asked, goes_on).run()
@@ -91,7 +98,8 @@ class _Search:
     def run(self) -> WhatIf:
         why = self._asked.stands(self._subject)
         found = WhatIf(str(self._subject), why.line, why.state)
-        if why.state not in ("waits", "starts"):
+        is_refused = why.headline is not None and why.headline.because is Because.REFUSED
+        if why.state not in ("waits", "starts") or is_refused:
             return found
         self._before = course(self._cluster, self._policy, self._now, self._subject, self._world)
         if self._before.places:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pumice.answers import pod_quota, rank
+from pumice.answers import not_made, pod_quota, rank
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Change, Gone, make_all, merged
@@ -21,6 +21,7 @@ from pumice.answers.place import gone_pod, of_pods, running
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
+from pumice.api.errors import InputError
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
@@ -39,7 +40,13 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
     cycles. The cluster is afterwards as it was. Raises InputError."""
     if (gone := gone_pod(cluster, subject)) is not None:
         return gone
-    return Asked(cluster, policy, now, world, advise=advise).about(find(cluster, subject))
+    try:
+        found = find(cluster, subject)
+    except InputError:
+        if (refused := not_made.without_pods(cluster, subject)) is not None:
+            return refused
+        raise
+    return Asked(cluster, policy, now, world, advise=advise).about(found)
 
 
 def _never(fits: list[Fit], headline: Headline | None) -> str:
@@ -89,7 +96,11 @@ class Asked:
             return Why(str(subject), "ends", text=f"namespace {namespace} is being deleted: nothing starts in it any more")
         waits = who_waits(self._cluster, subject)
         if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
-            return self._waits(subject)
+            stands = self._waits(subject)
+            refused = (
+                not_made.refused(self._cluster, waits.job, str(subject)) if waits.job is not None and stands.state == "starts" else None
+            )
+            return refused or stands
         return self._placed(subject)
 
     def advised(self, subject: Subject, answer: Why) -> Why:

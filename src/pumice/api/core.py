@@ -238,6 +238,7 @@ class ConfigMap(Wire, frozen=True):
 
 
 FORECAST = "Forecast"  #: the reason of events that say how a forecast turned out
+FAILED_CREATE = "FailedCreate"  #: the reason of events of controllers whose pods were refused
 
 
 class Event(Wire, frozen=True):

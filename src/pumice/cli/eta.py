@@ -53,7 +53,8 @@ def eta(
 ) -> None:
     """When SUBJECT will start: what half of the rollouts reach, and nine of ten. Without a subject, each job that waits.
 
-    SUBJECT is job/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or NAMESPACE/NAME). Reads files with -f,
+    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or
+    NAMESPACE/NAME). Reads files with -f,
     else a live cluster, to which nothing is written.
     """
     if subject is not None and score is not None:

@@ -4,6 +4,7 @@ they say which pods their controller will make; and the configuration in force i
 from __future__ import annotations
 
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.core import FAILED_CREATE
 from pumice.api.dialects import READ
 from pumice.api.kinds import EVENTS, JOBS
 from pumice.api.manifests import Objects, read_stream
@@ -17,7 +18,7 @@ from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
 from pumice.scheduler.framework.past_evictions import EVICTION_REASONS
 
 OWNERS_AND_GROUPS = tuple(kind for kind in READ if kind not in EVERY)  #: what means a gang, of the kinds that scheduling does not read
-EVICTIONS = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in EVICTION_REASONS]
+TELLING = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in (*EVICTION_REASONS, FAILED_CREATE)]  #: no object says it
 
 
 def read_cluster(objects: Objects, remote: Remote, conf: str | None, *, events: bool = False) -> None:
@@ -26,7 +27,7 @@ def read_cluster(objects: Objects, remote: Remote, conf: str | None, *, events: 
 
     async def read(client: Client) -> InForce | None:
         known = None if conf or objects.configurations else await in_force(client)
-        for scope in (*map(ListScope, EVERY), ListScope(JOBS), *(EVICTIONS if events else ())):
+        for scope in (*map(ListScope, EVERY), ListScope(JOBS), *(TELLING if events else ())):
             await _read(client, scope, objects)
         if any(_is_in_no_group(pod) for pod in objects.of("Pod")):
             for kind in OWNERS_AND_GROUPS:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice import interpreter
-from pumice.api.core import FORECAST, Event
+from pumice.api.core import FAILED_CREATE, FORECAST, Event
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
@@ -60,7 +60,7 @@ class Inputs(Struct, frozen=True):
     at: str | None = None
     remote: Remote | None = None  #: used in place of `kubeconfig` and `context`
     expand: bool = False  #: make the missing pods of workloads that come from a server, too
-    events: bool = False  #: from a live cluster, also read the events about evictions
+    events: bool = False  #: from a live cluster, also read the events about evictions and pods that were refused
     namespace: str | None = None  #: of names that state none; None for that of the context
 
     def or_cluster(self) -> Inputs:
@@ -108,10 +108,10 @@ class Inputs(Struct, frozen=True):
 
     def named(self, text: str) -> str:
         """A subject such as job/NAME, with the namespace of --namespace, or of the context, if it states none."""
-        from pumice.answers.subject import NAMESPACED, SHORT
+        from pumice.answers.subject import NAMESPACED, OWNERS, SHORT
 
         kind, slash, name = text.partition("/")
-        if not slash or "/" in name or SHORT.get(kind.lower(), kind.lower()) not in NAMESPACED:
+        if not slash or "/" in name or (SHORT.get(kind.lower(), kind.lower()) not in NAMESPACED and kind.lower() not in OWNERS):
             return text
         return f"{kind}/{self.default_namespace}/{name}"
 
@@ -280,8 +280,12 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
     if objects.workloads:
         know_jobs(cluster, jobs_among(objects.workloads))
     take_in_evictions(cluster, objects.items)
+    if any(isinstance(item, Event) and item.reason == FAILED_CREATE for _, item in objects.items):
+        from pumice.answers.not_made import take_in_refusals  # answers are not needed for scheduling alone
+
+        take_in_refusals(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FORECAST for _, item in objects.items):
-        from pumice.answers.past_forecasts import take_in_forecasts  # answers are not needed for scheduling alone
+        from pumice.answers.past_forecasts import take_in_forecasts  # nor are these
 
         take_in_forecasts(cluster, objects.items)
     interpreter.settle()

@@ -45,7 +45,8 @@ def whatif(
 ) -> None:
     """What would let SUBJECT start; without one, what the changes that are named do in the next cycles.
 
-    SUBJECT is job/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or NAMESPACE/NAME). Reads files with -f,
+    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or
+    NAMESPACE/NAME). Reads files with -f,
     else a live cluster, to which nothing is written. With --conf and no SUBJECT: what that configuration would change.
     """
     moment = inputs.moment(now)
@@ -53,7 +54,7 @@ def whatif(
     if subject is not None:
         if submitted or drained or fields:
             raise click.UsageError("name a subject, or changes: not both")
-        cluster, policy = load(given, moment)
+        cluster, policy = load(replace(given, events=True), moment)
         answer = whatif_of(cluster, policy, moment, given.named(subject), HttpWorld())
         _print(answer, options(answer, partial(called, cluster)), output)
         return

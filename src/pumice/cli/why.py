@@ -25,7 +25,8 @@ from pumice.live.scheduler.http_world import HttpWorld
 def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     """Why SUBJECT waits, or runs where it does.
 
-    SUBJECT is job/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or NAMESPACE/NAME), queue/NAME or
+    SUBJECT is job/NAME, deployment/NAME, pod/NAME or podgroup/NAME (in another namespace: -n, job/NAMESPACE/NAME, or
+    NAMESPACE/NAME), queue/NAME or
     node/NAME. Reads files with -f, else a live cluster, to which nothing is written.
     """
     moment, given = inputs.moment(now), replace(inputs.or_cluster(), events=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pumice.api.json_objects import Object, name_of, namespace_of
+from pumice.api.json_objects import Object, field, name_of, namespace_of
 from pumice.api.kinds import JOB, kind_of
 from pumice.api.manifests import Manifest
 from pumice.scheduler.model.cluster import Cluster
@@ -22,6 +22,13 @@ def know_jobs(cluster: Cluster, find: FindJob) -> None:
 def jobs_among(workloads: Iterable[Manifest]) -> FindJob:
     known = {(namespace_of(each.obj), name_of(each.obj)): each.obj for each in workloads if kind_of(each.obj) == JOB}
     return lambda namespace, name: known.get((namespace, name))
+
+
+def phase_of(cluster: Cluster, namespace: str, name: str) -> str:
+    """The phase of a Volcano Job; empty if the Job is not known."""
+    find: FindJob | None = cluster.memory.get(MEMORY)
+    found = find(namespace, name) if find is not None else None
+    return str(field(found, "status.state.phase") or "Pending") if found is not None else ""
 
 
 def owner_of(cluster: Cluster, job: Job) -> Object | None:

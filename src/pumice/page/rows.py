@@ -8,6 +8,7 @@ from math import inf
 
 import msgspec
 
+from pumice.answers.subject import named_by_user
 from pumice.api.annotations import KUBELET
 from pumice.api.core import Node
 from pumice.api.quantity import is_gpu
@@ -25,7 +26,6 @@ Moments = tuple[float | None, float | None]  #: P50 and P90 of a start, in secon
 GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")
 LOOSE = "pod/"  #: the prefix of the keys of pods without a PodGroup
 NO_QUEUE = "-"  #: the name of the row that has such pods; no queue can have it
-TEMPLATE_HASH = "pod-template-hash"
 
 
 class NodeRow(msgspec.Struct, omit_defaults=True):
@@ -172,12 +172,6 @@ def job_row(job: Job, why: str, expected: Moments | None, amounting: Amounting) 
         owner=named_by_user(owner.kind, owner.name, next(iter(job.tasks.values()), None)) if owner is not None else "",
         kind=f"{owner.api_version}/{owner.kind}" if owner is not None else "",
     )
-
-
-def named_by_user(kind: str, name: str, task: Task | None) -> str:
-    """The name of an owner of pods. The pods of a Deployment are owned by a ReplicaSet, whose name ends with the hash of the template."""
-    ending = f"-{task.labels.get(TEMPLATE_HASH)}" if task is not None and kind == "ReplicaSet" else ""
-    return name.removesuffix(ending)
 
 
 def loose_row(tasks: list[Task], why: str, amounting: Amounting) -> JobRow:

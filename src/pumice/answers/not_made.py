@@ -1,0 +1,72 @@
+"""Pods that are not made: their job is suspended or has ended; or a LimitRange, a webhook or a ResourceQuota refuses them.
+
+A scheduler sees nothing of refused pods, so answers know of them only where the events of their controllers were read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pumice.answers.answer import Because, Headline, Link, Why
+from pumice.answers.promised import is_promised
+from pumice.answers.subject import NAMESPACED, split
+from pumice.api.core import FAILED_CREATE, Event
+from pumice.api.meta import Wire
+from pumice.cluster.known_jobs import phase_of
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+
+MEMORY = "pods not made"  #: its key in the cluster's memory
+OF_QUOTA = "exceeded quota"  #: in messages; what quotas refuse is computed anew for Volcano's Jobs
+
+SUSPENDED, ENDED = ("Aborting", "Aborted"), ("Completed", "Failed", "Terminated")  #: phases of Volcano's Jobs
+
+Refusals = dict[tuple[str, str], str]  #: the last message by namespace and name of the owner
+
+
+def take_in_refusals(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> None:
+    events = [item for _, item in items if isinstance(item, Event) and item.reason == FAILED_CREATE]
+    found: Refusals = {}
+    for event in sorted(events, key=lambda each: each.last_timestamp or each.event_time or ""):
+        about = event.involved_object
+        found[about.namespace or "default", about.name] = event.message.removeprefix("Error creating: ")
+    cluster.memory[MEMORY] = found
+
+
+def without_pods(cluster: Cluster, text: str) -> Why | None:
+    """The answer for a workload of which neither a pod nor a PodGroup is known, if the reason is known; else None."""
+    subject = split(text)
+    namespace, _, name = subject.key.partition("/")
+    if subject.kind not in NAMESPACED:
+        return None
+    if subject.kind == "job" and (phase := phase_of(cluster, namespace, name)):
+        return _without_group(str(subject), phase)
+    hashed = re.compile(rf"{re.escape(name)}-[a-z0-9]{{5,10}}")  # of a Deployment, its ReplicaSets
+    refusals: Refusals = cluster.memory.get(MEMORY, {})
+    owned = (words for (space, owner), words in refusals.items() if space == namespace and (owner == name or hashed.fullmatch(owner)))
+    words = next(owned, "")
+    return _waits(str(subject), words) if words else None
+
+
+def refused(cluster: Cluster, job: Job, subject: str) -> Why | None:
+    """The answer for a job that would start if its controller could create the pods that it lacks; None if it can, as far as is known."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    if owner is None or not any(map(is_promised, job.tasks.values())):
+        return None
+    refusals: Refusals = cluster.memory.get(MEMORY, {})
+    words = refusals.get((job.namespace, owner.name), "")
+    return _waits(subject, words) if words and OF_QUOTA not in words else None
+
+
+def _without_group(subject: str, phase: str) -> Why:
+    if phase in SUSPENDED:
+        return Why(subject, "is suspended", text=f"pumice job resume {subject} lets it go on")
+    if phase in ENDED:
+        return Why(subject, "has ended", text=f"it is {phase}")
+    return Why(subject, "waits", Headline(Because.NO_PODGROUP, f"its controller has made no PodGroup for it yet; it is {phase}"))
+
+
+def _waits(subject: str, words: str) -> Why:
+    headline = Headline(Because.REFUSED, f"its controller cannot create its pods: {words}")
+    return Why(subject, "waits", headline, chain=(Link("are its pods there?", False, headline.text),))
