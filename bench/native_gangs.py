@@ -57,13 +57,13 @@ def gangs(prefix: str, count: int, size: int, *, key: str = "", parent: str = ""
         yield from members(name, size, told.get("cpu", "100m"), told.get("priority", 0), told.get("on"))
 
 
-def members(of: str, size: int, cpu: str, priority: int, on: Callable[[], str] | None = None) -> shapes.Items:
+def members(of: str, size: int, cpu: str, priority: int, on: Callable[[], str] | None = None, *, alone: bool = False) -> shapes.Items:
     asked = ResourceRequirements(requests={"cpu": quantity(cpu), "memory": quantity("100Mi")})
     containers = [Container(name="main", image="app:1", resources=asked)]
     for number in range(size):
         meta = Metadata(name=f"{of}-{number:04d}", namespace="default", uid=f"{of}-{number}", creation_timestamp=rfc3339(shapes.EPOCH))
         node = on() if on is not None else None
-        group = SchedulingGroup(of)
+        group = None if alone else SchedulingGroup(of)
         spec = PodSpec(containers=containers, node_name=node, scheduler_name="default-scheduler", priority=priority, scheduling_group=group)
         yield "Pod", Pod(meta, spec, PodStatus(phase="Running" if node else "Pending", start_time=rfc3339(shapes.EPOCH) if node else None))
 
@@ -123,7 +123,16 @@ def run() -> list[Row]:
             1,
         ),
         measured(
-            "native gangs: 5,000 nodes in 50 racks, 50 trees of 4 gangs of 5", 1, None, cluster(nodes(5000), trees(50, 4, 5)), decide, 1
+            "native gangs: 5,000 nodes in 50 racks, 50 trees of 4 gangs of 5", 0.6, None, cluster(nodes(5000), trees(50, 4, 5)), decide, 1
+        ),
+        measured("native gangs: 5,000 nodes, 10 gangs of 5,000", 2.5, None, cluster(nodes(5000), gangs("g", 10, 5000)), decide, 1),
+        measured(
+            "native gangs: 1,000 nodes, 40 pods evict of 1,000 gangs of 10",
+            0.3,
+            None,
+            cluster(nodes(1000), victims(1000, 10, 1000), members("single", 40, "3", 9, alone=True)),
+            decide,
+            1,
         ),
         measured(
             "native gangs: 1,000 nodes, a gang of 10 evicts of 1,000 gangs of 10",

@@ -10,6 +10,8 @@ from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.features import release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.cluster import Cluster
 from tests.kube_scheduler.stage import document, machine, play, policy, profile, waiting
 
 FIT = "pluginConfig: [{name: NodeResourcesFit, args: {%s}}]"
@@ -148,6 +150,14 @@ def test_the_shape_of_storage_may_be_set_where_storage_is_scored() -> None:
     read_kube(document(KUBE_DEFAULT + shape % "{utilization: 0, score: 0}, {utilization: 100, score: 10}"), {}, release(37))
     with pytest.raises(InputError, match="values must be sorted in increasing order"):
         read_kube(document(KUBE_DEFAULT + shape % "{utilization: 50, score: 0}, {utilization: 10, score: 10}"), {}, release(37))
+
+
+def test_without_its_gate_no_declared_feature_is_needed() -> None:
+    for on in (True, False):
+        (profile,) = read_kube(document(KUBE_DEFAULT), {}, release(36, {"NodeDeclaredFeatures": on}))[0].profiles.by_name.values()  # type: ignore[union-attr]
+        made = Cluster()
+        names = {rule.name for make in profile.filters for rule in make(Session(made, policy(), 0.0))}
+        assert ("NodeDeclaredFeatures" in names) == on
 
 
 def test_all_faults_are_told_together() -> None:

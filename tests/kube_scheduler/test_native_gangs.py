@@ -11,7 +11,7 @@ from pumice.api.errors import InputError
 from pumice.cli.inputs import release_of
 from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import GroupTry
+from pumice.scheduler.framework.decisions import Decisions, GroupTry, PreemptionTry
 from pumice.scheduler.framework.features import DEFAULT, GATES, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.world import EVERYBODY, GroupOutcome, Nowhere, Only
 from pumice.scheduler.kube.group_queue import GroupQueue
@@ -86,15 +86,30 @@ def test_the_options_are_read() -> None:
 def test_what_became_of_each_try_is_told() -> None:
     """A gang that fits, and one that does not; one whose members do not agree; one for which room is made."""
 
+    def decided(*objects: Any) -> Decisions:
+        return cycle(cluster(policy(), machine("n1", cpu=2), *objects), policy(), NOW)
+
     def tries(*objects: Any) -> list[GroupTry]:
-        return cycle(cluster(policy(), machine("n1", cpu=2), *objects), policy(), NOW).group_tries
+        return decided(*objects).group_tries
 
     assert tries(group("g", 2), member("p1", "g"), member("p2", "g")) == [GroupTry("default-scheduler", "scheduled")]
     assert tries(group("g", 2), member("p1", "g", 2), member("p2", "g", 2)) == [GroupTry("default-scheduler", "unschedulable")]
     assert tries(group("g"), member("p1", "g", priority=5)) == [GroupTry("default-scheduler", "error")]
     low = [existing(name, "n1") for name in ("v1", "v2")]
-    (preempting,) = tries(*low, group("g", 1, priority=9), member("p1", "g", 2, priority=9))
-    assert preempting == GroupTry("default-scheduler", "waiting_on_preemption", victims=2)
+    preempting = decided(*low, group("g", 1, priority=9), member("p1", "g", 2, priority=9))
+    assert preempting.group_tries == [GroupTry("default-scheduler", "waiting_on_preemption")]
+    assert preempting.preemption_tries == [PreemptionTry("podgroup", "Success", 2)]
+    whole = [group("w", 2, whole=True), *(running(name, "w", "n1") for name in ("v1", "v2"))]
+    by_pod = decided(*whole, waiting("p", 2, priority=9)).preemption_tries
+    assert by_pod == [PreemptionTry("pod", "Success", 2, disruptions=1)]
+    assert decided(*low, waiting("p", 2, priority=9)).preemption_tries == [PreemptionTry("pod", "Success", 2)]
+    assert decided(waiting("p", 3)).preemption_tries == [PreemptionTry("pod", "Unschedulable")]
+
+
+def test_a_fault_of_preemption_is_the_result_of_the_try() -> None:
+    """No member was tried, so that the plugin for devices finds no state."""
+    made = cluster(policy(), machine("n1", cpu=2), group("g", 2), member("p1", "g").leaving(), member("p2", "g"))
+    assert cycle(made, policy(), NOW).group_tries == [GroupTry("default-scheduler", "error")]
 
 
 def test_members_of_two_schedulers_are_refused() -> None:
@@ -131,10 +146,10 @@ def test_without_the_plugin_no_minimum_is_checked() -> None:
     assert outcome.binds == {"p1": "n1", "p2": "n1"} and outcome.groups == {"g": ("Scheduled", "")}
 
 
-def test_without_post_filters_nothing_is_added_to_the_text() -> None:
+def test_without_post_filters_an_empty_reason_is_added_to_the_text() -> None:
     conf = profile("{plugins: {podGroupPostFilter: {disabled: [{name: '*'}]}}}")
     outcome = play(TWO, group("g", 3), *(member(f"p{n}", "g") for n in range(3)), conf=conf)
-    assert outcome.groups == {"g": ("Unschedulable", "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining")}
+    assert outcome.groups == {"g": ("Unschedulable", "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, ")}
 
 
 def test_a_cluster_without_nodes_takes_the_nomination_back() -> None:
@@ -229,16 +244,15 @@ def test_by_rules_too_the_room_of_other_nominated_pods_is_left_to_them() -> None
     assert again.evictions == ["low2"] and again.nominations == {"q": "n1"}
 
 
-def test_a_nomination_of_a_member_counts_until_it_has_its_place() -> None:
-    """p2 is nominated where p1 is placed. It counts against p1, which is tried before it."""
-    outcome = play(
-        machine("n1", cpu=3),
-        existing("low", "n1", cpu=2),
-        group("g", 1, priority=9),
-        member("p1", "g", cpu=2, priority=9),
-        member("p2", "g", priority=9).having("status", "nominatedNodeName", value="n1"),
+def test_a_nomination_of_a_member_holds_no_room_against_another_member() -> None:
+    """p2 is nominated to the only node. p1 is tried before it and gets the node; p2 keeps its nomination."""
+    nominated = member("p2", "g", priority=9).having("status", "nominatedNodeName", value="n1")
+    outcome = play(machine("n1", cpu=2), group("g", 1, priority=9), member("p1", "g", cpu=2, priority=9), nominated)
+    assert outcome.binds == {"p1": "n1"} and not outcome.nominations
+    other = play(
+        machine("n1", cpu=2), group("g", 1, priority=9), group("h", 1, priority=9), member("p1", "h", cpu=2, priority=9), nominated
     )
-    assert outcome.binds == {"p2": "n1"} and outcome.evictions == ["low"] and outcome.nominations == {"p1": "n1"}
+    assert other.binds == {"p2": "n1"}
 
 
 def test_the_nomination_of_a_member_that_has_its_place_counts_no_more() -> None:
@@ -451,7 +465,8 @@ def test_a_tree_that_needs_more_groups_than_it_has_is_refused_at_once() -> None:
     held = play(*objects, gates=TREES)
     assert held.told == {"p": 'SchedulingGated: waiting for composite pod group "c" tree to meet quorum'} and not held.groups
     tried = play(*objects, gates=TREES, conf=profile("{plugins: {preEnqueue: {disabled: [{name: GangScheduling}]}}}"))
-    refused = "pod group is unschedulable, 0/1 placements are available, first placement status: pod group is unschedulable"
+    why = "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"
+    refused = f"pod group is unschedulable, 0/1 placements are available, first placement status: {why}"
     assert tried.told == {"p": f"Unschedulable: {refused}"} and tried.groups["a"][1].startswith(refused)
 
 

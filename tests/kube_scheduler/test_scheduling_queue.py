@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import WIDTH
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Pairs
+from pumice.testing.builders import PodBuilder
 from tests.kube_scheduler.stage import NOW, cluster, existing, machine, policy, profile, waiting
 
 FIT = frozenset(["NodeResourcesFit"])
@@ -129,6 +130,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FAR = waiting("p").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 EVEN = waiting("p").having("spec", "topologySpreadConstraints", value=[SPREAD])
+BY_KEY = waiting("p").having("spec", "topologySpreadConstraints", value=[SPREAD | {"matchLabelKeys": ["app"]}])
+SPREAD_BY = frozenset(["PodTopologySpread"])
 PORT = [{"containerPort": 1, "hostPort": 80}]
 
 
@@ -171,8 +174,18 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (frozenset(["VolumeBinding"]), waiting("p"), ClusterEvent(EventKind.POD_GONE, pod="x"), False),  # type: ignore[arg-type]
         (frozenset(["extender/e"]), waiting("p"), ClusterEvent(EventKind.NODE_LABELS, "big"), True),
         (frozenset(["SchedulingGates"]), waiting("p"), GONE, False),
-        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]
-        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_UPDATE, pod="x"), False),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_TOLERATIONS, pod="p"), True),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_TOLERATIONS, pod="x"), False),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_LABELS, pod="p"), False),  # type: ignore[arg-type]
+        (FIT, waiting("p"), ClusterEvent(EventKind.OWN_TOLERATIONS, pod="p"), False),  # type: ignore[arg-type]
+        (FIT, waiting("p"), ClusterEvent(EventKind.OWN_RENEWAL, pod="p"), True),  # type: ignore[arg-type]
+        (FIT, waiting("p"), ClusterEvent(EventKind.OWN_UPDATE, pod="p"), False),  # type: ignore[arg-type]
+        (frozenset(["extender/e"]), waiting("p"), ClusterEvent(EventKind.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]
+        (frozenset(["NodeUnschedulable"]), waiting("p"), ClusterEvent(EventKind.OWN_TOLERATIONS, pod="p"), False),  # type: ignore[arg-type]
+        (SPREAD_BY, EVEN, ClusterEvent(EventKind.OWN_TOLERATIONS, pod="p"), False),  # type: ignore[arg-type]
+        (SPREAD_BY, EVEN, ClusterEvent(EventKind.OWN_LABELS, pod="p", labels=Pairs({"app": "y"})), False),  # type: ignore[arg-type]
+        (SPREAD_BY, BY_KEY, ClusterEvent(EventKind.OWN_LABELS, pod="p", labels=Pairs({"app": "y"})), True),  # type: ignore[arg-type]
+        (SPREAD_BY, waiting("p"), ClusterEvent(EventKind.OWN_LABELS, pod="p"), True),  # type: ignore[arg-type]
         (TAINT, waiting("p"), ClusterEvent(EventKind.ANYTHING), True),
         (FIT, waiting("p"), ClusterEvent(EventKind.POD_GONE, pod="p"), False),  # type: ignore[arg-type]
         (frozenset(["PodTopologySpread"]), waiting("p"), ClusterEvent(EventKind.POD_LEAVING, pod="x"), True),  # type: ignore[arg-type]
@@ -205,6 +218,8 @@ def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
         return [event.what for event in of_node(made, before, after)]  # type: ignore[arg-type]
 
     assert told(machine("a").build()[1]) == []
+    declaring = machine("a").having("status", "declaredFeatures", value=["F"])
+    assert told(declaring.build()[1]) == [EventKind.NODE_FEATURES]
     assert told(machine("a", 8).label("x", "y").taint("t").build()[1]) == [
         EventKind.NODE_ALLOCATABLE,
         EventKind.NODE_LABELS,
@@ -213,6 +228,21 @@ def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
     assert [event.what for event in of_node(made, None, before)] == [EventKind.NODE_ADDED]  # type: ignore[arg-type]
     assert [event.what for event in of_node(made, before, None)] == [EventKind.NODE_REMOVED]  # type: ignore[arg-type]
     assert of_node(made, None, None) == []
+
+
+def test_a_pod_tells_what_changed_in_it() -> None:
+    before = cluster(policy(), waiting("p", 2)).tasks["default/p"]
+
+    def told(after: PodBuilder) -> list[EventKind]:
+        task = cluster(policy(), after).tasks["default/p"]
+        return [event.what for event in of_own(task, before.labels, before.template, before.claims)]
+
+    toleration, claim = [{"operator": "Exists"}], [{"name": "c", "resourceClaimName": "c"}]
+    assert told(waiting("p", 2).annotation("x", "y")) == told(waiting("p", 3)) == [EventKind.OWN_UPDATE]
+    assert told(waiting("p", 1).label("x", "y")) == [EventKind.OWN_LABELS, EventKind.OWN_SHRUNK]
+    assert told(waiting("p", 2).having("spec", "tolerations", value=toleration)) == [EventKind.OWN_TOLERATIONS]
+    assert told(waiting("p", 2).selector("x", "y")) == [EventKind.OWN_RENEWAL]
+    assert EventKind.OWN_CLAIMS in told(waiting("p", 2).having("spec", "resourceClaims", value=claim))
 
 
 def test_who_was_refused_for_the_length_of_a_session_only_backs_off() -> None:

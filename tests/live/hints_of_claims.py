@@ -85,3 +85,6 @@ IN_VAIN: list[Story] = []
 #: What a pod that we have placed holds before its claims are bound or allocated. Pods that came with their node hold nothing of the
 #: kind, so no story of one happening shows these; the property of hints does.
 HELD_IN_BETWEEN = {(by, what) for by in ("VolumeBinding", "DynamicResources") for what in (EventKind.POD_GONE, EventKind.NODE_REMOVED)}
+#: what upstream's plugins ask to be told, where the rules that are on by default need more than that one event
+HELD_IN_BETWEEN |= {("DynamicResources", what) for what in (EventKind.NODE_ALLOCATABLE, EventKind.OWN_CLAIMS)}
+HELD_IN_BETWEEN.add(("PodTopologySpread", EventKind.OWN_TOLERATIONS))

@@ -44,6 +44,9 @@ UNEVEN = (
     waits(EVEN),
 )
 
+#: a pod that wants no red pods near it
+APART = terms("podAntiAffinity", "red", ZONE, spaces=False)
+
 EVEN_BY_DEFAULT = (
     KUBE
     + """\
@@ -59,11 +62,46 @@ profiles:
 )
 
 
+def declares(api: MemoryServer, name: str, *features: str) -> None:
+    there = api.found(NODES, name)
+    status = {**there["status"], "declaredFeatures": list(features)}
+    api.put(NODES, name, metadata=there["metadata"], spec=there["spec"], status=status)
+
+
+def declaring(api: MemoryServer, name: str) -> None:
+    """A node that declares the feature, from the beginning."""
+    made = {"cpu": "4", "memory": "100Gi", "pods": "110"}
+    api.put(NODES, name, metadata={"labels": {}}, status={"allocatable": made, "declaredFeatures": [FEATURE]})
+
+
+def now_tolerates(api: MemoryServer, key: str) -> None:
+    there = api.found(PODS, "p0")
+    more = {"tolerations": [{"operator": "Exists", **({"key": key} if key else {})}]}
+    api.put(PODS, "p0", metadata=there["metadata"], spec={**there["spec"], **more})
+
+
+def asks_for_less(api: MemoryServer) -> None:
+    there = api.found(PODS, "p0")
+    less = [{**each, "resources": {"requests": {"cpu": "1"}}} for each in there["spec"]["containers"]]
+    api.put(PODS, "p0", metadata=there["metadata"], spec={**there["spec"], "containers": less})
+
+
+FEATURE = "UserNamespacesHostNetworkSupport"
+NEEDS_FEATURE = waits({"hostNetwork": True, "hostUsers": False})
+
+
 def service(api: MemoryServer, colour: str) -> None:
     api.put(SERVICES, "s", spec={"selector": {"colour": colour}})
 
 
 STORIES = [
+    Story("NodeDeclaredFeatures", EventKind.NODE_FEATURES, (A, NEEDS_FEATURE), act(declares, "a", FEATURE)),
+    Story("NodeDeclaredFeatures", EventKind.NODE_ADDED, (A, NEEDS_FEATURE), act(declaring, "b")),
+    Story("NodeResourcesFit", EventKind.OWN_SHRUNK, (act(node, "a", 1), waits(cpu=2)), act(asks_for_less)),
+    Story("NodeUnschedulable", EventKind.OWN_TOLERATIONS, (act(node, "a", cordoned=True), waits()), act(now_tolerates, "")),
+    Story("TaintToleration", EventKind.OWN_TOLERATIONS, (act(node, "a", tainted=True), waits()), act(now_tolerates, "colour")),
+    Story("InterPodAffinity", EventKind.OWN_LABELS, (A, stands(1, "a", spec=APART), waits()), act(recoloured, 0, "green", False)),
+    Story("PodTopologySpread", EventKind.OWN_LABELS, UNEVEN, act(recoloured, 0, "blue", False)),
     Story("NodeResourcesFit", EventKind.POD_GONE, (act(node, "a", 1), stands(1, "a"), waits()), act(gone, 0)),
     Story("NodeResourcesFit", EventKind.POD_SHRUNK, (act(node, "a", 2), stands(1, "a", cpu=2), waits()), act(shrunk, 0)),
     Story("NodeResourcesFit", EventKind.NODE_ADDED, (act(node, "a", 1), waits(cpu=2)), act(node, "b", 2)),
@@ -123,6 +161,8 @@ FULL: Any = (act(node, "a", 1), stands(1, "a"), act(with_memory, "p1", "2Gi"), w
 TOO_SMALL = (act(node, "a", 1), waits(cpu=4))
 
 IN_VAIN = [
+    Story("NodeResourcesFit", EventKind.OWN_LABELS, TOO_SMALL, act(recoloured, 0, "blue", False)),
+    Story("NodeUnschedulable", EventKind.OWN_TOLERATIONS, (act(node, "a", cordoned=True), waits()), act(now_tolerates, "colour")),
     Story("NodeResourcesFit", EventKind.POD_SHRUNK, FULL, act(with_memory, "p1", "1Gi")),
     Story("NodeResourcesFit", EventKind.NODE_ADDED, TOO_SMALL, act(node, "b", 3)),
     Story("NodeResourcesFit", EventKind.NODE_ALLOCATABLE, TOO_SMALL, act(resized, "a", 3)),

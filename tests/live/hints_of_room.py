@@ -46,7 +46,8 @@ def kept_off(api: MemoryServer) -> None:
     """It is tried again, and the node where it was nominated will not have it."""
     a, nominee = api.found(NODES, "a"), api.found(PODS, NOMINEE)
     api.put(NODES, "a", metadata=a["metadata"], spec={**a["spec"], "taints": TAINT}, status=a["status"])
-    api.put(PODS, NOMINEE, metadata={**nominee["metadata"], "labels": {"colour": "green"}})
+    less = [{**each, "resources": {"requests": {"cpu": "1900m"}}} for each in nominee["spec"]["containers"]]
+    api.put(PODS, NOMINEE, metadata=nominee["metadata"], spec={**nominee["spec"], "containers": less}, status=nominee["status"])
 
 
 def sized(api: MemoryServer, name: str, **amounts: str) -> None:

@@ -1,4 +1,4 @@
-"""NodeName, NodePorts, NodeUnschedulable and ImageLocality."""
+"""NodeName, NodePorts, NodeUnschedulable, NodeDeclaredFeatures and ImageLocality."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.image_locality import ImageLocality, full_name
+from pumice.scheduler.plugins.kube.node_declared_features import NodeDeclaredFeatures
 from pumice.scheduler.plugins.kube.node_name import NodeName
 from pumice.scheduler.plugins.kube.node_ports import NodePorts
 from pumice.scheduler.plugins.kube.node_unschedulable import NodeUnschedulable
@@ -112,3 +113,16 @@ def test_a_node_that_gets_an_image_is_seen_to_have_it() -> None:
 )
 def test_an_image_without_a_tag_is_the_latest(image: str, name: str) -> None:
     assert full_name(image) == name
+
+
+def test_a_pod_that_needs_a_feature_goes_to_nodes_that_declare_it() -> None:
+    both = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"]
+    nodes = [node(name).cpu(4).having("status", "declaredFeatures", value=declared) for name, declared in (("a", both), ("b", both[:1]))]
+    users = pod("users").having("spec", "hostNetwork", value=True).having("spec", "hostUsers", value=False)
+    restarts = pod("restarts").having("spec", "containers", 0, "restartPolicyRules", value=[{"action": "RestartAllContainers"}])
+    others = pod("others").having("spec", "containers", 0, "restartPolicyRules", value=[{"action": "Restart"}])
+    made = cluster(*nodes, node("c").cpu(4), users, restarts, others)
+    refusal = "node(s) didn't match Pod's required features!"
+    assert refusals(made, "default/users", NodeDeclaredFeatures()) == {"b": refusal, "c": refusal}
+    assert admitted(made, "default/restarts", NodeDeclaredFeatures()) == "a b"
+    assert admitted(made, "default/others", NodeDeclaredFeatures()) == "a b c"

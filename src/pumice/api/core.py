@@ -31,6 +31,7 @@ class NodeStatus(Wire, frozen=True):
     allocatable: ResourceList | None = None
     capacity: ResourceList | None = None
     images: list[NodeImage] | None = None
+    declared_features: list[str] | None = None
     conditions: list[Condition] | None = None
 
 

@@ -34,7 +34,18 @@ class Roles(NamedTuple):
     at_most: str = ""  #: a field with an upper bound of the last count
     fewer: int = 0  #: by how many pods the product is too great
     suspended: str = ""  #: a flag: the role has no pods
+    led: str = ""  #: an annotation of the owner or of the role's own template: other pods come once the leaders, `least`, have nodes
+    not_led: str = ""  #: an annotation under which they come at once all the same
     template: str = "template"  #: its pod template; the first of several, by |, that is there
+
+
+class SubGroups(NamedTuple):
+    """Parts of a gang, each of which is to be in one domain of a node label."""
+
+    topology: str  #: the annotation of the owner that names the label
+    label: str  #: the label of a pod that tells its part
+    size: str  #: the field with the number of pods of a part
+    whole: str  #: the field with the number of pods of the gang
 
 
 class Dialect(NamedTuple):
@@ -53,6 +64,8 @@ class Dialect(NamedTuple):
     split: tuple[str, ...] = ()  #: labels of a pod, the first that it has: each value is a gang of its own
     copies: str = ""  #: the field with the number of these gangs
     in_turn: tuple[tuple[str, str], ...] = ()  #: if a field has the value ("": any), roles start one after another: each is a gang
+    in_turn_by: str = ""  #: an annotation that says the same
+    sub_groups: SubGroups | None = None
     queue: str = ""  #: the field with its queue
     priority_class: str = ""  #: the field with its priority class
     above: bool = False  #: it stands above the gang's owner: only its queue counts
@@ -90,7 +103,10 @@ DIALECTS = (
                 "spec.replicatedJobs",
                 named_by="name",
                 counts=("replicas", "template.spec.parallelism"),
+                least=("replicas",),
                 at_most="template.spec.completions",
+                led="alpha.jobset.sigs.k8s.io/exclusive-topology",  # its webhook lets the other pods of a Job in once the first has a node
+                not_led="alpha.jobset.sigs.k8s.io/node-selector",
                 template="template.spec.template",
             ),
         ),
@@ -135,6 +151,13 @@ DIALECTS = (
         split=("leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index"),
         copies="spec.replicas",
         in_turn=(("spec.startupPolicy", "LeaderReady"),),
+        in_turn_by="leaderworkerset.sigs.k8s.io/exclusive-topology",
+        sub_groups=SubGroups(
+            "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
+            label="leaderworkerset.sigs.k8s.io/subgroup-index",
+            size="spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
+            whole="spec.leaderWorkerTemplate.size",
+        ),
     ),
     Dialect(SPARK_APPLICATIONS, owner_label="sparkoperator.k8s.io/app-name"),  # the driver makes its executors once it runs
     Dialect(WORKFLOWS, alone=True),  # steps run one after another

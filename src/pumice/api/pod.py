@@ -30,12 +30,17 @@ class ContainerPort(Wire, frozen=True):
     protocol: str | None = None
 
 
+class RestartRule(Wire, frozen=True):
+    action: str = ""
+
+
 class Container(Wire, frozen=True):
     name: str = ""
     image: str | None = None
     resources: ResourceRequirements | None = None
     ports: list[ContainerPort] | None = None
     restart_policy: str | None = None  #: "Always" makes an init container a sidecar
+    restart_policy_rules: list[RestartRule] | None = None
 
 
 class NodeSelectorTerm(Wire, frozen=True):
@@ -158,6 +163,7 @@ class PodSpec(Wire, frozen=True):
     resources: ResourceRequirements | None = None
     node_name: str | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None

@@ -353,6 +353,10 @@ class Counter(Family):
         """Forget the children whose labels are not wanted any more."""
         self._values = {values: number for values, number in self._values.items() if wanted(values)}
 
+    def replace(self, values: dict[Labels, float]) -> None:
+        """Set all children at once, to what was counted elsewhere."""
+        self._values = values
+
     def samples(self) -> Iterator[str]:
         return (self._line(self.name, values, number) for values, number in list(self._values.items()))
 

@@ -82,6 +82,24 @@ class Gang:
             return stated[0]
         return min(sum(role.least for role in self.roles), MOST) if self.roles else 1
 
+    @property
+    def sub_groups(self) -> list[Object]:
+        """Its parts as Volcano's sub-group policies."""
+        stated, owner = self.dialect.sub_groups, self.owner or {}
+        tier = annotations_of(owner).get(stated.topology) if stated is not None and not self.only else None
+        if stated is None or not tier or not (size := number(field(owner, stated.size), 0)):
+            return []
+        return [
+            {
+                "name": "part",
+                "labelSelector": {"matchExpressions": [{"key": stated.label, "operator": "Exists"}]},
+                "matchLabelKeys": [stated.label],
+                "subGroupSize": size,
+                "minSubGroups": number(field(owner, stated.whole)) // size,
+                "networkTopology": {"mode": "hard", "highestTierName": tier},
+            }
+        ]
+
     def role_of(self, pod: Object) -> str:
         """The name of the pod's role; empty if its labels name none."""
         value = labels_of(pod).get(self.dialect.role_label, "").lower()
@@ -191,7 +209,8 @@ def _part_of(pod: Object, dialect: Dialect, chain: list[Object]) -> Gang:
     whole = Gang(dialect, owner, above)
     labels = labels_of(pod)
     split = next((labels[label] for label in dialect.split if label in labels), "")
-    in_turn = any(value == wanted or not wanted for path, wanted in dialect.in_turn for value in _values(owner, path.split(".")))
+    in_turn = dialect.in_turn_by in annotations_of(owner)
+    in_turn |= any(value == wanted or not wanted for path, wanted in dialect.in_turn for value in _values(owner, path.split(".")))
     only = whole.role_of(pod) if in_turn else ""
     return Gang(dialect, owner, above, "-".join(filter(None, (split, only))), only)
 
@@ -217,9 +236,17 @@ def _roles(stated: Roles, owner: Object, elastic: str) -> Iterator[Role]:
     for name, each in named.items():
         if isinstance(each, dict):
             count = 0 if stated.suspended and each.get(stated.suspended) else _product(each, stated.counts, stated.at_most) - stated.fewer
-            least = min(count, _product(each, stated.least)) if stated.least and field(owner, elastic) else count
+            less = (elastic and field(owner, elastic)) or _is_led(stated, owner, each)
+            least = min(count, _product(each, stated.least)) if stated.least and less else count
             templates = [found for path in stated.template.split("|") if isinstance(found := field(each, path), dict)]
             yield Role(name, max(count, 0), max(least, 0), next(iter(templates), {}))
+
+
+def _is_led(stated: Roles, owner: Object, role: Object) -> bool:
+    """Whether only the leaders of the role come at first."""
+    of_role = field(role, f"{stated.template.rpartition('.spec.')[0]}.metadata.annotations")
+    known = {**annotations_of(owner), **(of_role if isinstance(of_role, dict) else {})}
+    return stated.led in known and stated.not_led not in known
 
 
 def _product(role: Object, counts: tuple[str, ...], at_most: str = "") -> int:
@@ -229,9 +256,9 @@ def _product(role: Object, counts: tuple[str, ...], at_most: str = "") -> int:
     return min(prod(numbers), MOST)
 
 
-def number(stated: Any) -> int:
-    """A number of pods; 1 if none is stated, or something that is no number."""
-    return min(max(integer(str(stated), 1), 0), MOST)
+def number(stated: Any, otherwise: int = 1) -> int:
+    """A number of pods; by default 1 if none is stated, or something that is no number."""
+    return min(max(integer(str(stated), otherwise), 0), MOST)
 
 
 # Kubernetes' own groups
@@ -340,7 +367,7 @@ def group_spec(gang: Gang, pod: Object) -> Object:
     owner = gang.owner or {}
     stated = {
         "minTaskMember": gang.role_minimum,
-        "subGroupPolicy": gang.sub_groups if isinstance(gang, Tree) else None,
+        "subGroupPolicy": gang.sub_groups,
         "queue": _queue(gang),
         "priorityClassName": gang.dialect.priority_class and field(owner, gang.dialect.priority_class),
     }

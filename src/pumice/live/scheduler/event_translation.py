@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.api.core import Node
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import EVERYBODY, WaitingPods
 from pumice.scheduler.model import status
@@ -94,6 +94,11 @@ class EventTranslation:
         return self._scheduling_queue if self._scheduling_queue is not None else EVERYBODY
 
     @property
+    def backlog(self) -> SchedulingQueue | None:
+        """The queue, if the policy has profiles."""
+        return self._scheduling_queue
+
+    @property
     def someone_is_left(self) -> bool:
         """Whether a pod or job waits that no queueing hint will wake."""
         cluster = self._cluster
@@ -122,7 +127,8 @@ class EventTranslation:
         if before.stands and now.stands:
             self._changed(before, now, task)
         elif before.own != now.own:
-            self._tell(EventKind.OWN_UPDATE, task)
+            for event in of_own(task, before.labels, before.template, before.claims):
+                self._scheduling_queue.happened(event)
 
     def _changed(self, before: PodSnapshot, now: PodSnapshot, task: Task) -> None:
         """Send the events for a change of a pod that is on a node, now as before."""

@@ -1,4 +1,5 @@
 """What the scheduler measures: Volcano's metrics under their names (`volcano_`), with their labels and buckets, then our own (`pumice_`).
+Those of kube-scheduler's half (`scheduler_`) are in kube_metrics.py.
 
 `observe_*` are called where things happen; the gauges of queues and waiting jobs are computed when somebody scrapes (`measure`), between
 two cycles.
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pumice.live.lifecycle import Counter, Family, Gauge, Histogram, exponential, render
+from pumice.live.scheduler.kube_metrics import KubeMetrics
 from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
@@ -100,7 +102,6 @@ F = TypeVar("F", bound=Family)
 SCHEDULER = "scheduler"  #: the label of the program
 MILLIS = exponential(5, 2, 10)
 JOB_MILLIS = exponential(32, 2, 10)
-VICTIMS = exponential(1, 2, 7)
 
 
 class LiveMetrics:
@@ -124,8 +125,6 @@ class LiveMetrics:
         self.stages = self._histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
         self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that filters and scorers took
         self.attempts = self._counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
-        self.group_tries = self._counter("scheduler_podgroup_schedule_attempts_total", "Tries of native PodGroups.", "result", "profile")
-        self.group_victims = self._histogram("scheduler_workload_preemption_victims", "Pods evicted for a native PodGroup.", VICTIMS)
         self.victims = self._gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
         self.preemptions = self._counter("volcano_total_preemption_attempts", "Cycles that evicted.")
         self.transactions = self._counter("volcano_eviction_transactions_total", "Evictions for a pod or group, by their cause.", "action")
@@ -134,6 +133,7 @@ class LiveMetrics:
         self.job_share = self._gauge("volcano_job_share", "Dominant share of a job.", "job_ns", "job_id")
         self.retries = self._counter("volcano_job_retry_counts", "Cycles in which a job could not start.", "job_id")
         self.queues = QueueMetrics()
+        self.kube = KubeMetrics()
         self._started: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs whose gang got its nodes
         self._expected: dict[str, tuple[str, str, str]] = {}  #: by uid: the metric labels of jobs with a forecast
         self._began: float | None = None  #: when the cycle began, until its session is open
@@ -213,10 +213,7 @@ class LiveMetrics:
         for job in decisions.conclusion.at_rest.jobs if decisions.conclusion is not None else ():
             if not job.is_ready:
                 self.retries.add(job.uid)
-        for each in decisions.group_tries:
-            self.group_tries.add(each.result, each.profile)
-            if each.victims:
-                self.group_victims.observe(each.victims)
+        self.kube.observe(decisions)
         if decisions.evictions:
             self.victims.set(len(decisions.evictions))
             self.preemptions.add()
@@ -273,9 +270,10 @@ class LiveMetrics:
         live = [job for job in cluster.jobs.values() if job.held.any()]
         self.job_share.replace({(job.namespace, job.name): dominant_share(job.held, total) for job in live})
         self.queues.measure(cluster)
+        self.kube.measure(cluster)
 
     def families(self) -> list[Family]:
-        return [*self._families, *self.queues.families]
+        return [*self._families, *self.queues.families, *self.kube.families]
 
     def page(self) -> str:
         """The text that a scrape gets."""
@@ -302,6 +300,7 @@ class CycleTiming(Observer):
     def __init__(self, metrics: LiveMetrics) -> None:
         self._metrics = metrics
         self._began = 0.0  #: when the current stage began
+        self._group_stages: dict[Stage, float] = {}  #: when stages of kube-scheduler's loop began
         self.asking = TimedAsking(metrics.spent)
         self.needs_full_cycles = False  # a cycle whose outcome is known takes no time
 
@@ -310,8 +309,12 @@ class CycleTiming(Observer):
             self._metrics.session_is_open()
         if stage in PLUGIN_STAGES or stage is Stage.ACTION:
             self._began = time.perf_counter()
+        else:
+            self._group_stages[stage] = time.perf_counter()
 
     def ends(self, stage: Stage, subject: Any) -> None:
+        if stage in self._group_stages:
+            self._metrics.kube.took(stage, subject, time.perf_counter() - self._group_stages.pop(stage))
         took_ms = (time.perf_counter() - self._began) * 1000
         if stage is Stage.ACTION:
             self._metrics.actions.observe(took_ms, subject.name)

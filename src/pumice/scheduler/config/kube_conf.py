@@ -33,7 +33,7 @@ from pumice.scheduler.framework.features import DEFAULT, Release
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import FilterMaker, Policy, Profile, Profiles, ScorerMaker
-from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, EXTENDS, GANG, KNOWN, POINTS, TOPOLOGY_PLACEMENTS, defaults
+from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, EXTENDS, FEATURES, GANG, KNOWN, POINTS, TOPOLOGY_PLACEMENTS, defaults
 from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING
 from pumice.scheduler.plugins.kube.volume_binding import VolumeBindingArgs
 
@@ -165,6 +165,8 @@ def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
         problems.add((*path, "plugins", "bind"), f'at least one bind plugin is needed for profile with scheduler name "{name}"')
     if not reading.release.has(SCORES_STORAGE):
         points["score"].pop(VOLUME_BINDING.name, None)
+    if not reading.release.has(FEATURES):
+        points["filter"].pop(FEATURES, None)
     filters = [filter_maker(plugin, configured, own) for plugin in points["filter"]]
     scorers = [scorer_maker(plugin, weight, configured, own) for plugin, weight in points["score"].items()]
     own_percentage = text.percentage_of_nodes_to_score

@@ -6,38 +6,52 @@ A hint says whether a pod that a rule refused should be tried again. Each plugin
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import Enum
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from pumice.api.core import Node
+from pumice.api.pod import PodSpec
 from pumice.scheduler.engine.rules import Filter
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Pairs
+from pumice.scheduler.model.template import Pairs, Template
 
 
 class EventKind(Enum):
-    NODE_ADDED = auto()
-    NODE_REMOVED = auto()
-    NODE_ALLOCATABLE = auto()
-    NODE_LABELS = auto()
-    NODE_TAINTS = auto()  #: or whether it is cordoned
-    POD_PLACED = auto()  #: a pod was placed on a node
-    POD_GONE = auto()  #: a pod left a node, or its bind failed, or it is no longer nominated there
-    POD_LEAVING = auto()  #: a pod on a node is being deleted
-    POD_LABELS = auto()  #: the labels of a pod on a node changed
-    POD_SHRUNK = auto()  #: a pod on a node requests less than before
-    OWN_UPDATE = auto()  #: the waiting pod itself changed in what scheduling reads
-    VOLUMES = auto()  #: claims, volumes, their classes, what nodes may attach
-    DEVICES = auto()  #: device claims, classes, slices
-    NAMESPACE = auto()
-    SELECTORS = auto()  #: selectors of services and of controllers of pods
-    OTHER = auto()  #: objects that no rule with hints reads
-    ANYTHING = auto()
+    """Kinds of events. The values are upstream's names in metrics, where one kind is one event of upstream."""
+
+    NODE_ADDED = "NodeAdd"
+    NODE_REMOVED = "NodeDelete"
+    NODE_ALLOCATABLE = "NodeUpdateNodeAllocatable"
+    NODE_LABELS = "NodeUpdateNodeLabel"
+    NODE_TAINTS = "NodeUpdateNodeTaint"  #: or whether it is cordoned
+    NODE_FEATURES = "NodeUpdateNodeDeclaredFeature"
+    POD_PLACED = "AssignedPodAdd"  #: a pod was placed on a node
+    POD_GONE = "AssignedPodDelete"  #: a pod left a node, or its bind failed, or it is no longer nominated there
+    POD_LEAVING = "AssignedPodUpdate"  #: a pod on a node is being deleted
+    POD_LABELS = "AssignedPodUpdatePodLabel"  #: the labels of a pod on a node changed
+    POD_SHRUNK = "AssignedPodUpdatePodScaleDown"  #: a pod on a node requests less than before
+    OWN_LABELS = "TargetPodUpdatePodLabel"  #: the labels of the waiting pod itself changed
+    OWN_TOLERATIONS = "TargetPodUpdatePodToleration"
+    OWN_SHRUNK = "TargetPodUpdatePodScaleDown"  #: the waiting pod itself requests less than before
+    OWN_CLAIMS = "TargetPodUpdatePodGeneratedResourceClaim"
+    OWN_UPDATE = "TargetPodUpdate"  #: it changed in something else that rules without hints might read
+    OWN_RENEWAL = "TargetPodRenewal"  #: it changed in what no pod may change
+    VOLUMES = "VolumeUpdate"  #: claims, volumes, their classes, what nodes may attach
+    DEVICES = "ResourceClaimUpdate"  #: device claims, classes, slices
+    NAMESPACE = "NamespaceUpdate"
+    SELECTORS = "SelectorUpdate"  #: selectors of services and of controllers of pods
+    OTHER = "OtherUpdate"  #: objects that no rule with hints reads
+    ANYTHING = "AnyUpdate"
+
+
+#: events of the waiting pod itself, which help no other pod
+OWN = frozenset(kind for kind in EventKind if kind.name.startswith("OWN_"))
 
 
 class ClusterEvent(Struct, frozen=True):
@@ -60,9 +74,32 @@ def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[C
         found.append(ClusterEvent(EventKind.NODE_ALLOCATABLE, name, before=cluster.dimensions.vector(before.status.allocatable)))
     if before.metadata.labels != after.metadata.labels:
         found.append(ClusterEvent(EventKind.NODE_LABELS, name))
+    if before.status.declared_features != after.status.declared_features:
+        found.append(ClusterEvent(EventKind.NODE_FEATURES, name))
     if (before.spec.taints, before.spec.unschedulable) != (after.spec.taints, after.spec.unschedulable):
         found.append(ClusterEvent(EventKind.NODE_TAINTS, name))
     return found
+
+
+def of_own(task: Task, labels: Pairs, template: Template, claims: tuple[tuple[str, str], ...]) -> list[ClusterEvent]:
+    """The events that follow from a new form of a waiting pod. It had these labels, this template and these claims before."""
+    found = []
+    if _lasting(task.template.spec) != _lasting(template.spec):
+        found.append(ClusterEvent(EventKind.OWN_RENEWAL, pod=task))
+    if task.labels != labels:
+        found.append(ClusterEvent(EventKind.OWN_LABELS, pod=task, labels=labels))
+    if task.template.spec.tolerations != template.spec.tolerations:
+        found.append(ClusterEvent(EventKind.OWN_TOLERATIONS, pod=task))
+    if (task.template.request < template.request).any():
+        found.append(ClusterEvent(EventKind.OWN_SHRUNK, pod=task))
+    if task.claims != claims:
+        found.append(ClusterEvent(EventKind.OWN_CLAIMS, pod=task))
+    return found or [ClusterEvent(EventKind.OWN_UPDATE, pod=task)]
+
+
+def _lasting(spec: PodSpec) -> PodSpec:
+    """The fields of a pod without gates that may not be changed."""
+    return replace(spec, tolerations=None, containers=None, init_containers=None, resources=None)
 
 
 QueueingHint = Callable[[Cluster, Task, ClusterEvent], bool]  #: whether a waiting pod should be tried again

@@ -85,7 +85,24 @@ class GroupTry(Struct, frozen=True):
 
     profile: str
     result: str
-    victims: int = 0  #: pods that are evicted for it
+
+
+class PreemptionTry(Struct, frozen=True):
+    """What became of one search for victims, by kube-scheduler's rules. `result`: the code of its status."""
+
+    preemptor: str  #: pod, podgroup or compositepodgroup
+    result: str
+    victims: int | None = None  #: how many pods were chosen; None if no choice was made
+    disruptions: int = 0  #: how many of the units among them belong to groups
+    violations: int = 0  #: of PodDisruptionBudgets
+
+
+class PlacementTries(Struct, frozen=True):
+    """The placements in which a PodGroup was tried."""
+
+    profile: str
+    feasible: int
+    infeasible: int
 
 
 class Waiting(Struct, frozen=True):
@@ -267,6 +284,8 @@ class Decisions(Struct):
     released_claims: list[str] = field(default_factory=list)  #: device claims that lose their devices, as these are of no use there
     native_groups: dict[str, NativeGroupStatus] = field(default_factory=dict)  #: by "namespace/name"
     group_tries: list[GroupTry] = field(default_factory=list)
+    preemption_tries: list[PreemptionTry] = field(default_factory=list)
+    placement_tries: list[PlacementTries] = field(default_factory=list)
     waiting: Sequence[Waiting] = field(default_factory=list)
     conclusion: Conclusion | None = None  #: what `groups` and `waiting` are made of
     events: list[GroupEvent] = field(default_factory=list)

@@ -22,6 +22,12 @@ class Stage(Enum):
     OPEN = "open"  #: a plugin
     ACTION = "action"  #: an action
     ATTEMPTS = "attempts"  #: kube-scheduler's loop, within its action
+    GROUP = "group"  #: the attempt of one of Kubernetes' own groups; at its end, the GroupTry
+    GROUP_ALGORITHM = "group algorithm"  #: of it, the search for places
+    PLACEMENTS = "placements"  #: the placements of a PodGroup; at their end, the PlacementTries
+    EVALUATION = "evaluation"  #: a search for victims; at its end, the PreemptionTry
+    EXECUTION = "execution"  #: the decision to evict them: the PreemptionTry
+    POINT = "point"  #: an extension point of groups; at its end, its name, the code of its status, and the profile
     CLOSE = "close"  #: a plugin
 
 

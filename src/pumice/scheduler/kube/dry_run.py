@@ -6,16 +6,18 @@ for pods for which more decides (host ports, volumes, affinity, spreading).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 from msgspec import Struct
 
+from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
-from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
+from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers, start
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
@@ -97,6 +99,89 @@ class VictimsTable(Index):
     def depth(self, rows: Rows) -> int:
         """The greatest number of places in use on one of the rows."""
         return int(self.numbers[rows].max(initial=0))
+
+    def sizes(self, depth: int, rows: Rows) -> Numbers:
+        """How many pods go with each place."""
+        return np.ones((1, 1), np.int64)
+
+    def victims(self, row: int, places: Sequence[int]) -> list[Task]:
+        return [self.tasks[row][place] for place in places]
+
+
+class UnitsTable(VictimsTable):
+    """The same where pods of groups run: a place is a unit of preemption that has pods on the node, with what those request.
+
+    When a pod moves, all rows of the group that it is evicted with are read anew.
+    """
+
+    kinds = (NATIVE_POD_GROUP, COMPOSITE_POD_GROUP)
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._moved: set[str] = set()  #: PodGroups of which pods moved
+        self._versions: tuple[int, ...] = ()
+        self._rules: dict[str, tuple[object, ...]] = {}  #: by group: all that units depend on
+        self.uneven = 0  #: how many pods on nodes have another priority than their unit
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        super().change(row, task, sign)
+        if task.group:
+            self._moved.add(task.group)
+
+    def refresh(self) -> None:
+        """Nothing: rows are read when the units are known."""
+
+    def read_by(self, units: Units) -> None:
+        """Read rows anew by these units."""
+        self._units = units
+        moved, self._moved = self._moved, set()
+        if self._versions != (versions := self.versions()):
+            self._versions = versions
+            if (rules := units.rules(self.cluster)) != self._rules:
+                self._rules, self._shape = rules, (0, 0, 0)
+        for leaf in moved if self._shape[0] else ():
+            self._dirty.update(units.rows_with(leaf))
+        self._made: dict[str, Unit] = {}  #: of whole groups, by uid
+        super().refresh()
+
+    def _clear(self, places: int, width: int, nodes: int) -> None:
+        super()._clear(places, width, nodes)
+        self.units: list[list[Unit]] = [[] for _ in range(nodes)]
+        self._sizes: Numbers = np.zeros((places, nodes), np.int64)
+        self._uneven: Numbers = np.zeros(nodes, np.int64)
+        self.uneven = 0
+
+    def _read(self, row: int) -> None:
+        residents = sorted(with_pods(self.cluster.nodes.tasks[row].values()), key=lambda task: task.number)
+        local: dict[Unit, list[Task]] = {}
+        for task in residents:
+            local.setdefault(self._units.of_pod(task, self._made), []).append(task)
+        units = self.units[row] = by_importance(local, np.inf)
+        if len(units) > self._shape[0]:
+            self._deepen(2 * len(units))
+        self.priority[:, row], self.started[:, row], self.requests[:, :, row] = NOBODY, np.inf, 0.0
+        for place, unit in enumerate(units):
+            self.priority[place, row], self._sizes[place, row] = unit.priority, len(unit.tasks)
+            self.started[place, row] = min(start(task, np.inf) for task in unit.tasks)
+            for task in local[unit]:
+                self.requests[place, task.template.columns, row] += task.template.amounts
+        self.uneven -= int(self._uneven[row])
+        self._uneven[row] = sum(task.pod_priority != unit.priority for unit in units for task in unit.tasks)
+        self.uneven += int(self._uneven[row])
+        self.numbers[row] = len(units)
+        self.stamp[row] += 1
+
+    def _deepen(self, places: int) -> None:
+        more, nodes = places - self._shape[0], self._shape[2]
+        super()._deepen(places)
+        self._sizes = np.concatenate([self._sizes, np.zeros((more, nodes), np.int64)])
+
+    def sizes(self, depth: int, rows: Rows) -> Numbers:
+        found: Numbers = self._sizes[:depth, rows]
+        return found
+
+    def victims(self, row: int, places: Sequence[int]) -> list[Task]:
+        return [task for place in places for task in self.units[row][place].tasks]
 
 
 # Trials: pods are taken off a node or put onto it for a moment, so that every rule can be asked what it would say then.
@@ -220,11 +305,20 @@ class Walk(Struct, frozen=True):
 class ResourceDryRun:
     """The dry run for one kind of preemptor. Arrays have an entry for every row of the node table."""
 
-    def __init__(self, cluster: Cluster, need: Vector, columns: Rows, priority: int, budgets: BudgetsByNamespace, now: float) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        victims_table: VictimsTable,
+        need: Vector,
+        columns: Rows,
+        priority: int,
+        budgets: BudgetsByNamespace,
+        now: float,
+    ) -> None:
         self._cluster = cluster
         self._need, self.columns, self._priority = need, columns, priority
         self._budgets, self._now = budgets, now
-        self._victims_table = cluster.index(VictimsTable)
+        self._victims_table = victims_table
         rows = len(cluster.nodes)
         self._seen = np.full(rows, -1)
         self._victims = np.zeros((0, rows), bool)
@@ -238,8 +332,7 @@ class ResourceDryRun:
         return self.fits & (self.costs.numbers > 0)
 
     def refresh(self, task: Task, nominations: Nominator) -> None:
-        """Walk the rows that changed since the last time."""
-        self._victims_table.refresh()
+        """Walk the rows that changed since the last time. The residents must be up to date."""
         rows, held = nominations.against(task)
         stamp = self._victims_table.stamp + nominations.stamp
         own = nominations.row_of(task)
@@ -288,7 +381,8 @@ class ResourceDryRun:
         self.clean[rows] = violations == 0
         costs = self.costs
         costs.violations[rows] = violations
-        costs.numbers[rows] = victims.sum(axis=0)
+        sizes = victims_table.sizes(len(victims), rows)
+        costs.numbers[rows] = np.where(victims, sizes, 0).sum(axis=0)
         self._remember(rows, victims)
         if not len(victims):
             return
@@ -296,7 +390,7 @@ class ResourceDryRun:
         first = victims.argmax(axis=0)
         highest = np.take_along_axis(priority, first[None], axis=0)[0]
         costs.highest[rows] = highest
-        costs.total[rows] = np.where(victims, priority + SHIFT, 0).sum(axis=0)
+        costs.total[rows] = np.where(victims, (priority + SHIFT) * sizes, 0).sum(axis=0)
         started = np.where(np.isinf(victims_table.started), self._now, victims_table.started)[: len(victims), rows]
         costs.started[rows] = np.where(victims & (priority == highest), started, np.inf).min(axis=0)
 
@@ -309,6 +403,5 @@ class ResourceDryRun:
 
     def candidate(self, row: int) -> Candidate:
         """The candidate of one row, with the pods that would go."""
-        tasks = self._victims_table.tasks[row]
-        victims = [tasks[place] for place in np.flatnonzero(self._victims[:, row]).tolist()]
-        return Candidate(row, victims, int(self.costs.violations[row]))
+        places = np.flatnonzero(self._victims[:, row]).tolist()
+        return Candidate(row, self._victims_table.victims(row, places), int(self.costs.violations[row]))

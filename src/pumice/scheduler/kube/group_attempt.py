@@ -7,27 +7,44 @@ of them, and the best one is kept. Nothing is decided here: at the end everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.framework.decisions import PlacementTries
+from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes, compares_all
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, placed, successful_leaves
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import Placement, PlacementMemory, Placements, Places, Undetermined, asked_by, best, placements
-from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.kube.placements import (
+    Placement,
+    PlacementMemory,
+    Placements,
+    Places,
+    Undetermined,
+    asked_by,
+    best,
+    placements,
+    places_in,
+)
+from pumice.scheduler.model.resources import Mask, Vector
 from pumice.scheduler.model.task import Task
 
 FEWEST = 4  #: fewer equal members are tried one by one
+GENERATE, SCORE = "PlacementGenerate", "PlacementScore"  #: extension points
 NOWHERE = "no feasible placements found"
 
 Try = Callable[[Group, Results], GroupResult]
+
+
+class _PlacedInPart(Exception):
+    """A tree succeeds in a placement, but not all of its members have a place there."""
 
 
 class GroupAttempt:
@@ -50,7 +67,8 @@ class GroupAttempt:
         self._memory = memory
         self._entity = entity
         self._nested = self._profile.tries_placements
-        self._assumed: list[tuple[Task, int]] = []  #: members that are placed for now, each with the row that it was nominated to
+        self._observer = session.observer
+        self._assumed = 0  #: how many members are placed for now
 
     def run(self) -> Results:
         """The results of the root, and of the groups below it that were tried."""
@@ -67,16 +85,12 @@ class GroupAttempt:
     # -- members, placed for now
 
     def _assume(self, task: Task, row: int) -> None:
-        self._assumed.append((task, self._nominations.row_of(task)))
-        self._nominations.drop(task)
+        self._assumed += 1
         self._statement.allocate(task, row)
 
     def _take_back(self, mark: int) -> None:
         self._statement.rollback(mark)
-        while len(self._assumed) > mark:
-            task, row = self._assumed.pop()
-            if row >= 0:
-                self._nominations.add(task, row)
+        self._assumed = mark
 
     # -- groups
 
@@ -89,7 +103,7 @@ class GroupAttempt:
 
     def _leaf(self, group: Group, results: Results) -> GroupResult:
         members = self._entity.members.get(group.key, [])
-        scheduled, mark = len(self._groups.scheduled(group)), len(self._assumed)
+        scheduled, mark = len(self._groups.scheduled(group)), self._assumed
         result = results[group.uid] = GroupResult(group, Status())
         if not self._begins(result, scheduled, len(members)):
             return result
@@ -105,7 +119,7 @@ class GroupAttempt:
         return self._settled(result, mark)
 
     def _composite(self, group: Group, results: Results) -> GroupResult:
-        mark = len(self._assumed)
+        mark = self._assumed
         result = results[group.uid] = GroupResult(group, Status())
         if not self._begins(result, 0, len(group.children)):
             return result
@@ -115,7 +129,7 @@ class GroupAttempt:
 
     def _begins(self, result: GroupResult, scheduled: int, remaining: int) -> bool:
         goes_on, result.status = self._feasible(result.group, scheduled, remaining)
-        if not goes_on:
+        if not goes_on and result.group.kind == LEAF:
             result.status = Status.group_unschedulable(result.status.text)
         return goes_on
 
@@ -133,7 +147,7 @@ class GroupAttempt:
     def _settled(self, result: GroupResult, mark: int) -> GroupResult:
         if not result.status.is_success:
             self._take_back(mark)
-        result.places_any = len(self._assumed) > mark
+        result.places_any = self._assumed > mark
         return result
 
     def _feasible(self, group: Group, scheduled: int, remaining: int) -> tuple[bool, Status]:
@@ -149,32 +163,63 @@ class GroupAttempt:
     # -- placements
 
     def _in_best_placement(self, group: Group, results: Results, attempt: Try) -> GroupResult:
-        outer, table = self._finder.placement, self._session.nodes
-        among, running = table.alive if outer is None else outer, self._groups.scheduled(group)
-        try:
-            if self._profile.generates_placements:
-                options = placements(group, table, among, running, self._memory.of_all_nodes)
-            else:
-                options = Placements([Placement("", among)])
-        except Undetermined as error:
-            return GroupResult(group, Status(Code.ERROR, [str(error)]))
-        if not options.all:
-            return GroupResult(group, Status(Code.UNSCHEDULABLE, [NOWHERE]))
+        outer, running = self._finder.placement, self._groups.scheduled(group)
+        options, fault = self._generated(group, self._session.nodes.alive if outer is None else outer, running)
+        if fault is not None:
+            return GroupResult(group, fault)
+        self._observer.begins(Stage.PLACEMENTS, group)
         try:
             if len(options.all) == 1:
-                return self._only(options.all[0], group, results, attempt)
-            planned = self._planned(options, len(running), group, results) if group.kind == LEAF else None
+                return self._only(options, group, results, attempt)
+            if group.kind == LEAF:
+                planned = self._planned(options, len(running), group, results)
+            else:
+                planned = self._planned_tree(options, group, results, attempt) if outer is None and not running else None
             return planned or self._best_of(options, len(running), group, results, attempt)
         finally:
             self._finder.placement = outer
 
-    def _only(self, option: Placement, group: Group, results: Results, attempt: Try) -> GroupResult:
-        self._finder.placement = option.rows
+    def _generated(self, group: Group, among: Mask, running: Sequence[Task]) -> tuple[Placements, Status | None]:
+        """The placements of a group; or why there are none."""
+        options, fault = Placements([]), None
+        self._observer.begins(Stage.POINT, GENERATE)
+        try:
+            if self._profile.generates_placements:
+                options = placements(group, self._session.nodes, among, running, self._memory.of_all_nodes)
+            else:
+                options = Placements([Placement("", among)])
+            fault = None if options.all else Status(Code.UNSCHEDULABLE, [NOWHERE])
+        except Undetermined as error:
+            fault = Status(Code.ERROR, [str(error)])
+        self._observer.ends(Stage.POINT, (GENERATE, (fault or Status()).code.value, self._profile.name))
+        return options, fault
+
+    def _evaluated(self, group: Group, options: Placements, feasible: int) -> None:
+        """Note in how many placements the group fits. Those of CompositePodGroups are not counted."""
+        if group.kind == LEAF:
+            tries = PlacementTries(self._profile.name, feasible, len(options.all) - feasible)
+            self._session.decisions.placement_tries.append(tries)
+            self._observer.ends(Stage.PLACEMENTS, tries)
+
+    def _scored(self, options: Placements, feasible: Sequence[int], counts: Vector, asked: Callable[[int], Vector]) -> int:
+        """The number of the feasible placement with the highest score."""
+        if len(feasible) == 1:
+            return feasible[0]
+        self._observer.begins(Stage.POINT, SCORE)
+        number = best(
+            options, feasible, counts, asked, self._session.nodes, self._profile.placement_weights, self._profile.placement_resources
+        )
+        self._observer.ends(Stage.POINT, (SCORE, Code.SUCCESS.value, self._profile.name))
+        return number
+
+    def _only(self, options: Placements, group: Group, results: Results, attempt: Try) -> GroupResult:
+        self._finder.placement = options.all[0].rows
         result = attempt(group, results)
+        self._evaluated(group, options, int(result.status.is_success))
         return result if result.status.is_error or result.status.is_success else _in_none(1, result)
 
     def _best_of(self, options: Placements, running: int, group: Group, results: Results, attempt: Try) -> GroupResult:
-        mark = len(self._assumed)
+        mark = self._assumed
         first: Results = {}
         found: dict[int, tuple[Places, Results]] = {}  #: by number of the placement
         for number, option in enumerate(options.all):
@@ -188,6 +233,7 @@ class GroupAttempt:
             if result.status.is_success:
                 found[number] = (placed(successful_leaves(group, tree)), tree)
             self._take_back(mark)
+        self._evaluated(group, options, len(found))
         if not found:
             results |= first
             return _in_none(len(options.all), first[group.uid])
@@ -198,9 +244,6 @@ class GroupAttempt:
         return tree[group.uid]
 
     def _best(self, options: Placements, running: int, found: Mapping[int, tuple[Places, Results]]) -> int:
-        feasible = list(found)
-        if len(feasible) == 1:
-            return feasible[0]
         counts = np.zeros(len(options.all))
         for number, (places, _) in found.items():
             counts[number] = running + len(places)
@@ -211,8 +254,7 @@ class GroupAttempt:
                 amounts[number] = sum(asked_by(task.template, column) for task, _ in places)
             return amounts
 
-        weights, resources = self._profile.placement_weights, self._profile.placement_resources
-        return best(options, feasible, counts, asked, self._session.nodes, weights, resources)
+        return self._scored(options, list(found), counts, asked)
 
     def _planned(self, options: Placements, running: int, group: Group, results: Results) -> GroupResult | None:
         """The same for equal members whose places can be planned. None if they cannot, or if not all members have a place in the best
@@ -221,21 +263,67 @@ class GroupAttempt:
         evaluation = self._plannable(members)
         if evaluation is None:
             return None
-        places = self._memory.planned(evaluation, options, len(members))
+        size = len(members)
+        plan_in = lambda option: places_in(option, evaluation, size)  # noqa: E731
+        places = self._memory.planned((evaluation, size), options, size, plan_in, members[0].template)
         feasible = np.flatnonzero(places.counts + running >= self._needed(group)).tolist()
         if not feasible:
             return None
-        template, profile = members[0].template, self._profile
-        number = feasible[0]
-        if len(feasible) > 1:
-            weights, resources = profile.placement_weights, profile.placement_resources
-            counts = places.counts + running
-            amounts = lambda column: places.counts * asked_by(template, column)  # noqa: E731
-            number = best(options, feasible, counts, amounts, self._session.nodes, weights, resources)
+        template = members[0].template
+        amounts = lambda column: places.counts * asked_by(template, column)  # noqa: E731
+        number = self._scored(options, feasible, places.counts + running, amounts)
         if places.counts[number] < len(members):
             return None
+        self._evaluated(group, options, len(feasible))
         result = results[group.uid] = GroupResult(group, Status(), places_any=True)
         self._take(result, members, places.rows(number))
+        return result
+
+    def _planned_tree(self, options: Placements, group: Group, results: Results, attempt: Try) -> GroupResult | None:
+        """The same for a tree of which all leaves have such members. Only whole trees are planned: all of them have a place, or none."""
+        shape = self._shape(group)
+        if shape is None:
+            return None
+        members = [task for leaf in group.leaves for task in self._entity.members[leaf.key]]
+        try:
+            plan_in = lambda option: self._tree_in(option, group, len(members), attempt)  # noqa: E731
+            places = self._memory.planned(shape, options, len(members), plan_in)
+        except _PlacedInPart:
+            return None
+        feasible = np.flatnonzero(places.counts).tolist()
+        if not feasible:
+            return None
+        asked = lambda column: places.counts / len(members) * sum(asked_by(task.template, column) for task in members)  # noqa: E731
+        number = self._scored(options, feasible, places.counts, asked)
+        return self._take_tree(group, results, iter(places.rows(number)))
+
+    def _shape(self, group: Group) -> Hashable:
+        """What decides where a tree goes besides the nodes; None if its places cannot be planned."""
+        if group.kind == LEAF:
+            members = self._entity.members.get(group.key, [])
+            evaluation = self._plannable(members)
+            return evaluation and (evaluation, len(members), group.minimum, group.topology_key)
+        children = tuple(map(self._shape, group.children))
+        return None if None in children else (group.minimum, group.topology_key, children)
+
+    def _tree_in(self, option: Placement, group: Group, size: int, attempt: Try) -> Sequence[int]:
+        """The rows of all members in a placement; none if the tree does not fit there. Raises _PlacedInPart."""
+        mark, tree = self._assumed, Results()
+        self._finder.placement = option.rows
+        result = attempt(group, tree)
+        rows = [row for _, row in placed(successful_leaves(group, tree))]
+        self._take_back(mark)
+        if result.status.is_error or len(rows) not in (0, size):
+            raise _PlacedInPart
+        return rows
+
+    def _take_tree(self, group: Group, results: Results, rows: Iterator[int]) -> GroupResult:
+        result = results[group.uid] = GroupResult(group, Status(), places_any=True)
+        if group.kind == LEAF:
+            members = self._entity.members[group.key]
+            self._take(result, members, list(islice(rows, len(members))))
+        for child in group.children:
+            self._take_tree(child, results, rows)
         return result
 
     def _take(self, result: GroupResult, members: Sequence[Task], rows: Sequence[int]) -> None:

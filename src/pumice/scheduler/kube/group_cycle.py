@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pumice.api.groups import NativePodGroup
 from pumice.scheduler.framework.decisions import GroupTry, NativeGroupStatus
+from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import GroupOutcome
@@ -21,7 +22,7 @@ from pumice.scheduler.kube.group_post_filters import GroupPostFilters, PostFilte
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, completed
 from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import PlacementMemory
+from pumice.scheduler.kube.placements import PlacementMemory, Places
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
@@ -65,28 +66,39 @@ class GroupCycle:
         if fault := self._fault(entity):
             self._refuse_all(entity, fault)
             return None
-        profile, decisions = entity.tasks[0].template.scheduler_name, self._session.decisions
-        finder, evicted = self._finders[profile], len(decisions.evictions)
+        profile, observer = entity.tasks[0].template.scheduler_name, self._session.observer
+        finder, lifted = self._finders[profile], self._lift_nominations(entity)
+        observer.begins(Stage.GROUP, entity)
+        observer.begins(Stage.GROUP_ALGORITHM, entity)
         results = GroupAttempt(self._session, finder, self._nominations, self._groups, self._memory, entity).run()
         root = results[entity.root.uid].status
-        succeeded, outcome = root.is_success, _outcome(root)
+        outcome = _outcome(root)
         completed(entity.root, results, entity.members)
+        observer.ends(Stage.GROUP_ALGORITHM, entity)
+        answer = PostFilterAnswer()
         if root.code is Code.UNSCHEDULABLE:
             release = self._profiles.release
             filters = GroupPostFilters(
                 self._session, finder, self._nominations, self._preemption, self._groups, self._memory, entity, release
             )
             _add(results, answer := filters.run(results))
-        else:
-            answer = PostFilterAnswer()
-        for leaf in entity.root.leaves:
-            if not self._decide(results[leaf.uid], answer):
-                succeeded, outcome = False, GroupOutcome.FAILED
-        result = "waiting_on_preemption" if answer.makes_room else _RESULTS[outcome]
-        decisions.group_tries.append(GroupTry(profile, result, len(decisions.evictions) - evicted))
+        for task, row in lifted:
+            self._nominations.add(task, row)
+        went_well = [self._decide(results[leaf.uid], answer) for leaf in entity.root.leaves]
+        result = "waiting_on_preemption" if answer.makes_room else _RESULTS[_outcome(results[entity.root.uid].status)]
+        self._session.decisions.group_tries.append(tried := GroupTry(profile, result))
+        observer.ends(Stage.GROUP, tried)
         left = [task for task in entity.tasks if task.status == status.PENDING]
-        self._session.scheduling_queue.group_tried(entity, outcome, left, self._session.now)
-        return _rest(entity) if succeeded and left else None
+        self._session.scheduling_queue.group_tried(entity, outcome if all(went_well) else GroupOutcome.FAILED, left, self._session.now)
+        return _rest(entity) if root.is_success and all(went_well) and left else None
+
+    def _lift_nominations(self, entity: GroupEntity) -> Places:
+        """Take the nominations of the group's members away for the time of the attempt: they hold no room against one another, as upstream
+        does not find the pods of a group in its queue while it tries the group."""
+        lifted = [(task, row) for task in entity.tasks if (row := self._nominations.row_of(task)) >= 0]
+        for task, _ in lifted:
+            self._nominations.drop(task)
+        return lifted
 
     # -- checks
 
@@ -202,5 +214,5 @@ def _add(results: Results, answer: PostFilterAnswer) -> None:
     for result in results.values():
         if answer.error:
             result.status = Status(Code.ERROR, [answer.error])
-        elif answer.text:
-            result.status.reasons.append(answer.text)
+        else:
+            result.status.reasons.append(answer.text)  # even if it is empty

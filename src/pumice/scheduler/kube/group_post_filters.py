@@ -12,6 +12,7 @@ from pumice.api.devices import ResourceClaimStatus
 from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.framework.features import Release
+from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
@@ -26,6 +27,7 @@ from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims
 from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
 
+POINT = "PodGroupPostFilter"
 FREED = "deallocation and deletion of ResourceClaims completed"
 
 
@@ -62,18 +64,25 @@ class GroupPostFilters:
         self._release = release
 
     def run(self, results: Results) -> PostFilterAnswer:
+        observer, profile = self._session.observer, self._finder.profile.name
+        observer.begins(Stage.POINT, POINT)
+        answer, code = self._run(results)
+        observer.ends(Stage.POINT, (POINT, code.value, profile))
+        return answer
+
+    def _run(self, results: Results) -> tuple[PostFilterAnswer, Code]:
         reasons: list[str] = []
         for name in self._finder.profile.group_post_filters:
             verdict = GroupVerdict(self._give_claims_back(results)) if name == DEVICES else self._preempt()
             status = verdict.status
             if status.is_success:
-                return PostFilterAnswer(True, status.text, nominations={task.uid: row for task, row in verdict.places})
+                return PostFilterAnswer(True, status.text, nominations={task.uid: row for task, row in verdict.places}), status.code
             if status.is_error:
-                return PostFilterAnswer(error=f'error in "{name}" PodGroupPostFilter plugins: {status.text}')
+                return PostFilterAnswer(error=f'error in "{name}" PodGroupPostFilter plugins: {status.text}'), status.code
             if status.code is Code.UNRESOLVABLE:
-                return PostFilterAnswer(text=status.text)
+                return PostFilterAnswer(text=status.text), status.code
             reasons += status.reasons
-        return PostFilterAnswer(text=", ".join(reasons))
+        return PostFilterAnswer(text=", ".join(reasons)), Code.UNSCHEDULABLE
 
     def _preempt(self) -> GroupVerdict:
         session, finder, entity = self._session, self._finder, self._entity

@@ -13,6 +13,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.decisions import PreemptionTry
+from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import run_filters, sees_columns_only, speaking
 from pumice.scheduler.kube.dry_run import Trial
@@ -22,7 +24,7 @@ from pumice.scheduler.kube.groups import GroupEntity
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.placements import Places
 from pumice.scheduler.kube.preemption import Preemption
-from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance
+from pumice.scheduler.kube.units import POD, Unit, Units, by_budget, by_importance
 from pumice.scheduler.model.task import Task
 
 PREFIX = "pod group preemption: "
@@ -59,14 +61,31 @@ class GroupPreemption:
 
     def run(self, *, never: bool) -> GroupVerdict:
         """Make room for the group. `never`: its preemption policy forbids that."""
-        if never:
-            return _verdict(Code.UNSCHEDULABLE, "not eligible due to preemptionPolicy=Never.")
-        if self._goes_on():
-            return _verdict(Code.SUCCESS, "ongoing preemption on nominated nodes")
+        kind, tries, observer = self._entity.root.kind, self._session.decisions.preemption_tries, self._session.observer
+        if never or self._goes_on():
+            waits = _verdict(Code.SUCCESS, "ongoing preemption on nominated nodes")
+            verdict = _verdict(Code.UNSCHEDULABLE, "not eligible due to preemptionPolicy=Never.") if never else waits
+            tries.append(PreemptionTry(kind, verdict.status.code.value))
+            return verdict
+        observer.begins(Stage.EVALUATION, self._entity)
+        verdict, lost = self._evaluate()
+        victims = [task for unit in lost for task in unit.tasks]
+        code, violations = verdict.status.code, sum(unit.violations for unit in lost)
+        chosen = len(victims) if code is Code.SUCCESS else None
+        tries.append(tried := PreemptionTry(kind, code.value, chosen, sum(unit.kind != POD for unit in lost), violations))
+        observer.ends(Stage.EVALUATION, tried)
+        if chosen is not None:
+            observer.begins(Stage.EXECUTION, tried)
+            self._preemption.evict(victims, self._entity.root.key)
+            observer.ends(Stage.EXECUTION, tried)
+        return verdict
+
+    def _evaluate(self) -> tuple[GroupVerdict, list[Unit]]:
+        """Find the places of the group, and the units that must go, the most important first."""
         priority, table = self._entity.root.priority, self._session.nodes
         lower = self._units.of((task for row in table for task in table.tasks[row].values()), priority)
         if not lower:
-            return _verdict(Code.UNRESOLVABLE, NO_VICTIMS)
+            return _verdict(Code.UNRESOLVABLE, NO_VICTIMS), []
         with Trial(self._cluster) as trial:
             for unit in lower:
                 for task in unit.tasks:
@@ -74,14 +93,13 @@ class GroupPreemption:
             results = self._on_the_emptied()
             root = results[self._entity.root.uid].status
             if not root.is_success:
-                return _verdict(Code.UNSCHEDULABLE, root.text)
+                return _verdict(Code.UNSCHEDULABLE, root.text), []
             places = [(member.task, member.row) for each in results.values() for member in each.members if member.row >= 0]
             order = by_importance(lower, self._session.now)
             lost = set(self._give_back(trial, by_budget(order, self._preemption.budgets), places))
-        victims = [task for unit in order if unit in lost for task in unit.tasks]
-        self._preemption.evict(victims, self._entity.root.key)
-        text = f"found a placement for podgroup, preempting {len(victims)} victims"  # whatever its type
-        return GroupVerdict(Status(Code.SUCCESS, [PREFIX + text]), places)
+        victims = sum(len(unit.tasks) for unit in lost)
+        text = f"found a placement for podgroup, preempting {victims} victims"  # whatever its type
+        return GroupVerdict(Status(Code.SUCCESS, [PREFIX + text]), places), [unit for unit in order if unit in lost]
 
     def _goes_on(self) -> bool:
         """Whether pods that are less important are leaving a node to which a member is nominated, because of a preemption."""
@@ -133,8 +151,7 @@ class GroupPreemption:
         filters = speaking(self._finder.evaluation(task))
         with Trial(self._cluster) as trial:
             for other in self._nominations.held_against(task, row):
-                if other.node < 0:  # members before this one are in their places
-                    trial.place(other, row)
+                trial.place(other, row)
             if trial.operations and run_filters(filters, self._view(row), np.ones(1, bool)).refused[0]:
                 return False
         return not run_filters(filters, self._view(row), np.ones(1, bool)).refused[0]
@@ -147,21 +164,19 @@ class GroupPreemption:
         by_row: dict[int, list[Task]] = {}
         for task, row in places:
             by_row.setdefault(row, []).append(task)
-        order = {task.uid: number for number, (task, _) in enumerate(places)}
 
         def fits(unit: Unit) -> bool:
-            return all(self._row_fits(row, by_row[row], order) for row in unit.rows if row in by_row)
+            return all(self._row_fits(row, by_row[row]) for row in unit.rows if row in by_row)
 
         return fits
 
-    def _row_fits(self, row: int, tasks: list[Task], order: dict[str, int]) -> bool:
-        """Whether a row has room for its members, one after the other. `order`: the numbers of all members, by uid."""
+    def _row_fits(self, row: int, tasks: list[Task]) -> bool:
+        """Whether a row has room for its members, one after the other."""
         idle = self._cluster.nodes.row_idle(row)
         for task in tasks:
             free = idle.copy()
             for other in self._nominations.held_against(task, row):
-                if order.get(other.uid, len(order)) > order[task.uid]:
-                    free[other.template.columns] -= other.template.amounts
+                free[other.template.columns] -= other.template.amounts
             columns = task.template.columns
             if (free[columns] < task.template.amounts).any():
                 return False

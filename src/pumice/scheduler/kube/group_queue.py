@@ -6,6 +6,7 @@ when the second in which it ends is over. A group that was placed in part, with 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, sqrt
@@ -13,6 +14,8 @@ from math import floor, inf, sqrt
 from pumice.scheduler.framework.world import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.model.task import Task
 
+#: why something is added to a queue, in upstream's words
+NEW, ATTEMPT_FAILED, ENDED = "UnscheduledPodAdd", "ScheduleAttemptFailure", "BackoffComplete"
 NEVER = (0, 0.0)  #: the tries of a member that was not tried
 
 
@@ -33,6 +36,7 @@ class GroupQueue:
 
     initial_s: float
     max_s: float
+    incoming: Counter[tuple[str, str, str]] = field(default_factory=Counter)  #: as of the SchedulingQueue
     _tried: dict[str, _Tried] = field(default_factory=dict)
     _of_leaf: dict[str, str] = field(default_factory=dict)  #: from PodGroup to the group in which it was tried
 
@@ -40,7 +44,15 @@ class GroupQueue:
         """The groups of `ready` to try now. Groups that are not `present` are forgotten."""
         for uid in self._tried.keys() - present:
             del self._tried[uid]
-        return [group for group in ready if self._is_due(group.uid, now)]
+        due = [group for group in ready if self._is_due(group.uid, now)]
+        for group in due:
+            tried = self._tried.get(group.uid)
+            if tried is None or tried.errors or tried.refusals:
+                self._count("active", NEW if tried is None else ENDED, group)
+        return due
+
+    def _count(self, queue: str, event: str, group: WaitingGroup) -> None:
+        self.incoming[queue, event, group.uid.partition(" ")[0]] += 1
 
     def _is_due(self, uid: str, now: float) -> bool:
         tried = self._tried.get(uid)
@@ -58,6 +70,7 @@ class GroupQueue:
         self._of_leaf |= {task.group: group.uid for task in group.tasks}
         if not left:
             return
+        self._count("active" if outcome is GroupOutcome.PLACED else "backoff", ATTEMPT_FAILED, group)
         tried.size, tried.since = len(left), now
         tried.members = {task.uid: (tried.members.get(task.uid, NEVER)[0] + 1, now) for task in left}
         if outcome is GroupOutcome.PLACED:

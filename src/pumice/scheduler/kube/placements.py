@@ -4,13 +4,14 @@ There is one placement for each value of the constraint's node label; without a 
 already fix the value. Of several placements that take the group, the one with the highest total score is chosen, of equal ones the first.
 Two plugins score: `PodGroupPodsCount` prefers more members, `NodeResourcesFit` fuller nodes, whatever its own strategy is.
 
-Where members are equal and only what a node has decides, their places in a placement are planned, and kept until one of its nodes changes:
-when a gang has got its places, the next one finds those of the other placements still planned.
+Where members are equal and only what a node has decides, the places of a gang or a tree of gangs in a placement are planned, and kept
+until one of its nodes changes: when a group has got its places, the next one of its shape finds those of the others still planned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -146,38 +147,62 @@ def asked_by(template: Template, column: int) -> float:
     return template.newcomer_memory if column == MEMORY else float(template.request[column])
 
 
-# Plans: where equal members go in each placement.
+# Plans: where a group goes in each placement. They are kept for the next group of the same shape.
+#
+# Equal members are planned further ahead than one gang: once a gang has got its places, the next one's are those that follow.
+
+AHEAD = 64  #: so many members of one kind are planned at least
+OTHER = -1  #: stands for a change that is not by pods of the kind that was planned
 
 
 class PlannedPlaces:
-    """The planned places of members of one kind, and of up to `size` of them, in all placements. They are kept up to date."""
+    """The planned places of all groups of one shape, in all placements. `template`: that of all members, if they have one."""
 
-    def __init__(self, cluster: Cluster, evaluation: Evaluation, found: Placements, size: int) -> None:
-        self._cluster, self._evaluation, self._found, self._size = cluster, evaluation, found, size
-        self._rows: list[list[int] | None] = [None] * len(found.all)  #: by placement; None if it must be planned anew
+    def __init__(self, cluster: Cluster, found: Placements, size: int, template: Template | None) -> None:
+        self._cluster, self._found, self._size, self._template = cluster, found, size, template
+        self._rows: list[Sequence[int] | None] = [None] * len(found.all)  #: by placement; None if it must be planned anew
         self.counts: Vector = np.zeros(len(found.all))  #: how many members find a place
         self._position = cluster.log.position
 
-    def refresh(self) -> None:
-        """Plan anew where nodes have changed. The evaluation must be refreshed."""
-        changed = self._cluster.log.rows_since(self._position)
-        if changed is None:
-            self._rows = [None] * len(self._rows)
-        else:
-            for number in {int(self._found.number_of[row]) for row in changed} - {-1}:
-                self._rows[number] = None
+    def refresh(self, plan_in: Callable[[Placement], Sequence[int]]) -> None:
+        """Plan anew where nodes have changed. `plan_in`: the rows of the members in a placement, perhaps of more; it leaves no trace."""
+        self._take_in_changes()
         self._position = self._cluster.log.position
         for number, rows in enumerate(self._rows):
             if rows is None:
-                candidates = self._evaluation.admitted & self._found.all[number].rows
-                planned = list(islice(plan(self._evaluation, candidates, self._size), self._size)) if candidates.any() else []
-                self._rows[number], self.counts[number] = planned, len(planned)
+                planned = self._rows[number] = plan_in(self._found.all[number])
+                self.counts[number] = min(len(planned), self._size)
+        self._position = self._cluster.log.position
 
-    def rows(self, number: int) -> list[int]:
+    def _take_in_changes(self) -> None:
+        """Forget the plans that do not hold any more. A plan that was followed goes on."""
+        changes = self._cluster.log.since(self._position)
+        if changes is None:
+            self._rows = [None] * len(self._rows)
+            return
+        net: dict[int, Counter[int]] = {}
+        for row, task, sign in changes:
+            net.setdefault(int(self._found.number_of[row]), Counter())[row if task.template is self._template and sign else OTHER] += (
+                sign or 1
+            )
+        net.pop(-1, None)
+        for number, change in net.items():
+            rows, moved = self._rows[number], {row: count for row, count in change.items() if count}
+            if moved and rows is not None:
+                follows = moved == Counter(rows[: self._size]) and len(rows) >= 2 * self._size
+                self._rows[number] = rows[self._size :] if follows else None
+
+    def rows(self, number: int) -> Sequence[int]:
         """The rows of the members in a placement, in the order in which the members are tried."""
         rows = self._rows[number]
         assert rows is not None, "it is refreshed"
-        return rows
+        return rows[: self._size]
+
+
+def places_in(placement: Placement, evaluation: Evaluation, size: int) -> Sequence[int]:
+    """The rows in a placement of equal members: of `size`, and of some more if there is room. The evaluation must be refreshed."""
+    candidates, most = evaluation.admitted & placement.rows, max(size, AHEAD)
+    return list(islice(plan(evaluation, candidates, most), most)) if candidates.any() else []
 
 
 class PlacementMemory:
@@ -188,11 +213,13 @@ class PlacementMemory:
         self.of_all_nodes: dict[Any, Placements] = {}
         self._planned: dict[Any, PlannedPlaces] = {}
 
-    def planned(self, evaluation: Evaluation, found: Placements, size: int) -> PlannedPlaces:
-        """The planned places, up to date."""
-        key = (evaluation, found, size)
+    def planned(
+        self, shape: Hashable, found: Placements, size: int, plan_in: Callable[[Placement], Sequence[int]], template: Template | None = None
+    ) -> PlannedPlaces:
+        """The planned places of a group with `size` members, up to date. `shape`: what decides them besides the nodes."""
+        key = (shape, found)
         places = self._planned.get(key)
         if places is None:
-            places = self._planned[key] = PlannedPlaces(self._cluster, evaluation, found, size)
-        places.refresh()
+            places = self._planned[key] = PlannedPlaces(self._cluster, found, size, template)
+        places.refresh(plan_in)
         return places

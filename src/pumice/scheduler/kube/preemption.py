@@ -17,14 +17,16 @@ from pumice.scheduler.engine.rules import Reach
 from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
+from pumice.scheduler.framework.decisions import PreemptionTry
+from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun, UnitsTable, VictimsTable
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, Rotation
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
-from pumice.scheduler.kube.units import Units
+from pumice.scheduler.kube.units import POD, Units
 from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import PODS, Mask, Rows
 from pumice.scheduler.model.task import Task
@@ -73,6 +75,22 @@ class Preemption:
 
     def consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
         """The node where evictions would make room, with the victims, or why there is none. Raises AttemptFailed."""
+        self.session.observer.begins(Stage.EVALUATION, task)
+        tried = PreemptionTry("pod", "Error")
+        try:
+            verdict = self._consider(task, misfit, args)
+            tried = self._tried(verdict.candidate) if verdict.candidate is not None else PreemptionTry("pod", "Unschedulable")
+            return verdict
+        finally:
+            self.session.decisions.preemption_tries.append(tried)
+            self.session.observer.ends(Stage.EVALUATION, tried)
+
+    def _tried(self, chosen: Candidate) -> PreemptionTry:
+        units = self.units.of(chosen.victims) if self.units.matter(self.cluster) else ()
+        disruptions = sum(unit.kind != POD for unit in units)
+        return PreemptionTry("pod", "Success", len(chosen.victims), disruptions, chosen.violations)
+
+    def _consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
         if reason := self._ineligible(task, misfit):
             return PreemptionVerdict(text=reason)
         order = self.rotation.order
@@ -119,20 +137,28 @@ class Preemption:
         if not self.session.policy.shortcuts:
             return None
         rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PipelinedRoom)]
-        if (
-            len(rules) != 1
-            or not isinstance(rules[0], FitFilter)
-            or misfit.evaluation.rejected is not None
-            or self.units.matter(self.cluster)
-        ):
+        if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
             return None
-        run = self._runs.get(task.template)
+        residents = self._residents()
+        if residents is None:
+            return None
+        run = self._runs.get((task.template, residents))
         if run is None:
             columns = checked_columns(rules[0], task, self.cluster.dimensions.names)
             need = task.template.request[columns]
-            run = ResourceDryRun(self.cluster, need, columns, task.pod_priority, self.budgets, self.session.now)
-            self._runs[task.template] = run
+            run = ResourceDryRun(self.cluster, residents, need, columns, task.pod_priority, self.budgets, self.session.now)
+            self._runs[task.template, residents] = run
         return run
+
+    def _residents(self) -> VictimsTable | None:
+        """The pods on each node, up to date: one by one, or by units where groups run; None if these cannot be compared by numbers."""
+        if not self.units.matter(self.cluster):
+            return self.cluster.index(VictimsTable)
+        if self.budgets:
+            return None
+        table = self.cluster.index(UnitsTable)
+        table.read_by(self.units)
+        return None if table.uneven else table
 
     def _cheapest(self, run: ResourceDryRun, potential: Rows, wanted: int) -> Candidate:
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
@@ -209,7 +235,10 @@ class Preemption:
 
     def carry_out(self, task: Task, candidate: Candidate) -> None:
         """Evict the victims, take back less important nominations to the node, and nominate the pod."""
+        tried = self.session.decisions.preemption_tries[-1]
+        self.session.observer.begins(Stage.EXECUTION, tried)
         self.evict(candidate.victims, task.key)
+        self.session.observer.ends(Stage.EXECUTION, tried)
         for other in self.nominations.on(candidate.row):
             if other.pod_priority < task.pod_priority:
                 self.nominate(other, -1)

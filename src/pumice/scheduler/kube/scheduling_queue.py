@@ -10,12 +10,13 @@ Time is an argument: the loop that owns the queue passes it, and gives the queue
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, QueueingHint
+from pumice.scheduler.framework.cluster_events import OWN, ClusterEvent, EventKind, QueueingHint
 from pumice.scheduler.framework.world import G, GroupOutcome, WaitingGroup
-from pumice.scheduler.kube.group_queue import GroupQueue
+from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQueue
 from pumice.scheduler.kube.nominator import PipelinedRoom
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
@@ -32,9 +33,13 @@ FLEETING = frozenset([PipelinedRoom.name])  #: rules that refuse for the length 
 
 
 def may_help(cluster: Cluster, task: Task, refused_by: Iterable[str], event: ClusterEvent) -> bool:
-    """Whether an event could help a pod that these rules refused. An update of the pod itself always may; other events about it never."""
-    if event.what is EventKind.ANYTHING or event.pod is task:
-        return event.what in (EventKind.ANYTHING, EventKind.OWN_UPDATE)
+    """Whether an event could help a pod that these rules refused. Of events about the pod itself only its own updates may."""
+    if event.what is EventKind.ANYTHING:
+        return True
+    if (event.pod is task) != (event.what in OWN):
+        return False
+    if event.what is EventKind.OWN_RENEWAL:
+        return True
     for name in refused_by:
         hints = HINTS.get(name)
         if hints is None:
@@ -71,18 +76,20 @@ class SchedulingQueue:
     failing: dict[str, _Entry] = field(default_factory=dict)  #: backing off after an error
     waiting: dict[str, _Entry] = field(default_factory=dict)  #: waiting for an event
     groups: GroupQueue = field(init=False)
+    incoming: Counter[tuple[str, str, str]] = field(default_factory=Counter)  #: how often what was added: by queue, event, type
     _placed: dict[str, _Entry] = field(default_factory=dict)  #: pods that have a node, but whose bind may still fail
     _tried: dict[str, tuple[_Entry, int]] = field(default_factory=dict)  #: with the number of events when the pod was taken
     _meanwhile: list[ClusterEvent] = field(default_factory=list)  #: events while any pod was being tried
 
     def __post_init__(self) -> None:
-        self.groups = GroupQueue(self.initial_s, self.max_s)
+        self.groups = GroupQueue(self.initial_s, self.max_s, self.incoming)
 
     # -- pods
 
     def add(self, task: Task) -> None:
         """Add a new pending pod, or a pod whose gates are gone."""
         if not self.knows(task):
+            self._count("active", NEW)
             self.ready[task.uid] = self._placed.pop(task.uid, _Entry(task))
 
     def knows(self, task: Task) -> bool:
@@ -126,11 +133,12 @@ class SchedulingQueue:
 
     def take(self, now: float) -> list[Task]:
         """The pods to try now. If none is ready, pods in back-off after a refusal are taken: the scheduler has nothing better to do."""
-        self._move(self.waiting, self.backoff, lambda entry: now - entry.since >= FORGOTTEN_S)
+        forgotten = self._move(self.waiting, self.backoff, lambda entry: now - entry.since >= FORGOTTEN_S)
+        self._count("backoff", "UnschedulableTimeout", forgotten)
         for place in (self.backoff, self.failing):
-            self._move(place, self.ready, lambda entry: now >= self.free_at(entry))
+            self._count("active", ENDED, self._move(place, self.ready, lambda entry: now >= self.free_at(entry)))
         if not self.ready:
-            self._move(self.backoff, self.ready, lambda entry: True)
+            self._count("active", "PopFromBackoffQ", self._move(self.backoff, self.ready, lambda entry: True))
         taken = list(self.ready.values())
         self.ready.clear()
         self._tried |= {entry.task.uid: (entry, len(self._meanwhile)) for entry in taken}
@@ -156,6 +164,7 @@ class SchedulingQueue:
         entry.refusals, entry.errors = entry.refusals + 1, 0
         helped = not by.isdisjoint(FLEETING) or any(may_help(self.cluster, task, by, event) for event in self._meanwhile[seen:])
         (self.backoff if helped else self.waiting)[task.uid] = entry
+        self._count("backoff" if helped else "unschedulable", ATTEMPT_FAILED)
         self._end_attempts()
 
     def placed(self, task: Task) -> None:
@@ -172,6 +181,7 @@ class SchedulingQueue:
         entry, _ = self._tried.pop(task.uid, (self._placed.pop(task.uid, _Entry(task)), 0))
         entry.task, entry.since, entry.errors = task, now, entry.errors + 1
         self.failing[task.uid] = entry
+        self._count("backoff", ATTEMPT_FAILED)
         self._end_attempts()
 
     def _end_attempts(self) -> None:
@@ -199,6 +209,7 @@ class SchedulingQueue:
         for entry in woken:
             del self.waiting[entry.task.uid]
             self.backoff[entry.task.uid] = entry
+        self._count("backoff", event.what.value, len(woken))
         return [entry.task for entry in woken]
 
     def nomination_ended(self, task: Task) -> None:
@@ -218,9 +229,16 @@ class SchedulingQueue:
                 entry = place.pop(task.uid, None)
                 if entry is not None:
                     self.ready[task.uid] = entry
+                    self._count("active", "ForceActivate")
+
+    def _count(self, queue: str, event: str, number: int = 1) -> None:
+        if number:
+            self.incoming[queue, event, "pod"] += number
 
     @staticmethod
-    def _move(source: dict[str, _Entry], target: dict[str, _Entry], chosen: Callable[[_Entry], bool]) -> None:
+    def _move(source: dict[str, _Entry], target: dict[str, _Entry], chosen: Callable[[_Entry], bool]) -> int:
+        """Move the chosen entries, and return how many."""
         moving = [uid for uid, entry in source.items() if chosen(entry)]
         for uid in moving:
             target[uid] = source.pop(uid)
+        return len(moving)

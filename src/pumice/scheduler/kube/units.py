@@ -6,9 +6,11 @@ A unit's priority is that of the root group of its pods, whatever the pods say; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 
 from msgspec import Struct
 
+from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import start
 from pumice.scheduler.kube.groups import LEAF, Group, Groups, holds_node
@@ -56,7 +58,7 @@ class Units:
     def _root(self, task: Task) -> Group | None:
         return self._groups.root_of(task.group) if self._groups is not None and task.group else None
 
-    def of(self, tasks: Iterable[Task], below: int) -> list[Unit]:
+    def of(self, tasks: Iterable[Task], below: float = inf) -> list[Unit]:
         """The units of these pods whose priority is below a limit, each once, with all their pods."""
         found: dict[str, Unit] = {}
         for task in with_pods(tasks):
@@ -67,6 +69,30 @@ class Units:
                 if key not in found:
                     found[key] = self._unit(task, whole, priority)
         return list(found.values())
+
+    def of_pod(self, task: Task, made: dict[str, Unit]) -> Unit:
+        """The unit that a pod is part of. `made`: those of whole groups that are known, by uid."""
+        whole = self._whole(task)
+        if whole is None:
+            return self._unit(task, None, self.priority(task))
+        if whole.uid not in made:
+            made[whole.uid] = self._unit(task, whole, self.priority(task))
+        return made[whole.uid]
+
+    def rules(self, cluster: Cluster) -> dict[str, tuple[object, ...]]:
+        """All that units depend on besides pods, by group."""
+        found: dict[str, tuple[object, ...]] = {}
+        for kind in (NATIVE_POD_GROUP, COMPOSITE_POD_GROUP):
+            for key, wire in cluster.of(kind).items():
+                spec = wire.spec
+                found[f"{kind} {key}"] = spec.priority, spec.disruption_mode, spec.parent_composite_pod_group_name
+        return found
+
+    def rows_with(self, leaf_key: str) -> set[int]:
+        """The rows of the pods that are evicted together with those of a PodGroup."""
+        leaf = self._groups.leaf(leaf_key) if self._groups is not None else None
+        top = None if leaf is None else self._highest_whole(leaf)
+        return {task.node for task in self._groups.scheduled(top)} if top is not None and self._groups is not None else set()
 
     def _unit(self, task: Task, whole: Group | None, priority: int) -> Unit:
         if whole is None or self._groups is None:
@@ -79,7 +105,12 @@ class Units:
         if self._groups is None or self._root(task) is None:
             return None
         leaf = self._groups.leaf(task.group)
-        above = [group for group in leaf.ancestry if group.goes_whole] if leaf is not None else []
+        return self._highest_whole(leaf) if leaf is not None else None
+
+    @staticmethod
+    def _highest_whole(leaf: Group) -> Group | None:
+        """The highest group above a PodGroup, or itself, that goes as a whole."""
+        above = [group for group in leaf.ancestry if group.goes_whole]
         return above[-1] if above else None
 
 

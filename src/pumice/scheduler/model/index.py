@@ -84,6 +84,11 @@ class RowLog(list[RowChange]):
             del self._rows[: -MOST_ROWS // 2]
         super().clear()
 
+    def since(self, position: int) -> list[RowChange] | None:
+        """The changes after a position; None if the position is before the end of the last session."""
+        number = self.position - position
+        return self[len(self) - number :] if number <= len(self) else None
+
     def rows_since(self, position: int) -> set[int] | None:
         """The rows that changed after a position; None if the position is too long ago."""
         first = len(self._rows) - (self.position - position)

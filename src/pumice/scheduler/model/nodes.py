@@ -381,7 +381,8 @@ def cells(table: Table) -> Cells:
 
 
 def _static(node: Node) -> tuple[object, ...]:
-    return node.metadata.labels, node.metadata.annotations, node.spec.taints, node.spec.unschedulable, node.status.images
+    meta, spec, status = node.metadata, node.spec, node.status
+    return meta.labels, meta.annotations, spec.taints, spec.unschedulable, status.images, status.declared_features
 
 
 def oversubscription(node: Node, dimensions: Dimensions) -> Vector:

@@ -10,6 +10,7 @@ from pumice.scheduler.plugins.kube import (
     image_locality,
     inter_pod_affinity,
     node_affinity,
+    node_declared_features,
     node_name,
     node_ports,
     node_resources_balanced_allocation,
@@ -23,6 +24,7 @@ from pumice.scheduler.plugins.kube import (
     volume_zone,
 )
 
+FEATURES = node_declared_features.PLUGIN.name  #: its gate has the same name
 GANG, TOPOLOGY_PLACEMENTS, PODS_COUNT = "GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"
 
 #: the plugins that filter or score
@@ -42,6 +44,7 @@ PLUGINS: tuple[KubePlugin, ...] = (
     dynamic_resources.PLUGIN,
     node_resources_balanced_allocation.PLUGIN,
     image_locality.PLUGIN,
+    node_declared_features.PLUGIN,
 )
 #: the plugins that do neither here: they are part of the scheduling loop, or belong to feature gates that are off
 _OTHERS = (
@@ -49,7 +52,6 @@ _OTHERS = (
     KubePlugin("PrioritySort", "queueSort"),
     KubePlugin("DefaultPreemption", "preEnqueue postFilter podGroupPostFilter", args=DefaultPreemptionArgs),
     KubePlugin("DefaultBinder", "bind"),
-    KubePlugin("NodeDeclaredFeatures", "preFilter filter"),
     KubePlugin(GANG, "preEnqueue permit"),
     KubePlugin(TOPOLOGY_PLACEMENTS, "placementGenerate"),
     KubePlugin(PODS_COUNT, "placementScore", weight=1),
@@ -57,8 +59,8 @@ _OTHERS = (
 ALL = {each.name: each for each in (*PLUGINS, *_OTHERS)}
 ARGS = {each.name: each.args for each in ALL.values() if each.args is not None}
 _ORDER = (
-    *("SchedulingGates", "PrioritySort", *(each.name for each in PLUGINS[:-2])),
-    *("DefaultPreemption", *(each.name for each in PLUGINS[-2:]), "DefaultBinder", "NodeDeclaredFeatures"),
+    *("SchedulingGates", "PrioritySort", *(each.name for each in PLUGINS[:-3])),
+    *("DefaultPreemption", *(each.name for each in PLUGINS[-3:-1]), "DefaultBinder", "NodeDeclaredFeatures"),
 )
 
 

@@ -235,5 +235,7 @@ PLUGIN = KubePlugin(
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,
         EventKind.NODE_LABELS: always,
+        EventKind.NODE_ALLOCATABLE: always,
+        EventKind.OWN_CLAIMS: always,
     },
 )

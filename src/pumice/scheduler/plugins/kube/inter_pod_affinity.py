@@ -198,6 +198,7 @@ PLUGIN = KubePlugin(
         EventKind.POD_PLACED: _near_terms,
         EventKind.POD_GONE: _near_terms,
         EventKind.POD_LABELS: _was_or_is_near,
+        EventKind.OWN_LABELS: always,
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,
         EventKind.NODE_LABELS: always,

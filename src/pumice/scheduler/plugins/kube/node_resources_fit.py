@@ -339,6 +339,7 @@ PLUGIN = KubePlugin(
     hints={
         EventKind.POD_GONE: always,
         EventKind.POD_SHRUNK: _shrank_in_common,
+        EventKind.OWN_SHRUNK: always,
         EventKind.NODE_ADDED: _fits_empty,
         EventKind.NODE_ALLOCATABLE: _fits_empty,
     },

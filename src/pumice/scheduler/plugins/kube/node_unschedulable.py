@@ -35,9 +35,13 @@ def _schedulable(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return row >= 0 and not cluster.nodes.cordoned[row]
 
 
+def _tolerates_cordon(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return NodeUnschedulable().prepare(task) is None
+
+
 PLUGIN = KubePlugin(
     "NodeUnschedulable",
     "filter",
     filters=lambda args, cluster: [NodeUnschedulable()],
-    hints={EventKind.NODE_ADDED: _schedulable, EventKind.NODE_TAINTS: _schedulable},
+    hints={EventKind.NODE_ADDED: _schedulable, EventKind.NODE_TAINTS: _schedulable, EventKind.OWN_TOLERATIONS: _tolerates_cordon},
 )

@@ -364,6 +364,20 @@ def _same_namespace(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return event.pod is None or event.pod.namespace == task.namespace
 
 
+def _counts_otherwise(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a constraint counts the pod by its new labels and did not by its old ones, or the other way round; or reads one of them."""
+    own, before = task.template.spec.topology_spread_constraints, event.labels or Pairs()
+    if not own or any(task.labels.get(key) != before.get(key) for each in own for key in each.match_label_keys or ()):
+        return True
+    selectors = [selector_of(each.label_selector) for each in own]
+    return any(matches(selector, task.labels) != matches(selector, before) for selector in selectors)
+
+
+def _honors_taints(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    own = task.template.spec.topology_spread_constraints
+    return not own or any(each.node_taints_policy == "Honor" for each in own)
+
+
 def _has_defaults(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """Whether the pod was refused by the profile's default constraints, whose selectors come from other objects."""
     return not task.template.spec.topology_spread_constraints
@@ -381,6 +395,8 @@ PLUGIN = KubePlugin(
         EventKind.POD_LEAVING: _same_namespace,
         EventKind.POD_GONE: _same_namespace,
         EventKind.POD_LABELS: _same_namespace,
+        EventKind.OWN_LABELS: _counts_otherwise,
+        EventKind.OWN_TOLERATIONS: _honors_taints,
         EventKind.SELECTORS: _has_defaults,
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,

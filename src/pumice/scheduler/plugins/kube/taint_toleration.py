@@ -12,7 +12,7 @@ from pumice.api.pod import Toleration
 from pumice.api.selectors import integer
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube import KubePlugin
@@ -87,5 +87,5 @@ PLUGIN = KubePlugin(
     weight=3,
     filters=lambda args, cluster: [TaintFilter()],
     scorer=lambda args, cluster: TaintScorer(),
-    hints={EventKind.NODE_ADDED: _tolerated, EventKind.NODE_TAINTS: _tolerated},
+    hints={EventKind.NODE_ADDED: _tolerated, EventKind.NODE_TAINTS: _tolerated, EventKind.OWN_TOLERATIONS: always},
 )

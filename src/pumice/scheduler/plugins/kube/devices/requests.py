@@ -118,6 +118,7 @@ def _asked(
 #
 # A request that names no amount gets the policy's default, or else the whole capacity. An amount is rounded up to what the policy allows.
 
+WHOLE = 1000  #: milli-units
 Amounts = dict[str, Quantity]
 
 
@@ -146,10 +147,22 @@ def _amount(asked: Quantity | None, capacity: DeviceCapacity) -> Quantity:
 def _stepped(asked: Quantity, least: Quantity, valid: ValidRange) -> Quantity:
     if asked.milli < least.milli:
         return least
-    if valid.step is None or not valid.step.whole:
+    if valid.step is None or not valid.step.milli:
         return asked
-    steps = -(-(asked.whole - least.whole) // valid.step.whole)
-    return quantity(str(least.whole + steps * valid.step.whole))
+    unit = _unit(valid)
+    first, step = _in_units(least, unit), _in_units(valid.step, unit)
+    milli = (first + -(-(_in_units(asked, unit) - first) // step) * step) * unit
+    return quantity(f"{milli}m" if milli % WHOLE else str(milli // WHOLE))
+
+
+def _unit(valid: ValidRange) -> int:
+    """What amounts of a range are counted in, in milli-units: whole units, or thousandths if the range has a fraction."""
+    return 1 if any(each.milli % WHOLE for each in (valid.min, valid.max, valid.step) if each is not None) else WHOLE
+
+
+def _in_units(amount: Quantity, unit: int) -> int:
+    """The amount in such units, rounded up."""
+    return -(-amount.milli // unit)
 
 
 def _is_allowed(amount: Quantity, policy: RequestPolicy | None) -> bool:
@@ -163,9 +176,10 @@ def _is_allowed(amount: Quantity, policy: RequestPolicy | None) -> bool:
 def _is_within(amount: Quantity, valid: ValidRange) -> bool:
     if valid.max is not None and amount.milli > valid.max.milli:
         return False
-    if valid.step is None or not valid.step.whole or valid.min is None:
+    if valid.step is None or not valid.step.milli or valid.min is None:
         return True
-    return (amount.whole - valid.min.whole) % valid.step.whole == 0
+    unit = _unit(valid)
+    return (_in_units(amount, unit) - _in_units(valid.min, unit)) % _in_units(valid.step, unit) == 0
 
 
 class Failed(Exception):

@@ -1,0 +1,165 @@
+"""kube-scheduler's metrics of groups, preemption and the scheduling queue, under upstream's names, labels and buckets.
+
+Counts come from the decisions of each cycle, durations from the stages of the cycle (`took`), gauges from the queue when somebody scrapes.
+Upstream counts no CompositePodGroup among the entities of its queue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pumice.api.kinds import NATIVE_POD_GROUP
+from pumice.live.lifecycle import Counter, Family, Gauge, Histogram, exponential
+from pumice.scheduler.framework.decisions import Decisions, GroupTry, HeldBack, PlacementTries, PreemptionTry
+from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
+
+FROM_MILLISECOND, FROM_TENTH = exponential(0.001, 2, 15), exponential(0.0001, 2, 12)  #: seconds
+PREEMPTION, VICTIMS, VICTIMS_OF_GROUPS = exponential(0.001, 2, 16), exponential(1, 2, 7), exponential(1, 2, 11)
+POD, POD_GROUP = "pod", "podgroup"
+
+
+class KubeMetrics:
+    """The metrics of kube-scheduler's half of one scheduler."""
+
+    def __init__(self) -> None:
+        self.queue: SchedulingQueue | None = None
+        self._held: dict[Task, HeldBack] = {}  #: the pods that the last cycle held back
+        self.families: list[Family] = []
+        both = ("result", "profile")
+        self._tries = self._counter("podgroup_schedule_attempts_total", "Attempts to schedule PodGroups.", *both)
+        self._attempts = self._seconds("podgroup_scheduling_attempt_duration_seconds", "Duration of an attempt.", FROM_MILLISECOND, *both)
+        self._algorithm = self._seconds("podgroup_scheduling_algorithm_duration_seconds", "Of it, without preemption.", FROM_MILLISECOND)
+        self._preemptions = self._counter("workload_preemption_attempts_total", "Attempts to preempt for a PodGroup.", "result")
+        self._group_victims = self._seconds("workload_preemption_victims", "Pods evicted for a PodGroup.", VICTIMS_OF_GROUPS)
+        self._victims = self._seconds("preemption_victims", "Pods evicted for a single pod.", VICTIMS)
+        self._disruptions = self._seconds("preemption_workload_disruptions", "Units of groups evicted.", VICTIMS_OF_GROUPS, "preemptor")
+        whose = ("preemptor", "result")
+        self._evaluations = self._seconds("preemption_evaluation_duration_seconds", "Search for victims.", PREEMPTION, *whose)
+        self._executions = self._seconds("preemption_execution_duration_seconds", "Decision to evict them.", PREEMPTION, *whose)
+        self._violations = self._counter("preemption_pdb_violations_total", "Disruption budgets violated.", "preemptor")
+        self._generated = self._counter("generated_placements_total", "Placements generated for PodGroups.", "profile")
+        self._evaluated = self._counter("placement_evaluations_total", "Placements evaluated for PodGroups.", *both)
+        self._placements = self._seconds("placement_evaluation_duration_seconds", "Evaluation of a placement.", FROM_MILLISECOND, *both)
+        points = ("extension_point", "status", "profile")
+        self._points = self._seconds("framework_extension_point_duration_seconds", "All plugins of a point.", FROM_TENTH, *points)
+        self._entities = self._gauge("queued_entities", "Pods and PodGroups that are queued.", "queue", "type")
+        self._incoming = self._counter("queue_incoming_entities_total", "Pods and PodGroups added to a queue.", "queue", "event", "type")
+        self._pending = self._gauge("pending_pods", "Pods without a node.", "queue")
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        self.families.append(family := Counter(f"scheduler_{name}", text, labels))
+        return family
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        self.families.append(family := Gauge(f"scheduler_{name}", text, labels))
+        return family
+
+    def _seconds(self, name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Histogram:
+        self.families.append(family := Histogram(f"scheduler_{name}", text, bounds, labels))
+        return family
+
+    # ---- what happens
+
+    def observe(self, decisions: Decisions) -> None:
+        self._held = decisions.held
+        for group in decisions.group_tries:
+            self._tries.add(group.result, group.profile)
+        for placements in decisions.placement_tries:
+            self._generated.add(placements.profile, by=placements.feasible + placements.infeasible)
+            for result, number in _results(placements):
+                self._evaluated.add(result, placements.profile, by=number)
+        for preemption in decisions.preemption_tries:
+            self._observe_preemption(preemption)
+
+    def _observe_preemption(self, tried: PreemptionTry) -> None:
+        is_pod = tried.preemptor == POD
+        if not is_pod:
+            self._preemptions.add(tried.result)
+        if tried.victims is not None:
+            (self._victims if is_pod else self._group_victims).observe(tried.victims)
+            if tried.disruptions:
+                self._disruptions.observe(tried.disruptions, tried.preemptor)
+            if tried.violations:
+                self._violations.add(tried.preemptor, by=tried.violations)
+
+    def took(self, stage: Stage, subject: Any, seconds: float) -> None:
+        """Take in the duration of a stage, with the subject that it ended with."""
+        known = _TAKEN.get(stage)
+        if known is not None:
+            known(self, subject, seconds)
+
+    def _of_placements(self, tried: PlacementTries, seconds: float) -> None:
+        each = seconds / (tried.feasible + tried.infeasible)
+        for result, number in _results(tried):
+            self._placements.observe(each, result, tried.profile, times=number)
+
+    def _of_group(self, tried: GroupTry, seconds: float) -> None:
+        self._attempts.observe(seconds, tried.result, tried.profile)
+
+    def _of_algorithm(self, _: Any, seconds: float) -> None:
+        self._algorithm.observe(seconds)
+
+    def _of_evaluation(self, tried: PreemptionTry, seconds: float) -> None:
+        self._evaluations.observe(seconds, POD if tried.preemptor == POD else POD_GROUP, tried.result)
+
+    def _of_execution(self, tried: PreemptionTry, seconds: float) -> None:
+        self._executions.observe(seconds, tried.preemptor, "success")
+
+    def _of_point(self, labels: tuple[str, str, str], seconds: float) -> None:
+        self._points.observe(seconds, *labels)
+
+    # ---- the queue
+
+    def measure(self, cluster: Cluster) -> None:
+        """Set the gauges, and the counts of what came into the queue."""
+        if self.queue is None:
+            return
+        waiting = (*cluster.without_job.values(), *(task for job in cluster.waiting.values() for task in job.pending.values()))
+        places = [(task, place) for task in waiting if task.status == status.PENDING and (place := self._place_of(task))]
+        pods, entities = Counts(place for _, place in places), Counts(_entities(cluster, places))
+        self._pending.replace({(place,): float(pods[place]) for place in (*PLACES, "incomplete", "pending")})
+        self._entities.replace({(place, kind): float(entities[place, kind]) for place in PLACES for kind in (POD, POD_GROUP)})
+        self._incoming.replace({key: float(number) for key, number in self.queue.incoming.items() if key[-1] in (POD, POD_GROUP)})
+
+    def _place_of(self, task: Task) -> str:
+        assert self.queue is not None
+        if task not in self._held:
+            return self.queue.place_of(task)
+        state = self._held[task].state
+        return state if state == "incomplete" else "gated"
+
+
+PLACES = ("active", "backoff", "unschedulable", "gated")
+
+
+def _entities(cluster: Cluster, places: Iterable[tuple[Task, str]]) -> Iterable[tuple[str, str]]:
+    """The pods without a group, and the PodGroups without a parent, with the queue in which each is."""
+    groups = cluster.of(NATIVE_POD_GROUP)
+    found: dict[str, tuple[str, str]] = {}
+    for task, place in places:
+        group = groups.get(task.group) if task.group else None
+        if group is None or not group.spec.parent_composite_pod_group_name:
+            found[task.group or task.uid] = (place, POD_GROUP if task.group else POD)
+    return found.values()
+
+
+def _results(tried: PlacementTries) -> list[tuple[str, int]]:
+    return [(result, number) for result, number in (("feasible", tried.feasible), ("infeasible", tried.infeasible)) if number]
+
+
+_TAKEN: dict[Stage, Callable[[KubeMetrics, Any, float], None]] = {
+    Stage.GROUP: KubeMetrics._of_group,
+    Stage.GROUP_ALGORITHM: KubeMetrics._of_algorithm,
+    Stage.PLACEMENTS: KubeMetrics._of_placements,
+    Stage.EVALUATION: KubeMetrics._of_evaluation,
+    Stage.EXECUTION: KubeMetrics._of_execution,
+    Stage.POINT: KubeMetrics._of_point,
+}
