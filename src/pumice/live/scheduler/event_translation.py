@@ -94,7 +94,7 @@ class EventTranslation:
         return self._scheduling_queue if self._scheduling_queue is not None else EVERYBODY
 
     @property
-    def backlog(self) -> SchedulingQueue | None:
+    def scheduling_queue(self) -> SchedulingQueue | None:
         """The queue, if the policy has profiles."""
         return self._scheduling_queue
 

@@ -154,7 +154,7 @@ class Scheduler:
         self._follow(policy)
         self.cluster.shadow_groups = policy.shadow_groups
         self._event_translation.adopt(policy)
-        self.metrics.kube.queue = self._event_translation.backlog
+        self.metrics.kube.queue = self._event_translation.scheduling_queue
         self._request_cycle(Urgency.SOON)
 
     def _follow(self, policy: Policy) -> None:
