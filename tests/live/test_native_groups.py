@@ -166,14 +166,14 @@ def test_a_replica_asks_the_server_for_its_version(answer: bytes, version: str, 
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "whom"),
     [
         ("group", ("podgroup default-g on node cluster", "podgroup")),
         ("tree", ("compositepodgroup default-c on node cluster", "compositepodgroup")),
         ("pod", ("pod default-p on node n1", "pod")),
     ],
 )
-def test_a_victim_is_told_for_whom_it_goes(names: str, keep_raw: tuple[str, str]) -> None:
+def test_a_victim_is_told_for_whom_it_goes(names: str, whom: tuple[str, str]) -> None:
     chosen = policy({"TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True})
     low = waiting("low", 2).on("n1")
     objects = {
@@ -188,8 +188,8 @@ def test_a_victim_is_told_for_whom_it_goes(names: str, keep_raw: tuple[str, str]
     assert [text in metrics.page() for text in (tries, "scheduler_workload_preemption_victims_count 1")] == [names != "pod"] * 2
     asked = effects(made, decided, SentStatus(), NOW, "c")
     (event,) = [each for each in asked.events if each.regarding.name == "low"]
-    assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {keep_raw[0]}")
+    assert (event.type, event.reason, event.message) == ("Normal", "Preempted", f"Preempted by {whom[0]}")
     (evicted,) = asked.evictions
     (condition,) = eviction_conditions(evicted.why, evicted.scheduler, "", evicted.whom)
     assert (condition["type"], condition["status"], condition["reason"]) == ("DisruptionTarget", "True", "PreemptionByScheduler")
-    assert condition["message"] == f"default-scheduler: preempting to accommodate a higher priority {keep_raw[1]}"
+    assert condition["message"] == f"default-scheduler: preempting to accommodate a higher priority {whom[1]}"
