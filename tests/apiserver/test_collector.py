@@ -202,7 +202,7 @@ def test_an_object_of_the_whole_cluster_cannot_lose_an_owner_in_some_namespace()
 
 
 @pytest.mark.parametrize(
-    ("resource", "wish", "stays"),
+    ("resource", "delete_options", "stays"),
     [
         ("replicationcontrollers", DeleteOptions(), True),
         ("replicationcontrollers", DeleteOptions(propagation="Background"), False),

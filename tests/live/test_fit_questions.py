@@ -46,7 +46,7 @@ CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "later"}}]
 
 
 @pytest.mark.parametrize(
-    ("submitted", "told"),
+    ("submitted", "message"),
     [
         (vcjob(2, 4), ""),
         (vcjob(1, 6), "job j can never run here: it asks for 6 cpu on one node, and the largest, a, has 4 in all (2 short)"),
@@ -63,13 +63,13 @@ CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "later"}}]
         ({"kind": "Job"}, ""),
     ],
 )
-def test_one_line_names_the_bound_and_the_largest_shape_that_would_fit(submitted: dict[str, Any], keep_raw: str) -> None:
+def test_one_line_names_the_bound_and_the_largest_shape_that_would_fit(submitted: dict[str, Any], message: str) -> None:
     async def story() -> None:
         async with scheduling(api()) as scheduler:
             await scheduler.synced.wait()
             asked = await FitQuestions(scheduler).answer(Request("POST", PATH, {}, msgspec.json.encode(submitted)))
-            assert (asked.status, asked.body.decode().strip()) == (200, keep_raw)
-            assert FitQuestions(scheduler).glance(submitted) == keep_raw
+            assert (asked.status, asked.body.decode().strip()) == (200, message)
+            assert FitQuestions(scheduler).glance(submitted) == message
             assert not scheduler.cluster.tasks and not scheduler.cluster.jobs
             scheduler.cluster.check()
 

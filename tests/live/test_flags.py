@@ -94,7 +94,7 @@ def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (["--enable-pprof"], "--enable-pprof is not needed: there is no Go"),
         (["--enable-pprof=false"], "--enable-pprof is not needed"),
@@ -104,7 +104,7 @@ def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
         ([], ""),
     ],
 )
-def test_a_flag_that_is_not_needed_says_why(given: list[str], keep_raw: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flag_that_is_not_needed_says_why(given: list[str], message: str, caplog: pytest.LogCaptureFixture) -> None:
     assert all(reason and reason[-1] != "." for reason in NOT_NEEDED.values())
 
     @click.command(cls=GoCommand)
@@ -114,7 +114,7 @@ def test_a_flag_that_is_not_needed_says_why(given: list[str], keep_raw: str, cap
             tell_of(flags, NOT_NEEDED)
 
     CliRunner().invoke(command, given, standalone_mode=False)
-    assert keep_raw in caplog.text and bool(keep_raw) == bool(caplog.text)
+    assert message in caplog.text and bool(message) == bool(caplog.text)
 
 
 def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("count", "name", "told"),
+    ("count", "name", "message"),
     [
         ("three", "scheduler-0", '"three" is not a number of replicas'),
         ("0", "scheduler-0", '"0" is not a number of replicas'),
@@ -138,8 +138,8 @@ def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch
         ("2", "", "does not end in"),
     ],
 )
-def test_replicas_without_a_number_are_refused(count: str, name: str, keep_raw: str) -> None:
-    with pytest.raises(InputError, match=keep_raw):
+def test_replicas_without_a_number_are_refused(count: str, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         ring_of({"MULTI_SCHEDULER_ENABLE": "true", "SCHEDULER_NUM": count, "SCHEDULER_POD_NAME": name})
 
 
