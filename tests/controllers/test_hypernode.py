@@ -43,6 +43,10 @@ def test_domains_are_made_from_labels_and_follow_them() -> None:
     assert tiers[2]["status"]["nodeCount"] == 3
     assert tiers[2]["spec"]["tierName"] == "zone"
     assert name_of(tiers[2]).startswith("hypernode-main-tier2-")
+    assert labels_of(tiers[2]) == {"volcano.sh/network-topology-source": "label", "zone": "a"}, "as Volcano: users select by it"
+    assert sorted(labels_of(each)["rack"] for each in racks) == ["r1", "r2"]
+    stage.change(kinds.HYPER_NODE, name_of(tiers[2]), {"metadata": {"labels": {"zone": None, "mine": "x"}}})
+    assert labels_of(stage.lister.get(kinds.HYPER_NODE, "", name_of(tiers[2])) or {}).items() >= {"zone": "a", "mine": "x"}.items()
     stage.assert_settled()
     stage.change(kinds.NODE, "n3", {"metadata": {"labels": {"rack": "r1"}}})
     racks = [each for each in stage.lister.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]

@@ -206,7 +206,8 @@ def _made_so(wanted: dict[str, Object], lister: Lister) -> list[Write]:
         if ours and name not in wanted and not terminating(each):
             writes.append(delete(each))
         elif ours and name in wanted:
-            writes.extend(change(each, {**each, "spec": wanted[name]["spec"]}))
+            metadata = {**each["metadata"], "labels": {**labels_of(each), **labels_of(wanted[name])}}
+            writes.extend(change(each, {**each, "metadata": metadata, "spec": wanted[name]["spec"]}))
         missing.pop(name, None)
     return [*writes, *map(Create, missing.values())]
 
@@ -237,5 +238,6 @@ def _hyper_node(topology: HyperNodeTree, domain: tuple[str, ...], inside: list[t
     members = [{"type": type_, "selector": {"exactMatch": {"name": name}}} for type_, name in inside]
     fields = {"tier": _tier(topology, domain), "tierName": topology.tier_names[len(domain) - 1], "members": members}
     made = kinds.new(kinds.HYPER_NODE, "", _name(topology, domain), spec=fields)
-    made["metadata"]["labels"] = {NETWORK_SOURCE: BY_LABEL, **topology.tags}
+    own = {topology.labels[len(domain) - 1]: domain[-1]}  # that of its nodes
+    made["metadata"]["labels"] = {NETWORK_SOURCE: BY_LABEL, **topology.tags, **own}
     return made
