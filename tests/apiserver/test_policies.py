@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import DeleteOptions, StatusError, Store, WriteOptions
+from pumice.cluster.apiserver import DeleteOptions, StatusError, Store, UserInfo, WriteOptions
 from tests.apiserver.made import pod, store
 
 GROUP = "admissionregistration.k8s.io"
@@ -61,6 +61,33 @@ def test_updates_are_compared_with_what_was_and_deletes_are_seen() -> None:
         made.delete("configmaps", "c", "default", DeleteOptions())
     config_map(made, "f", a="free")
     made.delete("configmaps", "f", "default", DeleteOptions())
+
+
+def test_what_the_user_may_do_else_can_be_asked() -> None:
+    made = store()
+    subjects = [{"kind": "User", "name": "ann"}, {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}]
+    rules = [{"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get"], "resourceNames": ["web"]}]
+    rules += [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["shrink"]}, {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    made.create("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "r"}, "rules": rules})
+    reference = {"kind": "ClusterRole", "name": "r", "apiGroup": "rbac.authorization.k8s.io"}
+    made.create("clusterrolebindings.rbac.authorization.k8s.io", {"metadata": {"name": "b"}, "subjects": subjects, "roleRef": reference})
+    scale = "group('apps').resource('deployments').subresource('scale').namespace('default').name('web').check('get')"
+    asked = {
+        "scale": f"authorizer.{scale}.allowed() && !authorizer.{scale}.errored()",
+        "shrinks": "authorizer.requestResource.check('shrink').allowed()",
+        "reads": "authorizer.path('/metrics').check('get').allowed() && !authorizer.path('/logs').check('get').allowed()",
+        "robot": f"authorizer.serviceAccount('default', 'robot').{scale}.allowed()",
+        "other": f"authorizer.serviceAccount('default', 'other').{scale}.reason() == ''",
+    }
+    validating(made, *({"expression": f"object.metadata.name != '{name}' || ({text})"} for name, text in asked.items()))
+    for user, refused in (("ann", set()), ("bob", {"scale", "shrinks", "reads"})):
+        for name in asked:
+            options = WriteOptions(user=UserInfo(user), dry_run=True)
+            try:
+                made.create("configmaps", {"metadata": {"name": name}}, "default", options)
+                assert name not in refused, user
+            except StatusError:
+                assert name in refused, user
 
 
 def test_a_warning_is_no_refusal() -> None:

@@ -8,7 +8,7 @@ to the kinds found for them. An expression of kind `dyn` is only checked at eval
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -207,7 +207,46 @@ class Type(NamedTuple):
     name: str
 
 
+class Authorizer(dict[str, Any]):
+    """Whom expressions ask what the user of a request may do, or the service account that `account` names; its entries are its fields."""
+
+    def __init__(
+        self, ask: Callable[[tuple[str, str] | None, str, dict[str, str]], bool], account: tuple[str, str] | None = None, **fields: Any
+    ) -> None:
+        super().__init__(fields)
+        self.ask = ask
+        self.account = account
+
+
+class PathCheck(NamedTuple):
+    authorizer: Authorizer
+    path: str
+
+
+class GroupCheck(NamedTuple):
+    authorizer: Authorizer
+    group: str
+
+
+class ResourceCheck(NamedTuple):
+    authorizer: Authorizer
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class Decision(NamedTuple):
+    allowed: bool
+
+
 _KINDS: dict[type, str] = {
+    Authorizer: "kubernetes.authorization.Authorizer",
+    PathCheck: "kubernetes.authorization.PathCheck",
+    GroupCheck: "kubernetes.authorization.GroupCheck",
+    ResourceCheck: "kubernetes.authorization.ResourceCheck",
+    Decision: "kubernetes.authorization.Decision",
     bool: "bool",
     int: "int",
     Uint: "uint",
@@ -235,6 +274,9 @@ _HOLDING = {"list": "list<dyn>", "map": "map<dyn, dyn>", "optional_type": "optio
 _KIND_NAMES = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
 TYPE_KINDS = {name: CelType("type", (kind(_HOLDING.get(name, _KIND_NAMES.get(name, name))),)) for name in TYPES}
 NUMBERS = (int, float)
+AUTHORIZER = CelType(_KINDS[Authorizer])
+#: its fields, as an environment declares them
+AUTHORIZER_FIELDS = {AUTHORIZER.name: {"requestResource": CelType(_KINDS[ResourceCheck])}}
 
 
 def kind_of(value: Any) -> str:

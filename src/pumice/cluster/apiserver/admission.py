@@ -30,6 +30,11 @@ class UserInfo(NamedTuple):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()  #: further attributes: values by name
 
 
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of the service accounts of a namespace."""
+    return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
+
+
 SYSTEM = UserInfo("system:pumice", ("system:masters",))
 
 

@@ -14,7 +14,7 @@ from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
 from pumice.api.cel.functions import Purse
 from pumice.api.cel.tree import CelError, CompileError, EvaluationError
-from pumice.api.cel.values import DYN, STRING, CelType, list_of, map_of
+from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING, CelType, list_of, map_of
 from pumice.api.cel.values import kind as cel_kind
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
@@ -24,6 +24,7 @@ from pumice.cluster.apiserver.schema import Object, Shape
 from pumice.cluster.apiserver.server_side_apply import merged
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.webhooks import (
+    CONDITIONS,
     GROUP,
     Selectors,
     choice_causes,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 VALIDATING, MUTATING = f"validatingadmissionpolicies.{GROUP}", f"mutatingadmissionpolicies.{GROUP}"
 BINDINGS = {VALIDATING: f"validatingadmissionpolicybindings.{GROUP}", MUTATING: f"mutatingadmissionpolicybindings.{GROUP}"}
 KINDS = frozenset({*BINDINGS, *BINDINGS.values()})
-EXPRESSIONS = Environment(dict.fromkeys(("object", "oldObject", "request", "params", "namespaceObject", "variables"), DYN), {})
+EXPRESSIONS = Environment(CONDITIONS.names | dict.fromkeys(("params", "namespaceObject", "variables"), DYN), AUTHORIZER_FIELDS)
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
 
 Causes = list[tuple[str, str]]
@@ -194,7 +195,7 @@ class Policies:
     def _names(self, policy: Policy, review: AdmissionAttributes, params: Object | None) -> dict[str, Any] | None:
         """What expressions may name; None if the conditions do not hold. Raises EvaluationError. A variable that has no value is left out:
         only who uses it fails."""
-        names = names_of(review, request_of(review))
+        names = names_of(review, request_of(review), self._store)
         names |= {"params": params, "namespaceObject": self._store.find("namespaces", "", review.namespace) if review.namespace else None}
         variables: dict[str, Any] = {}
         names["variables"] = variables
@@ -301,7 +302,7 @@ def _type_fault(kind: ServedKind, expression: str) -> str:
     fields: dict[str, dict[str, CelType]] = {}
     own = _type_of(kind.shape, fields)
     try:
-        Program(expression, Environment(EXPRESSIONS.names | {"object": own, "oldObject": own}, fields))
+        Program(expression, Environment(EXPRESSIONS.names | {"object": own, "oldObject": own}, fields | AUTHORIZER_FIELDS))
     except CompileError as error:
         return f"{kind.api_version}, Kind={kind.kind}: ERROR: {error}"
     return ""

@@ -15,7 +15,7 @@ import msgspec
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo
+from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.decoding import WrongType, conformed
 from pumice.cluster.apiserver.schema import Object, object_shape
 from pumice.cluster.apiserver.store import Store
@@ -122,11 +122,6 @@ class Tokens:
         return TokenHolder(
             UserInfo(claims.sub, groups, account.uid, tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra)), tuple(claims.aud)
         )
-
-
-def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups of the service accounts of a namespace."""
-    return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
 
 
 def _reference(obj: Object) -> _Reference:

@@ -22,12 +22,14 @@ from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
 from pumice.api.cel.functions import Purse
 from pumice.api.cel.tree import CompileError, EvaluationError
-from pumice.api.cel.values import BOOL, DYN
+from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, Authorizer, ResourceCheck
 from pumice.api.selectors import label_selector, matches
-from pumice.cluster.apiserver.admission import AdmissionAttributes
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
+from pumice.cluster.apiserver.grants import Attributes
 from pumice.cluster.apiserver.outside import Call, Unanswered
 from pumice.cluster.apiserver.patch import PatchError, json_patch
+from pumice.cluster.apiserver.rbac import allowed
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{GROUP}", f"validatingwebhookconfigurations.{GROUP}"
 #: the names that conditions may use
-CONDITIONS = Environment(dict.fromkeys(("object", "oldObject", "request"), DYN), {})
+CONDITIONS = Environment(dict.fromkeys(("object", "oldObject", "request"), DYN) | {"authorizer": AUTHORIZER}, AUTHORIZER_FIELDS)
 
 Verdict = Object | StatusError | None
 Service = Callable[[str, AdmissionAttributes], Verdict]
@@ -103,8 +105,17 @@ def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[st
     return True
 
 
-def names_of(review: AdmissionAttributes, request: Object) -> dict[str, Any]:
-    return {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+def names_of(review: AdmissionAttributes, request: Object, lister: AdmissionLister) -> dict[str, Any]:
+    """What the expressions of conditions and policies may name."""
+
+    def may(account: tuple[str, str] | None, verb: str, about: dict[str, str]) -> bool:
+        user = review.user if account is None else UserInfo(f"system:serviceaccount:{':'.join(account)}", account_groups(account[0]))
+        return allowed(lister, user, Attributes(verb, **about))
+
+    authorizer, kind = Authorizer(may), review.kind
+    asked = ResourceCheck(authorizer, kind.group, kind.plural, review.subresource, review.namespace, review.name)
+    authorizer["requestResource"] = asked
+    return {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request, "authorizer": authorizer}
 
 
 def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
@@ -228,7 +239,7 @@ class Webhooks:
         if not hook.conditions:
             return True
         try:
-            return conditions_hold(hook.conditions, names_of(review, request_of(review)))
+            return conditions_hold(hook.conditions, names_of(review, request_of(review), self._store))
         except EvaluationError as error:
             if hook.is_ignored:
                 return False

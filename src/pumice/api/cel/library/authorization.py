@@ -1,0 +1,69 @@
+"""CEL's functions that ask what a user may do. The value `authorizer` knows whom to ask."""
+
+from __future__ import annotations
+
+from pumice.api.cel.functions import method
+from pumice.api.cel.values import Authorizer, Decision, GroupCheck, PathCheck, ResourceCheck
+
+A = "kubernetes.authorization"
+CHECK = 350_000  #: what a question costs
+
+
+def dear(*_: object) -> int:
+    return CHECK
+
+
+@method(f"path({A}.Authorizer, string) {A}.PathCheck")
+def path(authorizer: Authorizer, path: str) -> PathCheck:
+    return PathCheck(authorizer, path)
+
+
+@method(f"group({A}.Authorizer, string) {A}.GroupCheck")
+def group(authorizer: Authorizer, group: str) -> GroupCheck:
+    return GroupCheck(authorizer, group)
+
+
+@method(f"serviceAccount({A}.Authorizer, string, string) {A}.Authorizer")
+def service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    return Authorizer(authorizer.ask, (namespace, name))
+
+
+@method(f"resource({A}.GroupCheck, string) {A}.ResourceCheck")
+def resource(check: GroupCheck, resource: str) -> ResourceCheck:
+    return ResourceCheck(check.authorizer, check.group, resource)
+
+
+@method(f"subresource({A}.ResourceCheck, string) {A}.ResourceCheck")
+def subresource(check: ResourceCheck, subresource: str) -> ResourceCheck:
+    return check._replace(subresource=subresource)
+
+
+@method(f"namespace({A}.ResourceCheck, string) {A}.ResourceCheck")
+def namespace(check: ResourceCheck, namespace: str) -> ResourceCheck:
+    return check._replace(namespace=namespace)
+
+
+@method(f"name({A}.ResourceCheck, string) {A}.ResourceCheck")
+def name(check: ResourceCheck, name: str) -> ResourceCheck:
+    return check._replace(name=name)
+
+
+@method(f"check({A}.PathCheck, string) {A}.Decision", f"check({A}.ResourceCheck, string) {A}.Decision", price=dear)
+def check(asked: PathCheck | ResourceCheck, verb: str) -> Decision:
+    authorizer = asked.authorizer
+    return Decision(authorizer.ask(authorizer.account, verb, dict(zip(asked._fields[1:], asked[1:], strict=True))))
+
+
+@method(f"allowed({A}.Decision) bool")
+def allowed(decision: Decision) -> bool:
+    return decision.allowed
+
+
+@method(f"errored({A}.Decision) bool")
+def errored(decision: Decision) -> bool:
+    return False
+
+
+@method(f"error({A}.Decision) string", f"reason({A}.Decision) string")
+def why(decision: Decision) -> str:
+    return ""
