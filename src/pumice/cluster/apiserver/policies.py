@@ -136,6 +136,10 @@ class Policies:
             found = self._all[sort] = [_compiled(one, bindings) for one in self._store.all(sort)]
         return found
 
+    @property
+    def exist(self) -> bool:
+        return bool(self._policies(MUTATING) or self._policies(VALIDATING))
+
     def mutated(self, review: AdmissionAttributes) -> AdmissionAttributes:
         """The write as the policies have changed it. Raises StatusError."""
         if not self._policies(MUTATING):

@@ -24,9 +24,10 @@ from pumice.api.cel.functions import Purse
 from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, Authorizer, ResourceCheck
 from pumice.api.selectors import label_selector, matches
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, UserInfo, account_groups
+from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes, AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.grants import Attributes
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Call, Unanswered
 from pumice.cluster.apiserver.patch import PatchError, json_patch
 from pumice.cluster.apiserver.rbac import allowed
@@ -193,9 +194,11 @@ class Webhooks:
         self.services: dict[tuple[str, str], Service] = {}  #: programs in this process, by namespace and name of their service
         self._found: dict[tuple[Any, ...], list[Webhook]] = {}
         self._all: dict[str, list[Webhook]] = {}
+        self._seen: dict[tuple[str, ...], bool] = {}
 
     def changed(self) -> None:
         self._found.clear()
+        self._seen.clear()
         self._all.clear()
 
     def _for(self, resource: str, review: AdmissionAttributes) -> list[Webhook]:
@@ -209,6 +212,14 @@ class Webhooks:
             found = [] if kind.group == GROUP else self._all[resource]
             found = self._found[key] = [one for one in found if any(rule_matches(rule, review) for rule in one.spec.get("rules") or ())]
         return found
+
+    def sees(self, kind: ServedKind, subresource: str, operation: str) -> bool:
+        """Whether the rules of any webhook mean such writes."""
+        key = (kind.storage, kind.version, subresource, operation)
+        if key not in self._seen:
+            review = AdmissionAttributes(operation, kind, "", "", subresource, {}, None, SYSTEM)
+            self._seen[key] = any(self._for(resource, review) for resource in (MUTATING, VALIDATING))
+        return self._seen[key]
 
     def mutated(self, review: AdmissionAttributes) -> tuple[AdmissionAttributes, bool]:
         """The write as the mutating webhooks have changed it, and whether a program outside of this process has. Raises StatusError."""
