@@ -7,7 +7,7 @@ try each job by itself. Some hundred operations in `make test`, 200,000 in the n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -84,10 +84,10 @@ class Counting(Observer):
 class Life:
     """One of the two."""
 
-    def __init__(self, policy: Policy, parents: dict[str, str] = FLAT) -> None:
+    def __init__(self, policy: Policy, parents: dict[str, str] = FLAT, nodes: Sequence[str] = NODES) -> None:
         self.policy, self.turns = policy, Counting()
         self.cluster = cluster(
-            *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in NODES),
+            *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in nodes),
             *(queue(name).parent(parent) if parent else queue(name) for name, parent in parents.items()),
             *(priority_class(*each) for each in CLASSES.items()),
         )
@@ -116,8 +116,9 @@ Operation = Callable[[Cluster], None]
 class Fate:
     """What happens next, drawn at random and made of both clusters."""
 
-    def __init__(self, random: Random, parents: dict[str, str] = FLAT) -> None:
+    def __init__(self, random: Random, parents: dict[str, str] = FLAT, nodes: Sequence[str] = NODES) -> None:
         self._random = random
+        self._nodes = nodes
         self._parents = parents
         self._queues = [name for name in parents if name not in parents.values()]
         self._jobs = 0
@@ -164,14 +165,14 @@ class Fate:
     def _leaves(self, living: Cluster) -> Operation:
         """A job with all its pods, or a node."""
         if self._random.random() < 0.2:
-            return _removing("Node", self._random.choice(NODES))
+            return _removing("Node", self._random.choice(self._nodes))
         uid = self._random.choice(sorted(living.jobs) or [""])
         pods = sorted(task.key for task in living.jobs[uid].tasks.values()) if uid else []
         return lambda made: (_removing("Pod", *pods)(made), _removing("PodGroup", uid)(made))[0]
 
     def _node(self, living: Cluster) -> Operation:
         random = self._random
-        fresh = node(random.choice(NODES)).cpu(4).gpu(random.choice([2, 4, 6])).pods(6).label("zone", random.choice("0123456"))
+        fresh = node(random.choice(self._nodes)).cpu(4).gpu(random.choice([2, 4, 6])).pods(6).label("zone", random.choice("0123456"))
         return _putting((fresh.taint("kept") if random.random() < 0.2 else fresh).build())
 
     def _queue(self, living: Cluster) -> Operation:
@@ -203,7 +204,7 @@ def _removing(kind: str, *keys: str) -> Operation:
     return remove
 
 
-def live(seed: int, operations: int, configuration: str = CONFIGURATION) -> Counter[str]:
+def live(seed: int, operations: int, configuration: str = CONFIGURATION, nodes: Sequence[str] = NODES) -> Counter[str]:
     """How many cycles decided what the one before did, without looking; how often nodes were looked for, with memory and without."""
     random = Random(seed)
     chosen = {
@@ -219,7 +220,8 @@ def live(seed: int, operations: int, configuration: str = CONFIGURATION) -> Coun
     text = configuration.format(**{name: random.choice(among) for name, among in chosen.items()})
     policy = read_policy(text, PLUGINS)[0]
     parents = TREE if configuration is IN_A_TREE else FLAT
-    kept, anew, fate = Life(policy, parents), Life(replace(policy, shortcuts=False), parents), Fate(random, parents)
+    kept, anew = Life(policy, parents, nodes), Life(replace(policy, shortcuts=False), parents, nodes)
+    fate = Fate(random, parents, nodes)
     now, recalled, last = 1_767_225_600.0, 0, Decisions()
     in_order = PAST not in text  # where only past usage changes the order, it is computed anew at intervals
     for _ in range(operations):
@@ -248,6 +250,11 @@ def test_so_do_those_of_a_line() -> None:
     assert counts["kept"] < counts["anew"]
 
 
+def test_so_do_those_of_a_line_for_a_single_node() -> None:
+    counts = sum((live(seed, 60, IN_ORDER, NODES[:1]) for seed in range(10)), Counter[str]())
+    assert counts["kept"] < counts["anew"]
+
+
 def test_so_do_those_of_a_tree_of_queues() -> None:
     counts = sum((live(seed, 30, IN_A_TREE) for seed in range(10)), Counter[str]())
     assert counts["kept"] < counts["anew"]
@@ -259,3 +266,4 @@ def test_so_do_those_of_a_tree_of_queues() -> None:
 def test_the_same_over_many_operations(seeds: range, configuration: str) -> None:
     for seed in seeds:
         live(seed, 100, configuration)
+        live(seed, 100, configuration, NODES[:1])

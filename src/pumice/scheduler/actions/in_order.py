@@ -16,7 +16,7 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from math import inf
 from operator import attrgetter
 from typing import Annotated, Literal, get_args
@@ -33,6 +33,7 @@ from pumice.scheduler.model.ranges import OneOf
 from pumice.scheduler.model.resources import EPSILON
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
+from pumice.scheduler.placement.one_node import OneNode
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing
 from pumice.scheduler.placement.timetable import (
@@ -173,9 +174,11 @@ class Line:
             if self._may_fit(job) and not self._has_no_room(job):
                 self._start_beside(job, timetable)
 
-    def _timetable(self) -> Timetable:
-        self.session.went_by_clock = True
-        return Timetable(self.session, self._ends, self._unknown)
+    def _timetable(self, promised: Sequence[tuple[Promise, float]] = ()) -> Timetable:
+        session = self.session
+        session.went_by_clock = True
+        kind = OneNode if len(session.nodes) == 1 and session.policy.shortcuts else Timetable
+        return kind(session, self._ends, self._unknown, promised)
 
     def _may_fit(self, job: Job) -> bool:
         """Whether, resource by resource, some node has enough idle for the job's first pod. For most jobs of a long line none has."""
@@ -197,10 +200,8 @@ class Line:
     def promise_all(self, first: Job, others: list[Job]) -> None:
         """Start jobs or promise them room (conservative). Earlier promises are kept, or improved in the order of the jobs."""
         jobs = [first, *others]
-        timetable, kept = self._timetable(), self._kept(jobs)
-        for job in jobs:
-            if job.uid in kept:
-                timetable.change(kept[job.uid], self._length(job), -1)
+        kept = self._kept(jobs)
+        timetable = self._timetable([(kept[job.uid], self._length(job)) for job in jobs if job.uid in kept])
         for job in jobs:
             length = self._length(job)
             if job.uid in kept:

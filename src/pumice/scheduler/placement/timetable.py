@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Sequence
 from math import inf, log2
 from statistics import median
 from typing import NamedTuple, Self, TypeAlias
@@ -213,14 +214,16 @@ def _extended(end: float, now: float) -> float:
 class Timetable:
     """Free room over time, node by node: what is idle now, and how that changes."""
 
-    def __init__(self, session: Session, ends: PlannedEnds, unknown: float) -> None:
-        """`unknown`: the seconds that a pod without an estimate is expected to run."""
+    def __init__(self, session: Session, ends: PlannedEnds, unknown: float, promised: Sequence[tuple[Promise, float]] = ()) -> None:
+        """`unknown`: the seconds that a pod without an estimate is expected to run. `promised`: promises with the lengths of their runs."""
         self._now = session.now
         self._idle = session.nodes.idle.copy()
         self._changes = ends.to_come(session, unknown)
         self._less: list[float] = []  #: the instants at which room is taken
         self._promised = 0
         self._free: dict[int, Table] = {}  #: the room free from now on, by the number of times that room is taken meanwhile
+        for promise, length in promised:
+            self.change(promise, length, -1)
 
     def change(self, promise: Promise, length: float, sign: int) -> None:
         """Take the promised room (-1), or give it back (+1)."""
@@ -266,14 +269,18 @@ class Timetable:
             if usage is not None and (drops := self._drops(time, length)):
                 usage = places(self._least(walk, drops), pod_sets)
             if usage is not None:
-                rows, columns = np.nonzero(usage.T)
-                return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
+                return promise_of(time, usage)
             if walk.is_over:
                 return None
             time = walk.next_time
             touched = walk.go_to(time)
             for count in counts:
                 count.again(touched)
+
+
+def promise_of(start: float, usage: Table) -> Promise:
+    rows, columns = np.nonzero(usage.T)
+    return Promise(start, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
 
 
 class RoomOverTime:
