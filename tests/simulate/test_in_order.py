@@ -188,6 +188,16 @@ def test_a_promise_is_of_all_kinds_of_pods_together_on_nodes_that_may_have_them(
     assert [event.message for event in cycle(made, policy, NOW).events] == ["It is promised room on n from 2026-01-01T02:00:00Z on"]
 
 
+def test_whoever_is_not_told_how_long_he_runs_keeps_his_promise_without_an_end() -> None:
+    made = cluster(node("n").cpu(4), podgroup("runs").annotation(ESTIMATE, "1h"), pod("runs").cpu(3).gang("runs").on("n").started(NOW))
+    put(made, "first", "", pod("first").cpu(4))
+    put(made, "long", "2h", pod("long").cpu(1))
+    policy = Policy((InOrder(CONSERVATIVE),), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"])),))
+    assert not cycle(made, policy, NOW).binds
+    put(made, "short", "30m", pod("short").cpu(1))
+    assert [bind.task.name for bind in cycle(made, policy, NOW).binds] == ["short"]
+
+
 # -- what is expected by history
 
 
