@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, cached_property, partial, reduce
+from operator import add
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -111,10 +112,15 @@ class Evaluation:
 
     def _has_room(self, row: int) -> bool:
         """Whether the request fits into what is idle, and into what will be idle, on one row."""
-        rooms = [self.table.row_idle(row)]
-        if self.table.moving:
-            rooms.append(self.table.row_future_idle(row))
-        return all(room[column] > amount - EPSILON for room in rooms for column, amount in self.template.needs)
+        return self._fits_now(row) and (not self.table.moving or self._fits_later(row))
+
+    def _fits_now(self, row: int) -> bool:
+        idle = self.table.idle
+        return all(idle.item(column, row) > amount - EPSILON for column, amount in self.template.needs)
+
+    def _fits_later(self, row: int) -> bool:
+        room = self.table.row_future_idle(row).tolist()
+        return all(room[column] > amount - EPSILON for column, amount in self.template.needs)
 
     @property
     def fits_idle(self) -> Mask:
@@ -132,11 +138,14 @@ class Evaluation:
         """Bring the masks of room up to date. Not part of refresh(): eviction computes room itself, one row at a time."""
         if self._measured != self.cluster.log.position:
             rows = None if self._measured < 0 else touched(self.cluster, self._measured)
-            room = self.room(View(self.table, rows))
             if rows is None:
-                self._fits_idle, self._fits_future = room
+                self._fits_idle, self._fits_future = self.room(View(self.table))
+            elif isinstance(rows, slice):
+                row = rows.start
+                self._fits_idle[row] = now = self._fits_now(row)
+                self._fits_future[row] = self._fits_later(row) if self.table.moving else now
             else:
-                self._fits_idle[rows], self._fits_future[rows] = room
+                self._fits_idle[rows], self._fits_future[rows] = self.room(View(self.table, rows))
             self._measured = self.cluster.log.position
 
     def _scores_now(self) -> Scores:
@@ -146,11 +155,12 @@ class Evaluation:
             return self._node_score(self._common.view(self.table))
         if self._scored != self.cluster.log.position:
             rows = None if self._scored < 0 else touched(self.cluster, self._scored)
-            scores = self._node_score(self._common.view(self.table, rows))
             if rows is None:
-                self._node_scores = scores
+                self._node_scores = self._node_score(self._common.view(self.table))
+            elif isinstance(rows, slice):
+                self._node_scores[rows] = self._score_of(rows.start)
             else:
-                self._node_scores[rows] = scores
+                self._node_scores[rows] = self._node_score(self._common.view(self.table, rows))
             self._scored = self.cluster.log.position
         return self._node_scores.copy()
 
@@ -160,7 +170,9 @@ class Evaluation:
 
     def _score_of(self, row: int) -> float:
         """The score of one row by the scorers that look at each node by itself."""
-        return float(self._node_score(View(self.table, slice(row, row + 1)))[0])
+        if self._asking is not PLAINLY:
+            return float(self._node_score(View(self.table, slice(row, row + 1)))[0])
+        return float(reduce(add, [rule.score_one(state, self.table, row) * rule.weight for rule, state in self._node_scorers], 0.0))
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
         """The explanation of the present state, made once for all equal tasks that need it in this state."""

@@ -107,6 +107,7 @@ class Kinds:
         moved = {task.job: None for task in session.moves if task.job is not None}
         refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid][0] == uid)
         self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before), *refused])
+        self._needs.read(session)
         self._nominated = list({task.job: None for task in session.decisions.nominations if task.job is not None})
 
     def __contains__(self, job: Job) -> bool:

@@ -45,6 +45,7 @@ class Needs:
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self._free: list[int] = []
+        self._unread: dict[int, Job] = {}  #: slots of kinds that have come in the present session: most of them go in it, too
 
     def put(self, session: Session, kind: Hashable, members: list[Member]) -> None:
         """Take in a kind, or that other jobs are of this kind."""
@@ -53,15 +54,22 @@ class Needs:
             if not self._free:
                 self._grow()
             slot = self.slots[kind] = self._free.pop()
-            self._read(session, slot, members[0].job)
+            self._unread[slot] = members[0].job
         self.members[slot] = members
 
     def drop(self, kind: Hashable) -> None:
         slot = self.slots.pop(kind)
+        self._unread.pop(slot, None)
         self.members[slot] = []
         self.pods[slot] = self.waiting[slot] = 0
         self.restless[slot] = False
         self._free.append(slot)
+
+    def read(self, session: Session) -> None:
+        """Take in what the kinds need that have come in this session and still wait."""
+        for slot, job in self._unread.items():
+            self._read(session, slot, job)
+        self._unread.clear()
 
     def _grow(self) -> None:
         before = len(self.pods)
@@ -142,6 +150,8 @@ class AtRest:
         self._session = session
         self.needs = needs
         rests = session.policy.profiles is None and not session.observer.reads_all
+        awake = set(awake)
+        self._is_nobody: bool = len(awake) == len(needs.slots)  #: whether no job is at rest
         self._awake: Mask = needs.restless | (needs.ready & session.gathering.goes_on) | (not rests)
         self._awake[list(awake)] = True
         if any(not queue.exists for queue in session.cluster.queues.values()):
@@ -152,17 +162,19 @@ class AtRest:
 
     def __bool__(self) -> bool:
         """Whether any job is at rest."""
-        return bool(self.sleeping.any())
+        return not self._is_nobody and bool(self.sleeping.any())
 
     def groups(self) -> list[list[Member]]:
         """The jobs that are still at rest, by kind."""
+        if self._is_nobody:
+            return []
         return [members for members, is_awake in zip(self.needs.members, self._awake.tolist(), strict=True) if members and not is_awake]
 
     @property
     def waiting(self) -> int:
         """The number of their pods that wait."""
         needs = self.needs
-        return sum(len(needs.members[slot]) * count for slot, count in self._counts())
+        return 0 if self._is_nobody else sum(len(needs.members[slot]) * count for slot, count in self._counts())
 
     def _counts(self) -> list[tuple[int, int]]:
         slots = np.flatnonzero(self.sleeping)

@@ -42,6 +42,9 @@ class Hopes:
         nominates: bool = False,
         takes_for_all: bool = False,
     ) -> None:
+        self._is_nobody = not session.resting
+        if self._is_nobody:
+            return
         self._session = session
         self._resting = session.resting
         self._needs = needs = session.resting.needs
@@ -65,6 +68,8 @@ class Hopes:
 
     def queues(self) -> dict[str, Queue]:
         """The queues of these jobs, by name."""
+        if self._is_nobody:
+            return {}
         self._compare(self._limits_queues and self._evictable is None)
         members = self._needs.members
         queues = (members[slot][0].job.queue for slot in np.flatnonzero(self._hopeful).tolist())
@@ -72,6 +77,8 @@ class Hopes:
 
     def of(self, queue: Queue | None = None) -> list[Alike]:
         """The jobs of a queue whose turn it is, or of all queues, in their groups."""
+        if self._is_nobody:
+            return []
         members, slots = self._needs.members, np.flatnonzero(self._hopeful & self._resting.sleeping)
         if queue is not None:
             slots = np.array([slot for slot in slots.tolist() if members[slot][0].job.queue is queue], int)
@@ -86,6 +93,8 @@ class Hopes:
 
     def by_queue(self) -> dict[str, list[int]]:
         """The slots of all jobs at rest, without those that come before the first that has a turn, by queues with such a job."""
+        if self._is_nobody:
+            return {}
         self._compare(with_queues=False)
         members, found, may = self._needs.members, dict[str, list[int]](), self._may
         for slot in np.flatnonzero(self._resting.sleeping).tolist():
@@ -103,6 +112,8 @@ class Hopes:
 
     def __bool__(self) -> bool:
         """Whether any job might still be helped."""
+        if self._is_nobody:
+            return False
         if self._seen != self._session.changes:
             self._compare(self._limits_queues)
         return bool((self._hopeful & self._resting.sleeping).any())

@@ -7,6 +7,9 @@ resources scores 0. Real requests count, without floors. `compare=False` gives t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from math import floor, sqrt
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -40,10 +43,7 @@ class BalancedAllocation(Scorer):
         return task.template
 
     def score(self, template: Any, nodes: View) -> Scores:
-        request = template.request.tolist()
-        named = [(name, nodes.column(name)) for name in self.resources]
-        counted = tuple([c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or request[c] > 0)])
-        more = [request[column] for column in counted]
+        counted, more = self._counted(template, nodes.table)
         if not any(more):
             return np.zeros(len(nodes))
         with_pod = _balance(nodes, counted, more)
@@ -52,6 +52,24 @@ class BalancedAllocation(Scorer):
         with_pod += nodes.whatever_task((self, counted), lambda rows: 150.0 - _balance(rows, counted, [0.0] * len(counted)))
         with_pod *= 0.5
         return np.floor(with_pod, out=with_pod)
+
+    def _counted(self, template: Template, table: Nodes) -> tuple[tuple[int, ...], list[float]]:
+        """The columns that count for a pod, and what it requests of them."""
+        request, columns = template.request.tolist(), table.dimensions.columns
+        named = [(name, columns.get(name)) for name in self.resources]
+        counted = tuple([c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or request[c] > 0)])
+        return counted, [request[column] for column in counted]
+
+    def score_one(self, template: Any, table: Nodes, row: int) -> float:
+        counted, more = self._counted(template, table)
+        has = [table.allocatable.item(column, row) for column in counted]
+        if not all(has):
+            return super().score_one(template, table, row)
+        if not any(more):
+            return 0.0
+        used = [table.used_for_filters.item(column, row) for column in counted]
+        with_pod = _evenness_of(used, more, has)
+        return floor((with_pod + 150.0 - _evenness_of(used, [0.0] * len(used), has)) * 0.5) if self.compare else with_pod
 
     def bounds(self, table: Nodes) -> Bounds | None:
         others = [table.dimensions.columns.get(name) for name in self.resources if name not in DEFAULT_RESOURCES]
@@ -110,6 +128,17 @@ def _evenness(deviation: Scores) -> Scores:
     balance *= MAX_SCORE
     floored: Scores = np.floor(balance)
     return floored
+
+
+def _evenness_of(used: Sequence[float], more: Sequence[float], has: Sequence[float]) -> float:
+    """The balance of one node, of which it has some of each resource."""
+    parts = [min((some + amount) / all_, 1.0) for some, amount, all_ in zip(used, more, has, strict=True)]
+    if len(parts) == 2:
+        deviation = abs(parts[0] - parts[1]) * 0.5
+    else:
+        mean = reduce(add, parts) / len(parts)
+        deviation = sqrt(reduce(add, [(part - mean) * (part - mean) for part in parts]) / len(parts))
+    return float(floor((1.0 - deviation) * MAX_SCORE))
 
 
 def _fraction(used: Scores, has: Scores) -> Scores:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, reduce
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,18 @@ class LeastAllocated(ResourceScorer):
         room *= MAX_SCORE
         room /= capacity
         return np.floor(room, out=room)
+
+    def score_one(self, template: Any, table: Nodes, row: int) -> float:
+        if self.resources != DEFAULT_RESOURCES:
+            return super().score_one(template, table, row)
+        total = counted = 0
+        for column, amount in ((CPU, template.newcomer_cpu), (MEMORY, template.newcomer_memory)):
+            capacity = table.allocatable.item(column, row)
+            if capacity > 0:
+                room = capacity - (table.nonzero_used.item(column, row) + amount)
+                total += floor(max(room, 0.0) * MAX_SCORE / capacity)
+                counted += 1
+        return float(total // max(counted, 1))
 
     def bounds(self, table: Nodes) -> Bounds | None:
         is_plain = self.resources == DEFAULT_RESOURCES and table.least(CPU) > 0 and table.least(MEMORY) > 0
