@@ -16,6 +16,8 @@ from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
+from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
+from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 
 KINDS = 2 * evaluation.KEPT_AT_LEAST
@@ -123,3 +125,18 @@ class Silenced(Scorer):
 def test_what_a_scorer_could_not_answer_rejects_all_kinds() -> None:
     made = cluster(node("a").cpu(9), pod("p").cpu(1), pod("q").cpu(2))
     assert [each.rejected for each in evaluated(made, scorers=[Silenced()])] == [Reason("no answer")] * 2
+
+
+def test_a_single_node_is_scored_by_the_same_rules_as_all() -> None:
+    """Nodes that lack a resource, are full, or over their amounts; pods that request two resources, three, or none."""
+    sizes = [(4, "8Gi", 4), (1, "7Gi", 0), (7, "3Gi", 3), (3, "1Gi", 0), (0, "4Gi", 1)]
+    nodes = [node(f"n{number}").cpu(cpu).memory(memory).gpu(gpu) for number, (cpu, memory, gpu) in enumerate(sizes)]
+    pods = [pod(f"p{number}").cpu(f"{700 * number}m").memory("900Mi").gpu(1).on(f"n{number}") for number in range(5)]
+    wanted = [pod("two").cpu("300m").memory("1Gi"), pod("three").cpu("300m").memory("1Gi").gpu(2), pod("none")]
+    made = cluster(*nodes, *pods, *wanted)
+    names = "cpu", "memory", "nvidia.com/gpu"
+    balance = [BalancedAllocation(names[:count], compare=compare) for count in (2, 3) for compare in (True, False)]
+    for rule in (LeastAllocated(), LeastAllocated({"cpu": 2, "nvidia.com/gpu": 1}), MostAllocated(), *balance):
+        for name in ("two", "three", "none"):
+            state = rule.prepare(made.tasks[f"default/{name}"])
+            assert [rule.score_one(state, made.nodes, row) for row in range(5)] == rule.score(state, View(made.nodes)).tolist()

@@ -149,16 +149,19 @@ class AtRest:
     def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
         self._session = session
         self.needs = needs
-        rests = session.policy.profiles is None and not session.observer.reads_all
+        self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
         awake = set(awake)
         self._is_nobody: bool = len(awake) == len(needs.slots)  #: whether no job is at rest
-        self._awake: Mask = needs.restless | (needs.ready & session.gathering.goes_on) | (not rests)
+        if self._is_nobody:
+            self._awake: Mask = np.ones(len(needs.pods), bool)
+            return
+        rests = session.policy.profiles is None and not session.observer.reads_all
+        self._awake = needs.restless | (needs.ready & session.gathering.goes_on) | (not rests)
         self._awake[list(awake)] = True
         if any(not queue.exists for queue in session.cluster.queues.values()):
             for slot, members in enumerate(needs.members):
                 if members and _has_no_queue(members[0].job):
                     self._awake[slot] = True
-        self.passes_over = False  #: whether an action has passed over the jobs that are still at rest
 
     def __bool__(self) -> bool:
         """Whether any job is at rest."""

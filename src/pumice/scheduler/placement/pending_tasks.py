@@ -178,11 +178,13 @@ class JobsByQueue:
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
         self._joined = set(others)
         self._turns |= {name: Turns(session, (), session.job_key) for name in others if name not in self._turns}
-        for queue in session.queues:  # always in the same order: in a hierarchy their places may depend on it
-            if queue.name in self._at_rest:
+        if not self._are_compared:
+            for name in self._turns:
+                self.push_queue(session.cluster.queues[name])
+            return
+        for queue in session.queues:  # always in the same order: their places may depend on it
+            if queue.name in self._at_rest or queue.name in self._turns:
                 self._compared.push(queue)
-            elif queue.name in self._turns:
-                self.push_queue(queue)
 
     def join(self, queue: Queue, groups: list[Alike]) -> None:
         """Let more jobs of a queue have their turns."""
