@@ -37,7 +37,7 @@ from tests.live.stories import running, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
 from tests.samples import times
 
-QUICK, NIGHTLY = times(5), 1000
+QUICK, NIGHTLY = times(3), 1000
 SMALL_PAGES = Pace(page=2)
 
 

@@ -29,7 +29,7 @@ from tests.live.stories import running
 from tests.live.virtual import VirtualClock, run
 from tests.samples import times
 
-QUICK, NIGHTLY = times(7), 1500
+QUICK, NIGHTLY = times(4), 1500
 SETTLED_S = 25.0  #: longer than any back-off, shorter than patience
 ENOUGH = 50  #: refusals of each filter in a nightly run
 

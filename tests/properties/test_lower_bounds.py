@@ -13,6 +13,7 @@ from pumice.simulate.inputs import NAMED, policy_of
 from pumice.simulate.run import Scenario, simulate
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.work import Work, Workload, node, role
+from tests.samples import times
 
 PREEMPTING = NAMED["volcano"].replace("backfill", "backfill, preempt, reclaim")
 GANGS = ("FIFO", "SJF", "EASY", "greedy", "conservative", "volcano", "preempting")
@@ -68,7 +69,7 @@ def played(known: Known, name: str, *, kill: bool) -> dict[str, object]:
 
 def test_no_policy_goes_below_the_bounds() -> None:
     held = dict.fromkeys(MEASURES, 0)
-    for seed in range(48):
+    for seed in range(times(16)):
         random = Random(seed)
         known, name, kill = drawn(random), POLICIES[seed % len(POLICIES)], random.random() < 0.2
         measures = played(known, name, kill=kill)
@@ -81,7 +82,7 @@ def test_no_policy_goes_below_the_bounds() -> None:
                 value, bound = told
                 assert bound <= value + SLACK, (seed, name, measure)
                 held[measure] += 1
-    assert min(held.values()) >= 10, held  # not for want of cases
+    assert min(held.values()) >= 3, held  # not for want of cases
 
 
 def one(run: float, submit: float = 0.0, cpu: int = 1) -> Work:

@@ -13,6 +13,7 @@ from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.registry import PLUGINS
 from tests.properties.test_waiting import ACTIONS, CONFIGURATION, Fate, Life
+from tests.samples import times
 
 
 def lose(said: SentStatus, random: Random) -> None:
@@ -51,8 +52,8 @@ def live(seed: int, operations: int) -> tuple[int, int]:
 
 
 def test_what_was_said_is_not_said_again_and_what_was_not_is() -> None:
-    made, quiet = map(sum, zip(*(live(seed, 40) for seed in range(8)), strict=True))
-    assert made > 500 and quiet > 500
+    made, quiet = map(sum, zip(*(live(seed, 40) for seed in range(times(3))), strict=True))
+    assert made > 200 and quiet > 200
 
 
 def test_jobs_at_rest_have_said_the_same_once_their_messages_are_repeated() -> None:

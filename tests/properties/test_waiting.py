@@ -26,6 +26,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+from tests.samples import times
 
 CONFIGURATION = """\
 actions: "{actions}"
@@ -241,12 +242,12 @@ def live(seed: int, operations: int, configuration: str = CONFIGURATION, nodes: 
 
 
 def test_cycles_that_remember_decide_as_those_that_do_not() -> None:
-    counts = sum((live(seed, 30) for seed in range(10)), Counter[str]())
-    assert counts["recalled"] > 50 and counts["kept"] < 0.75 * counts["anew"]
+    counts = sum((live(seed, 30) for seed in range(times(3))), Counter[str]())
+    assert counts["recalled"] > 15 and counts["kept"] < 0.75 * counts["anew"]
 
 
 def test_so_do_those_of_a_line() -> None:
-    counts = sum((live(seed, 60, IN_ORDER) for seed in range(10)), Counter[str]())
+    counts = sum((live(seed, 60, IN_ORDER) for seed in range(times(3))), Counter[str]())
     assert counts["kept"] < counts["anew"]
 
 
@@ -256,7 +257,7 @@ def test_so_do_those_of_a_line_for_a_single_node() -> None:
 
 
 def test_so_do_those_of_a_tree_of_queues() -> None:
-    counts = sum((live(seed, 30, IN_A_TREE) for seed in range(10)), Counter[str]())
+    counts = sum((live(seed, 30, IN_A_TREE) for seed in range(times(3))), Counter[str]())
     assert counts["kept"] < counts["anew"]
 
 

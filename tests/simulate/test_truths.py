@@ -23,7 +23,7 @@ from pumice.simulate.work import Work, Workload, role
 from tests.samples import times
 from tests.simulate.playing import played
 
-LONG = 20_000  #: jobs of a run of which a quarter is not counted, since it begins empty
+LONG = 5_000  #: jobs of a run of which a quarter is not counted, since it begins empty
 RUNS = 20
 STUDENT = 2.093  #: of 19 degrees of freedom, 95 %
 
