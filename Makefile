@@ -16,8 +16,10 @@ run: $(RUN)
 demo: $(RUN)
 	$(BIN)/pumice up --submit examples/job.yaml --once --port 0
 
-# As many processes as there are cores; whoever is done takes tests from another.
-PARALLEL := -n auto --dist worksteal
+# As many processes as there are cores; whoever is done takes tests from another. Each would import the plugin of schemathesis.
+PARALLEL := -n auto --dist worksteal -p no:schemathesis
+# What pytest makes of the tests is kept for the next run, even where Python is told to keep nothing.
+test quick check: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV)
 	$(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster and not page and not image and not node"
@@ -52,7 +54,7 @@ test-node: $(DEV)
 
 # The page and reports in a real browser: Debian's package chromium. Screenshots are left in .screenshots.
 test-page: $(DEV)
-	$(BIN)/pytest $(PARALLEL) -p no:schemathesis -m page tests/page
+	$(BIN)/pytest $(PARALLEL) -m page tests/page
 
 # Hours: the long tests, gangs under faults of every kind, and whether the tests notice faults in the code.
 nightly: $(DEV)
