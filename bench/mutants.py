@@ -105,7 +105,7 @@ def noting(path: str, source: str) -> str:
     tree = ast.parse(source)
     _note_calls(tree, path, "")
     place = next((place for place, node in enumerate(tree.body) if not _must_be_first(node)), len(tree.body))
-    tree.body[place:place] = ast.parse("from pumice.noted import note as _note").body
+    tree.body[place:place] = ast.parse("from pumice.noted import note as _noted_by_mutants").body
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -120,7 +120,7 @@ def _note_calls(parent: ast.AST, path: str, within: str) -> None:
         inside = f"{within}.{node.name}".strip(".") if is_function or isinstance(node, ast.ClassDef) else within
         _note_calls(node, path, inside)
         if is_function:
-            node.body[1 if ast.get_docstring(node) else 0 : 0] = ast.parse(f"_note({f'{path} | {inside}'!r})").body
+            node.body[1 if ast.get_docstring(node) else 0 : 0] = ast.parse(f"_noted_by_mutants({f'{path} | {inside}'!r})").body
 
 
 class Reached:

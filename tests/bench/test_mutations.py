@@ -59,7 +59,7 @@ def test_each_call_of_a_function_is_noted_by_its_name() -> None:
     noted = noting("a.py", source)
     told: list[str] = []
     scope: dict[str, object] = {}
-    exec(noted.replace("from pumice.noted import note as _note", ""), scope | {"_note": told.append}, scope)
+    exec(noted.replace("from pumice.noted import note as _noted_by_mutants", ""), scope | {"_noted_by_mutants": told.append}, scope)
     scope["C"]().f()  # type: ignore[operator]
     assert told == ["a.py | C.f"] and ast.get_docstring(ast.parse(noted)) == "Text."
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from pumice.api.errors import InputError
+from pumice.cli.main import cli
+from pumice.cli.up import _explained
 from pumice.cluster.nodes.node_agent import MOST_NODES, pools_of
 from pumice.cluster.nodes.pod_life import usage
 from pumice.extensions import plugins
@@ -98,3 +103,30 @@ def test_a_page_that_asks_to_go_on_at_any_place_begins_anew() -> None:
     feed = Feed()
     for number in ("9" * 5000, "\u0661", "-1", ""):
         assert feed.reader(f"{feed._era}-{number}")._number == -1
+
+
+ZERO = "/dev/zero"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("cycle", "-f", odd) for odd in (ZERO, "http://", "http://[::1", "http://127.0.0.1:99999/", "https://:1/")),
+        ("cycle", "--from-cluster", "--kubeconfig", ZERO),
+        *(("simulate", "--nodes", "1x4cpu", "--workload", f"{form}{ZERO}") for form in ("", "swf:", "openb:", "philly:")),
+        ("compare", "--nodes", "1x4cpu", "--workload", "/dev/null", "--policy", ZERO),
+        ("migrate", "--to", "native", "-f", ZERO),
+        *(("up", "--once", "--port=0", *odd) for odd in (("--conf", ZERO), ("-f", ZERO), ("--speed=nan",), ("--name", "x" * 300))),
+        *(("up", "--once", "--port=0", "--data", odd) for odd in ("/dev/null", "/dev/null/x", "/proc/1/x", "/proc")),
+        ("scheduler", "--kube-api-qps=nan"),
+    ],
+)
+def test_what_is_no_file_no_address_and_no_number_is_refused_in_a_line(command: tuple[str, ...]) -> None:
+    error = CliRunner().invoke(cli, command, standalone_mode=False).exception
+    assert isinstance(error, InputError | click.ClickException), error
+    assert len(str(error)) < 400 and "\n" not in str(error)
+
+
+def test_the_address_of_a_server_is_named_if_it_is_none() -> None:
+    refused = _explained(socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "no host", 0)
+    assert str(refused) == '--host: "no host" is no address of this machine'

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pumice.api.errors import InputError
+from pumice.api.file_content import file_bytes
 from pumice.api.manifests import Objects, read_data
 
 ENDINGS = (".yaml", ".yml", ".json")
@@ -25,7 +26,7 @@ def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
         if not files:
             raise InputError(f"no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file in this folder", where=path)
         for file in files:
-            yield str(file), file.read_bytes()
+            yield str(file), file_bytes(file)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=path) from None
 

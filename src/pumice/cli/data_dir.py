@@ -7,6 +7,7 @@ entry for each named cluster: its directory, or a link to that of --data.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -20,6 +21,7 @@ from pathlib import Path
 from pumice.api.errors import InputError
 
 DEFAULT_NAME = "pumice"
+TRIES = 100  #: to lock a directory in which other clusters end at the same moment
 
 
 def default_directory() -> Path:
@@ -44,11 +46,11 @@ class DataDir:
     """The directory of one cluster, and the cluster's name. The constructor raises InputError if the name is not valid."""
 
     def __init__(self, data: Path | None = None, name: str | None = None) -> None:
-        if name is not None and not re.fullmatch("[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
-            raise InputError(f'"{name}" is no name; write lower-case letters, digits and "-"', where="--name")
+        if name is not None and not re.fullmatch("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
+            raise InputError(f'"{name[:63]}" is no name; write at most 63 lower-case letters, digits and "-"', where="--name")
         self.name = name or (_name_of(data) if data else DEFAULT_NAME)
         self._named = default_directory() / "clusters" / self.name
-        own = default_directory() if self.name == DEFAULT_NAME else self._named.resolve()
+        own = default_directory() if self.name == DEFAULT_NAME else _linked(self._named)
         self.directory = data.absolute() if data else own
         option = f" --data {shlex.quote(str(data))}" if data else f" --name {name}" if name else ""
         self.down = f"{own_name()} down{option}"  #: the command that ends the cluster
@@ -64,7 +66,7 @@ class DataDir:
 
     def holder(self) -> int | None:
         """The id of the process whose cluster runs in this directory; None if no cluster runs."""
-        with suppress(FileNotFoundError), self._pid.open() as file:
+        with suppress(OSError), self._pid.open() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -77,31 +79,62 @@ class DataDir:
         if other.directory != self.directory and other.holder() is not None:
             text = f'a cluster "{self.name}" runs already (process {other.holder()}); give another name, or end it with `{other.down}`'
             raise InputError(text, where="--name")
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(self._pid, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not any(self._is_locked() for _ in range(TRIES)):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         except BlockingIOError:
             text = f"a cluster runs here already (process {self.holder()}); `{self.down}` ends it"
             raise InputError(text, where=str(self.directory)) from None
+        except OSError as error:
+            raise InputError(f"no cluster can be kept here: {error.strerror}", where=str(self.directory)) from None
         os.ftruncate(self._lock, 0)
         os.write(self._lock, str(os.getpid()).encode())
         if self.directory not in (default_directory(), self._named):
+            any(self._is_named() for _ in range(TRIES))
+
+    def _is_locked(self) -> bool:
+        """Lock the file with the process id. Return False if a cluster that ended meanwhile has removed it. Raises OSError."""
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(self._pid, os.O_CREAT | os.O_RDWR, 0o600)
+        except FileNotFoundError:
+            return False  # a directory was removed
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = self._pid.exists() and os.path.samestat(self._pid.stat(), os.fstat(self._lock))
+        except BlockingIOError:
+            os.close(self._lock)
+            raise
+        if not locked:
+            os.close(self._lock)
+        return locked
+
+    def _is_named(self) -> bool:
+        """Make the entry with the cluster's name. Return False if a cluster that ended meanwhile has removed the directory of entries."""
+        with suppress(FileNotFoundError):
             self._named.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._named.unlink(missing_ok=True)
             self._named.symlink_to(self.directory)
+        return self._named.is_symlink()
 
     def release(self) -> None:
         """Remove what `claim` and the cluster have put here, but not the cluster's data in a directory of --data."""
         silent = self.log.exists() and not self.log.stat().st_size
-        for path in (self.kubeconfig, self._pid, *([self.log] if silent else ())):
-            path.unlink(missing_ok=True)
-        os.close(self._lock)
         if self._named.is_symlink():
             self._named.unlink()
+        for path in (self.kubeconfig, *([self.log] if silent else ()), self._pid):  # without the last another may begin here
+            path.unlink(missing_ok=True)
+        os.close(self._lock)
         for directory in (self.directory, self._named.parent, default_directory()):
             with suppress(OSError):  # the directory is not empty
                 directory.rmdir()
+
+
+def _linked(path: Path) -> Path:
+    """What the path links to; the path itself if it is no link."""
+    with suppress(OSError):
+        return path.readlink()
+    return path
 
 
 def _name_of(data: Path) -> str:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pumice import interpreter
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
 from pumice.api.errors import InputError
+from pumice.api.file_content import file_text
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
@@ -87,8 +88,8 @@ class Inputs(Struct, frozen=True):
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
         objects = read_all(each for each in self.files if not _is_url(each))
         for url in filter(_is_url, self.files):
-            objects.whole |= urlsplit(url).path == STATE_PATH
             read_stream(_fetched(url), url, objects)
+            objects.whole |= urlsplit(url).path == STATE_PATH
         if self.from_cluster:
             from pumice.cli.from_cluster import read_cluster  # a client is not needed for files
             from pumice.cli.remote import Remote
@@ -141,7 +142,7 @@ def _fetched(url: str) -> bytes:
 
     try:
         answer = asyncio.run(fetch(url, timeout_s=PATIENCE_S, max_bytes=LARGEST_STATE))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: it is no URL
         raise InputError(f"cannot be read: {error}", where=url) from None
     if answer.status != 200:
         raise InputError(f"it answered {answer.status}: {bytes(answer.body[:200]).decode(errors='replace')}", where=url)
@@ -223,7 +224,7 @@ def load_policy(
 ) -> Policy:
     """The policy of --conf, else of a configuration among the objects, else the built-in one. Warnings go to standard error."""
     kube_batch = is_kube_batch(objects)
-    found = [config_text(read_file(conf), conf)] if conf else objects.configurations
+    found = [config_text(file_text(conf), conf)] if conf else objects.configurations
     if not found:
         texts = [KUBE_BATCH] if kube_batch else [DEFAULT] if is_volcano(objects) else [KUBE_DEFAULT]
         if texts == [DEFAULT] and any(pod.spec.scheduler_name in (None, "", PLAIN) and not pod.spec.node_name for pod in objects.of("Pod")):
@@ -233,16 +234,6 @@ def load_policy(
     for warning in warnings:
         say(warning, err=True)
     return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)
-
-
-def read_file(path: str) -> str:
-    """The text of the file. Raises InputError."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
 
 
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
+from pumice.cli.finite import Finite
 from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
 from pumice.client.access import Access
 from pumice.client.leader_election import Term
@@ -26,8 +27,8 @@ SHARED: tuple[Decorator, ...] = (
     click.option("--master", default="", help="The API server's URL, in place of the kubeconfig's."),
     click.option("--context", default="", help="The kubeconfig's context to use."),
     click.option("--scheduler-name", "names", multiple=True, help="Pods with this schedulerName are ours. May be repeated. [volcano]"),
-    click.option("--kube-api-qps", type=float, default=2000.0, show_default=True, help="Writes a second."),
-    click.option("--kube-api-burst", type=float, default=2000.0, show_default=True, help="Writes at once."),
+    click.option("--kube-api-qps", type=Finite(), default=2000.0, show_default=True, help="Writes a second."),
+    click.option("--kube-api-burst", type=Finite(), default=2000.0, show_default=True, help="Writes at once."),
     switch("--enable-healthz", False, "Serve /healthz, /livez and /readyz at --healthz-address."),
     click.option("--healthz-address", default=":11251", show_default=True),
     click.option("--logging-format", type=click.Choice(["logfmt", "text", "json"]), default="logfmt", show_default=True),

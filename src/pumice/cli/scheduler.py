@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
+from pumice.api.file_content import file_text
 from pumice.api.kinds import ObjectRef
 from pumice.api.meta import DEFAULT_QUEUE
 from pumice.cli.go_flags import Decorator, GoCommand, seconds, switch
-from pumice.cli.inputs import read_file, release_of
+from pumice.cli.inputs import release_of
 from pumice.cli.replica_flags import (
     ELECTION,
     PROBES_TLS,
@@ -163,7 +164,7 @@ class Configuration:
 
     def load(self) -> Policy:
         """The policy of the configuration, read anew. Raises InputError."""
-        text = read_file(self._path) if self._path else DEFAULT
+        text = file_text(self._path) if self._path else DEFAULT
         found = [config_text(text, self._path or "built-in configuration")]
         rules = release_of(self._version or f"1.{MINORS[-1]}", self._gates) if self._version or self._gates else DEFAULT_RELEASE
         policy, warnings = read_configurations(

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -22,6 +23,7 @@ import click
 from pumice import interpreter
 from pumice.api.errors import InputError
 from pumice.cli.data_dir import DataDir, own_name
+from pumice.cli.finite import Finite
 from pumice.cli.tables import say
 from pumice.http.watchdog import Watchdog
 from pumice.text_table import shown
@@ -46,7 +48,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "-f", "files", type=click.Path(), multiple=True, help="A file of objects to begin with: nodes, queues, anything. May be repeated."
 )
-@click.option("--speed", type=click.FloatRange(0, 1_000_000), default=1.0, show_default=True, help="How much faster than the wall clock.")
+@click.option("--speed", type=Finite(0, 1_000_000), default=1.0, show_default=True, help="How much faster than the wall clock.")
 @click.option("--pause", is_flag=True, help="The clock stands still at first.")
 @click.option("--stages", type=click.Path(path_type=Path), help="What simulated kubelets do with pods. Default: built in.")
 @click.option(
@@ -204,6 +206,8 @@ def _explained(error: OSError, host: str, port: int) -> Exception:
         errno.EACCES: lambda: f"port {port} may not be used by this user; give one above 1023",
         errno.EADDRNOTAVAIL: lambda: f"{host} is no address of this machine",
     }
+    if isinstance(error, socket.gaierror):
+        return InputError(f'"{host}" is no address of this machine', where="--host")
     if error.errno not in reasons:
         return error
     return InputError(reasons[error.errno](), where="--host" if error.errno == errno.EADDRNOTAVAIL else "--port")

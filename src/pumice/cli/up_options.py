@@ -12,9 +12,10 @@ import msgspec
 
 from pumice.api import yaml
 from pumice.api.errors import InputError
+from pumice.api.file_content import file_bytes, file_text
 from pumice.api.json_objects import Object
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
-from pumice.cli.inputs import read_file, release_of
+from pumice.cli.inputs import release_of
 from pumice.cli.tables import say
 from pumice.cluster.apiserver import StatusError
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
@@ -104,7 +105,7 @@ def policy_of(
 ) -> Policy:
     """The policy of one scheduler for gangs and plain pods. Its two parts, Volcano's and kube-scheduler's, come from --conf, else from the
     configurations found among the objects, else they are built in. Raises InputError."""
-    given = [*found, *(config_text(read_file(path), path) for path in conf)]
+    given = [*found, *(config_text(file_text(path), path) for path in conf)]
     built_in = [config_text(text, "built-in configuration") for text in (DEFAULT, KUBE_DEFAULT)]
     policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir), actions=actions(plugins_dir), release=release)
     for note in notes:
@@ -160,10 +161,7 @@ class ClusterFile(NamedTuple):
 
 def read_cluster_file(path: str) -> ClusterFile:
     """Read a file; a List gives its items. Raises InputError."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+    text = file_bytes(path)
     read = ClusterFile([], [])
     for document in yaml.documents(text, path):
         if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:

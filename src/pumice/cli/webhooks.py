@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ import click
 
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.file_content import file_bytes
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import SPELLINGS, GoCommand, switch
 from pumice.cli.replica_flags import access_of, options, tell_of
@@ -143,10 +143,7 @@ def _is_on(gate: str, text: str) -> bool:
 def _resource_groups(path: str) -> list[dict[str, Any]]:
     if not path:
         return []
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+    text = file_bytes(path)
     groups: list[dict[str, Any]] = []
     for document in yaml.documents(text, path):
         found = document.value.get("resourceGroups") if isinstance(document.value, dict) else None

@@ -105,7 +105,7 @@ def asked_delay_s(error: BaseException) -> float:
 
 
 class TokenBucket:
-    """A bucket that gives `burst` tokens at once, then `rate` tokens per second."""
+    """A bucket that gives `burst` tokens at once, then `rate` tokens per second; at a rate that is not positive, any number (client-go)."""
 
     __slots__ = ("_at", "_tokens", "burst", "rate")
 
@@ -119,7 +119,7 @@ class TokenBucket:
         """Take one token. Return the seconds until it may be used."""
         self._refill(now)
         self._tokens -= 1.0
-        return max(0.0, -self._tokens / self.rate)
+        return max(0.0, -self._tokens / self.rate) if self.rate > 0 else 0.0
 
     def take(self, now: float) -> bool:
         """Take one token if there is one. Return whether there was one."""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.file_content import file_bytes
 from pumice.api.yaml import Document, documents
 from pumice.client.access import ExecSpec
 
@@ -153,10 +154,7 @@ class Kubeconfig:
         return msgspec.structs.replace(found, subject=f"{context.subject}, {field} {name}")
 
     def _add(self, path: Path) -> None:
-        try:
-            text = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from None
+        text = file_bytes(path)
         self.where = f"{self.where}:{path}" if self.where else str(path)
         for document in documents(text, str(path)):
             read = _converted(document)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.file_content import refuse_endless
 from pumice.api.structs import convert
 from pumice.extensions import Given, actions, plugins
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
@@ -121,6 +122,7 @@ def policy_text(name: str) -> str:
     text = known.get(name.lower())
     if text is None:
         try:
+            refuse_endless(name)
             text = Path(name).read_text(encoding="utf-8")
         except OSError as error:
             near = did_you_mean(name, NAMED) or f"; known: {', '.join(NAMED)}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pumice.api.errors import InputError
+from pumice.api.file_content import refuse_endless
 
 
 class Row:
@@ -76,6 +77,7 @@ def lines(path: str) -> Iterator[tuple[int, str]]:
 
 def _opened(path: str):  # type: ignore[no-untyped-def]
     try:
+        refuse_endless(path)
         return Path(path).open(encoding="utf-8", newline="")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=path) from None

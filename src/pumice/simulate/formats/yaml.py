@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pumice.api import yaml
 from pumice.api.core import Node
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.file_content import file_bytes
 from pumice.api.meta import Wire
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
@@ -78,10 +79,7 @@ class WorkloadFile:
     """A workload file. Its errors name the line."""
 
     def __init__(self, path: str) -> None:
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+        data = file_bytes(path)
         self._path = path
         found = next(iter(yaml.documents(data, path)), None)
         if found is None or not isinstance(found.value, dict) or not isinstance(found.value.get("jobs"), list):
