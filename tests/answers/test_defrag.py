@@ -63,8 +63,13 @@ def test_a_node_stays_if_one_of_its_pods_must_stay_or_has_no_place() -> None:
 
 
 def test_a_pod_that_came_to_a_node_in_the_plan_does_not_move_again() -> None:
-    plan = planned(nodes(3), single("a", "n0", 2), single("b", "n1", 3), single("c", "n2", 8))
-    assert [step.node for step in plan.steps] == ["n0"]
+    plan = planned(nodes(4), *(single(f"p{number}", f"n{number}", 2) for number in range(4)))
+    assert [(step.node, [(move.pod, move.node) for move in step.moves]) for step in plan.steps] == [
+        ("n0", [("default/p0", "n1")]),
+        ("n2", [("default/p2", "n1")]),
+        ("n3", [("default/p3", "n1")]),
+    ]
+    assert plan.after.empty_nodes == 3
 
 
 def test_limits_hold_for_the_whole_plan() -> None:

@@ -51,6 +51,16 @@ def plain(nodes: int, pods_each: int, pending: int = 0) -> Objects:
     yield from gang("train", "default", 2, 0, ("node-0", "node-1"))
 
 
+def pieces() -> Objects:
+    """Four nodes of 8 GPUs, on each of which a pod of a Deployment has two, and whose CPUs hold three of them."""
+    yield queue("default").build()
+    yield podgroup("web", 1).queue("default").phase("Running").created(ago(900)).build()
+    for number in range(4):
+        yield node(f"gpu-{number}").cpu(64).memory("512Gi").gpu(8).build()
+        made = pod(f"web-{number}").cpu(20).gpu(2).gang("web").created(ago(900)).owned("ReplicaSet", "web")
+        yield made.on(f"gpu-{number}").build()
+
+
 def large(nodes: int = 5000, pods_each: int = 4, queues: int = 6) -> Objects:
     """All nodes full of gangs of eight pods."""
     yield from (

@@ -25,7 +25,7 @@ from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.page.server import PageServer
 from pumice.testing.builders import hypernode, node, queue
-from tests.page.clusters import gang, large, small
+from tests.page.clusters import gang, large, pieces, small
 from tests.page.desk import Desk, desk
 
 ALL_FILES = 150_000
@@ -125,7 +125,8 @@ def test_why_leaves_no_trace(served: Desk) -> None:
     assert snapshot(served)["jobs"] == before
 
 
-def test_what_would_help_is_found_and_nothing_is_left_of_the_search(served: Desk) -> None:
+def test_what_would_help_is_found_and_nothing_is_left_of_the_search(served: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "LONGEST_SEARCH_S", 60.0)
     status, _, body = ask(served, "/api/whatif?subject=job/huge")
     found = json.loads(body)
     assert (status, found["whole"]) == (200, True)
@@ -141,6 +142,16 @@ def test_when_it_starts_is_told_of_a_small_cluster(served: Desk) -> None:
         assert "`pumice eta`" in json.loads(ask(made, "/api/eta?subject=podgroup/job-0")[2])["error"]
 
 
+def test_a_plan_that_empties_nodes_is_made_for_clusters_that_are_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk() as made:
+        made.put(pieces())
+        made.cycle()
+        plan = json.loads(ask(made, "/api/defrag")[2])
+        assert [move["share"] for move in plan["moves"]] == [[20.0, 2.0]] * 2 and {move["job"] for move in plan["moves"]} == {"default/web"}
+        monkeypatch.setattr(answers, "MOST_WRITTEN", 1)
+        assert "`pumice defrag` makes one" in json.loads(ask(made, "/api/defrag")[2])["error"]
+
+
 def test_all_that_wait_are_told_when_they_start_by_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with desk() as made:
         made.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), queue("q").build()])
@@ -154,7 +165,7 @@ def test_all_that_wait_are_told_when_they_start_by_a_process_of_its_own(monkeypa
         p50, p90 = told["default/second"]["expected"]
         assert time.time() < p50 <= p90
         assert told["default/vast"]["expected"] == [None, None]
-    monkeypatch.setattr(answers, "MOST_FORETOLD", 1)
+    monkeypatch.setattr(answers, "MOST_WRITTEN", 1)
     with desk() as made:
         made.put([node("n1").cpu(8).build(), queue("q").build(), *gang("g", "q", 1, 8)])
         assert made.run(made.scheduler.look(Expected(made.scheduler, bool, told.update)._written)) == b""

@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import expect
 
 from pumice.testing.builders import GPU, node, podgroup, queue
-from tests.page.clusters import HOSTILE, gang, large, plain, small
+from tests.page.clusters import HOSTILE, gang, large, pieces, plain, small
 from tests.page.desk import Desk, desk
 from tests.page.tab import NARROW, WIDE, Tab
 
 pytestmark = pytest.mark.page
-VIEWS = ("cluster", "queues", "jobs", "usage", "decisions", "policy", "simulate")
+VIEWS = ("cluster", "queues", "jobs", "usage", "decisions", "policy", "defrag", "simulate")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_from_the_cluster_to_why_a_job_waits_it_is_one_click(decided: Desk, tab:
 
 
 def test_what_changes_right_after_an_answer_is_answered_as_well(bare: Desk, tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pumice.page.answers.MOST_FORETOLD", 0)  # no forecast, which is a change of its own
+    monkeypatch.setattr("pumice.page.answers.MOST_WRITTEN", 0)  # no forecast, which is a change of its own
     bare.put(small())
     bare.cycle()
     opened(tab, bare, "job/default/huge")
@@ -78,7 +78,8 @@ def test_a_job_that_waits_has_the_chain_of_questions_and_what_would_help(decided
     expect(tab.page.locator(".answer")).to_contain_text("What would help:")
 
 
-def test_what_would_let_a_job_start_is_asked_by_a_click(decided: Desk, tab: Tab) -> None:
+def test_what_would_let_a_job_start_is_asked_by_a_click(decided: Desk, tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumice.page.answers.LONGEST_SEARCH_S", 60.0)
     opened(tab, decided, "job/default/huge")
     tab.page.get_by_role("button", name="What would let it start now?").click()
     rows = tab.page.locator("table", has_text="Changes that were each tried").locator("tbody tr")
@@ -97,6 +98,25 @@ def test_when_a_job_will_start_is_told_of_all_and_asked_by_a_click(bare: Desk, t
     tab.page.wait_for_selector("dd:has-text('with a chance of 90 %')")
     tab.page.get_by_role("button", name="When will it start?").click()
     tab.page.wait_for_selector("text=As things go, it starts within")
+
+
+def test_a_plan_that_empties_nodes_shows_them_before_and_after(bare: Desk, tab: Tab) -> None:
+    bare.put(pieces())
+    bare.cycle()
+    opened(tab, bare, "defrag")
+    tab.page.get_by_role("button", name="Make a plan").click()
+    gains = tab.page.locator("table", has_text="What it gains")
+    expect(gains.locator("tr", has_text="Empty nodes")).to_have_text("Empty nodes (could be switched off)02")
+    moves = tab.page.locator("table", has_text="Moves, in their order").locator("tbody tr")
+    expect(moves).to_have_count(2)
+    expect(moves.first).to_contain_text("default/web-")
+    emptied = tab.page.get_by_role("region", name="After").locator("a.node[aria-label*=': 0 of 8 GPUs used']")
+    expect(emptied).to_have_count(2)
+    expect(tab.page.get_by_role("region", name="Before").locator("a.node[aria-label*=': 2 of 8 GPUs used, by web']")).to_have_count(
+        3
+    )  # one stays as it is
+    tab.screenshots("plan")
+    tab.check_accessible()
 
 
 def test_the_policy_tells_what_lint_finds(decided: Desk, tab: Tab) -> None:

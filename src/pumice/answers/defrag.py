@@ -1,8 +1,10 @@
 """A plan that empties nodes: which pods would move where, in which order, what that gains, and what it costs.
 
 Nodes are emptied one after the other, those that hold the least first. All pods of a node go to nodes that are in use and stay so, as far
-as every rule allows it; if one of them finds no place there, the node is left as it is. Each step can be carried out when those before it
-have been. Nothing is decided here: the plan is made in a rehearsed cycle.
+as every rule allows it; if one of them finds no place there, the node is left as it is. No pod moves twice, so a node to which pods have
+gone stays in use. Each step can be carried out when those before it have been.
+
+Nothing is decided here: the plan is made in a rehearsed cycle.
 """
 
 from __future__ import annotations
@@ -85,6 +87,7 @@ class _Emptying(Action):
         self._session = session
         self._movable = Movable(session, self._rules, PastMoves())
         self._charged: Counter[object] = Counter()
+        self._moved: set[Task] = set()
         self._left = self._movable.most(0)
         self._gpus = _gpus(session.cluster)
         self._ends = {row: self._that_end(row) for row in session.nodes}
@@ -131,7 +134,7 @@ class _Emptying(Action):
         """What moves if the node is emptied; None if some of it may not move, or would take pods of other nodes along."""
         found: dict[Unit, None] = {}
         for task in self._ends[row]:
-            unit = self._movable.unit(task) if task.node == row else None
+            unit = self._movable.unit(task) if task.node == row and task not in self._moved else None
             if unit is None or any(other.node != row for other in unit.tasks):
                 return None
             found[unit] = None
@@ -153,6 +156,7 @@ class _Emptying(Action):
         names = self._session.nodes.names
         self._charged = self._next_charged
         self._left -= len(places)
+        self._moved.update(task for task, _ in places)
         self._ends[row] = []
         for task, to in places:
             self._ends[to].append(task)

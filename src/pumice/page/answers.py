@@ -1,9 +1,9 @@
-"""The answers to questions of the page (a job's pods, why it waits, what would help, when it starts, what lint finds). And, without a
-question, when each waiting job is expected to start.
+"""The answers to questions of the page (a job's pods, why it waits, what would help, when it starts, what lint finds, which moves would
+empty nodes). And, without a question, when each waiting job is expected to start.
 
 Questions are answered one at a time, between two cycles, where cycles run, and do not change the state. What could take long is bounded: a
 search for what would help ends after a second with what it has found, cycles may run between the rules of lint, and only small clusters
-are simulated forward.
+are simulated forward. Plans that empty nodes are made in a process of their own.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class PageAnswers:
             "/api/whatif": partial(self._about, self._whatif),
             "/api/eta": partial(self._about, self._eta),
             "/api/lint": self._lint,
+            "/api/defrag": self._defrag,
         }
 
     async def _job(self, request: Request) -> Response:
@@ -104,7 +105,24 @@ class PageAnswers:
                 findings += await self._scheduler.look(partial(self._judged, rule))
         return Response.json(worst_first(findings), headers=UNCACHED)
 
+    async def _defrag(self, request: Request) -> Response:
+        """A plan that empties nodes, made in a process of its own, with what each pod that moves is and takes."""
+        async with self._one_at_a_time:
+            state = await self._scheduler.look(self._state)
+            if not state:
+                return Response.json({"error": "The cluster is too large for a plan here; `pumice defrag` makes one."}, headers=UNCACHED)
+            try:
+                plan = msgspec.json.decode(await answer_of("defrag", state, self._now()))
+            except (OSError, RuntimeError) as error:  # TimeoutError among them
+                return Response.json({"error": f"No plan was made: {error or 'it took too long'}"}, headers=UNCACHED)
+            moves = [(move["pod"], step["node"], move["node"]) for step in plan["steps"] for move in step["moves"]]
+            return Response.json(plan | {"moves": await self._scheduler.look(partial(_moved, moves))}, headers=UNCACHED)
+
     # -- between two cycles
+
+    def _state(self, cluster: Cluster) -> bytes:
+        """The state as the bytes of a file; empty if the cluster is too large."""
+        return dump(cluster, written(self._scheduler.policy)) if len(cluster.tasks) + len(cluster.nodes) <= MOST_WRITTEN else b""
 
     def _knowing(self, answer: Callable[[str, Cluster], bytes], subject: str, cluster: Cluster) -> bytes:
         if self._find_job is not None:
@@ -155,6 +173,16 @@ class PageAnswers:
         return self._scheduler.clock.now()
 
 
+def _moved(moves: list[tuple[str, str, str]], cluster: Cluster) -> list[dict[str, object]]:
+    """The pods that move and are still there: from where to where, the job under which each is shown, and its CPUs and GPUs."""
+    amounting = Amounting(cluster)
+    return [
+        {"pod": pod, "from": old, "to": new, "job": job_key(task), "share": amounting.share(task)}
+        for pod, old, new in moves
+        if (task := cluster.tasks.get(pod)) is not None
+    ]
+
+
 def _with_letters(letters: str, cluster: Cluster) -> list[str]:
     found = (key for key in cluster.tasks if letters in key)
     return nsmallest(MOST_NAMED, found, key=lambda key: (not key.partition("/")[2].startswith(letters), key))
@@ -166,7 +194,7 @@ def _with_letters(letters: str, cluster: Cluster) -> list[str]:
 # takes too long, nothing is known, and nothing is shown.
 
 log = logging.getLogger(__name__)
-MOST_FORETOLD = 5000  #: pods and nodes; to write them to a file takes 0.1 s then
+MOST_WRITTEN = 5000  #: pods and nodes; to write them to a file takes 0.1 s then
 LONGEST_S = 60.0
 PART, SAVED_S = 0.02, 10.0  #: the part of a core to use; the seconds of CPU time that may be saved up
 PERIOD_S, AGAIN_S = 2.0, 30.0  #: until new waiting jobs get a forecast, and until all get a new one
@@ -216,7 +244,7 @@ class Expected:
         if waiting == self._waited and now_s < self._written_s + AGAIN_S:
             return None
         self._waited, self._written_s = waiting, now_s
-        is_small = len(cluster.tasks) + len(cluster.nodes) <= MOST_FORETOLD
+        is_small = len(cluster.tasks) + len(cluster.nodes) <= MOST_WRITTEN
         return dump(cluster, written(self._scheduler.policy), forecast_events(cluster)) if waiting and is_small else b""
 
 
@@ -228,19 +256,19 @@ def _spent_s() -> float:
 
 async def _foretold(state: bytes, now: float) -> dict[str, Moments]:
     try:
-        forecast = await _played(state, now)
+        forecast = await answer_of("eta", state, now)
     except (OSError, RuntimeError) as error:  # TimeoutError among them
         log.debug("no job is told when it starts: %r", error)
         return {}
     return {each.subject.removeprefix("podgroup/"): (_seconds(each.p50_at), _seconds(each.p90_at)) for each in _etas(forecast or b"[]")}
 
 
-async def _played(state: bytes, now: float) -> bytes:
-    """The output of `pumice eta` for a state, as JSON. Raises OSError or RuntimeError."""
+async def answer_of(question: str, state: bytes, now: float) -> bytes:
+    """What a command answers about a state, as JSON. Raises OSError or RuntimeError."""
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder) / "state.json"
         file.write_bytes(state)
-        return await output_of("eta", "-f", str(file), "--now", rfc3339(now), "-o", "json", within_s=LONGEST_S)
+        return await output_of(question, "-f", str(file), "--now", rfc3339(now), "-o", "json", within_s=LONGEST_S)
 
 
 def _seconds(at: str | None) -> float | None:

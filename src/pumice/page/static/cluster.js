@@ -5,7 +5,7 @@ import { html } from "./dom.js";
 import { clock, duration, number } from "./format.js";
 import { amount, choice, expectedStart, jobAddress, jobName, jobState, jobTone, nodeAddress, NO_QUEUE, queueName, queueNames, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
 
-const DETAILED = 400;
+export const DETAILED = 400;
 const MOST_CELLS = 16;
 const FEW = 40, TINY = 12;
 const MOST_NAMED = 8; // queues, each of another colour
@@ -95,7 +95,7 @@ function squares(store, colour, detailed) {
   return `A square is ${[each, eighth].filter(Boolean).join(", or ")}; an empty one is free.`;
 }
 
-const byNumber = new Intl.Collator("en", { numeric: true }).compare;
+export const byNumber = new Intl.Collator("en", { numeric: true }).compare;
 
 function headline(store) {
   const states = { waiting: 0, running: 0, done: 0 };
@@ -115,7 +115,7 @@ function nodesOf(store, jobs, others) {
 }
 
 // One node's cells. Nothing is written that is there already.
-function paint(store, tile, name, colour, detailed) {
+export function paint(store, tile, name, colour, detailed) {
   const node = store.nodes.get(name);
   if (!node) return;
   const [unit, size] = node.room.gpu ? ["gpu", node.room.gpu] : ["cpu", node.room.cpu ?? 0];

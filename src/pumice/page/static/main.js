@@ -20,10 +20,11 @@ import { pod } from "./pod.js";
 import { decisions } from "./decisions.js";
 import { policy } from "./policy.js";
 import { simulate } from "./simulate.js";
+import { defrag } from "./defrag.js";
 import { usage } from "./usage.js";
 
 const DRAW_MS = 100;
-const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, usage, decisions, policy, simulate };
+const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, usage, decisions, policy, defrag, simulate };
 const WORDS = { live: "live", lost: "connection lost, trying again", refused: "not let in" };
 
 const isNew = takeToken();

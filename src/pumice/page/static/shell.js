@@ -19,6 +19,7 @@ const COMMANDS = {
   pod: (store, key) => `pumice why ${quoted(`pod/${key}`)}`,
   decisions: (store, number) => (store.recordings ? `pumice replay ${folder(store)} ${number ? `--cycle ${number.split("/")[0]}` : "--list"}` : "kubectl get events -A"),
   policy: () => "pumice lint",
+  defrag: () => "pumice defrag",
   simulate: () => "pumice simulate --workload kubernetes:FILE --policy FILE",
 };
 
