@@ -248,3 +248,42 @@ def test_a_gang_waits_for_members_then_for_room_and_is_bound_as_a_whole() -> Non
             return {one["involvedObject"]["name"] for one in listed if one["reason"] == "Scheduled" and one["type"] == "Normal"}
 
         until(lambda: told() >= {"p0", "p1", "p2"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "in_group", "evicted"),
+    [("all", True, 2), ("single", True, 1), ("single", False, 1)],
+    ids=["a group evicts a whole group", "a group evicts a part of a group", "a pod evicts a part of a group"],
+)
+def test_what_upstreams_suite_expects_of_preemption(mode: str, in_group: bool, evicted: int) -> None:
+    """test/e2e/scheduling/workload_aware_preemption.go: one of a scarce resource of the node is wanted, of two that a gang holds."""
+    scarce = {"example.com/combined-resource": "2"}
+
+    def pod(name: str, group: str, priority: str) -> Object:
+        made = member(name, group)
+        made["spec"] |= {"priorityClassName": priority, "nodeSelector": {"kubernetes.io/hostname": node}}
+        made["spec"]["containers"][0]["resources"] = {key: dict.fromkeys(scarce, "1") for key in ("requests", "limits")}
+        if not group:
+            del made["spec"]["schedulingGroup"]
+        return made
+
+    def group(name: str, least: int, priority: str, mode: str) -> Object:
+        policy = {"gang": {"minCount": least}}
+        spec = {"priorityClassName": priority, "schedulingPolicy": policy, "disruptionMode": {mode: {}}}
+        return {"metadata": {"name": name}, "spec": spec}
+
+    with cluster("1x4cpu", speed=20, release=release(37, {"GenericWorkload": True})) as api:
+        (node,) = (each["metadata"]["name"] for each in api.items("/api/v1/nodes"))
+        api.patch(f"/api/v1/nodes/{node}/status", {"status": {"capacity": scarce, "allocatable": scarce}})
+        for name, value in (("low", 100), ("high", 1000)):
+            api.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+        api.create(f"{BETA}/podgroups", group("victims", 2, "low", mode))
+        for name in ("v1", "v2"):
+            api.create(PODS, pod(name, "victims", "low"))
+        until(lambda: [each["status"]["phase"] for each in api.items(PODS)] == ["Running"] * 2)
+        if in_group:
+            api.create(f"{BETA}/podgroups", group("preemptor", 1, "high", "single"))
+        api.create(PODS, pod("hp1", "preemptor" if in_group else "", "high"))
+        until(lambda: (found := api.get(f"{PODS}/hp1"))["status"]["phase"] == "Running" and found["spec"]["nodeName"] == node)
+        stay = [each for each in api.items(PODS) if each["metadata"]["name"] != "hp1" and "deletionTimestamp" not in each["metadata"]]
+        assert len(stay) == 2 - evicted
