@@ -147,13 +147,45 @@ def test_an_update_may_change_the_minimum_and_nothing_else() -> None:
     assert "spec.podGroupTemplates[0].priority: Invalid value: null: field is immutable" in refusal(made, WORKLOADS, changed, "update")
 
 
+GOOD = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled", "lastTransitionTime": "2026-01-01T12:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({"type": ""}, "status.conditions[0].type: Required value: is required"),
+        ({"type": "not a type"}, 'status.conditions[0].type: Invalid value: "not a type": '),
+        ({"status": ""}, "status.conditions[0].status: Required value"),
+        ({"status": "Yes"}, 'status.conditions[0].status: Unsupported value: "Yes": supported values: "False", "True", "Unknown"'),
+        ({"observedGeneration": -1}, "observedGeneration: Invalid value: -1: must be greater than or equal to zero"),
+        ({"lastTransitionTime": None}, "status.conditions[0].lastTransitionTime: Required value"),
+        ({"reason": ""}, "status.conditions[0].reason: Required value"),
+        ({"reason": "two words"}, 'status.conditions[0].reason: Invalid value: "two words": a condition reason must start with alphabetic'),
+        ({"reason": "R" * 1025}, "status.conditions[0].reason: Too long: may not be more than 1024 bytes"),
+        ({"message": "m" * 32769}, "status.conditions[0].message: Too long: may not be more than 32768 bytes"),
+    ],
+)
+def test_conditions_are_checked_when_a_status_is_written(changed: dict[str, Any], cause: str) -> None:
+    made = store(gates=ALL)
+    made.create(GROUPS, group(), "default")
+    with pytest.raises(StatusError) as refused:
+        made.patch(GROUPS, "g", PatchRequest("merge", {"status": {"conditions": [GOOD | changed]}}), "default", "status")
+    assert cause in str(refused.value)
+
+
+def test_a_status_has_one_condition_of_a_type() -> None:
+    kind = kind_of({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}, set(ALL))
+    twice = group() | {"status": {"conditions": [GOOD, GOOD]}}
+    assert ("status.conditions[1]", 'Duplicate value: "PodGroupInitiallyScheduled"') in causes_of(kind, twice, None, "status")
+
+
 def test_a_status_is_written_apart() -> None:
     made = store(gates=ALL)
     assert made.create(GROUPS, group() | {"status": {"conditions": [{"type": "x"}]}}, "default")["status"] == {}
     claims = {"resourceClaimStatuses": [{"name": "none", "resourceClaimName": "c"}]}
     with pytest.raises(StatusError, match=r"must match the name of an entry in `spec.resourceClaims`"):
         made.patch(GROUPS, "g", PatchRequest("merge", {"status": claims}), "default", "status")
-    condition = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled", "message": ""}
+    condition = GOOD | {"message": ""}
     body = {"status": {"conditions": [condition]}, "spec": {"priority": 5}}
     written = made.patch(GROUPS, "g", PatchRequest("strategic", body), "default", "status")
     assert written["status"]["conditions"] == [condition] and written["spec"]["priority"] == 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pumice.api.problems import qualified_name_fault
 from pumice.cluster.apiserver.declared_rules import Causes, causes, compact, internal
 from pumice.cluster.apiserver.schema import Object, shape_of
 
@@ -15,6 +17,14 @@ GROUPS = ("podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io")
 WORKLOADS = "workloads.scheduling.k8s.io"
 MOST_LEVELS = 4  #: of templates: three of composite ones, and one of PodGroups
 KINDS = frozenset({*GROUPS, WORKLOADS})
+_STATUSES = ("False", "True", "Unknown")  #: of a condition
+_LONGEST = {"reason": 1024, "message": 32768}
+_REASON = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_OF_REASONS = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and "
+    "must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or "
+    f"'ReasonA:ReasonB', regex used for validation is '{_REASON.pattern}')"
+)
 _OF_JOBS = frozenset({"WorkloadWithJob"})  #: the field is left out before if this gate is off
 
 
@@ -31,8 +41,40 @@ def default_workload(workload: Object) -> None:
 
 def group_causes(kind: ServedKind, obj: Object, old: Object | None) -> Causes:
     """The causes for refusing a PodGroup, a CompositePodGroup or a Workload."""
-    by_hand = _tree_causes(obj["spec"]) if kind.storage == WORKLOADS else _claim_causes(obj)
+    by_hand = _tree_causes(obj["spec"]) if kind.storage == WORKLOADS else [*_condition_causes(obj), *_claim_causes(obj)]
     return by_hand + causes(kind.shape, obj, old, "", kind.gates, "spec", "status")
+
+
+def _condition_causes(group: Object) -> Causes:
+    """The causes for refusing the conditions of a status."""
+    found: Causes = []
+    types: set[str] = set()
+    for index, one in enumerate((group.get("status") or {}).get("conditions") or ()):
+        place, type_, reason = f"status.conditions[{index}]", one.get("type") or "", one.get("reason") or ""
+        if type_ in types:
+            found.append((place, f"Duplicate value: {compact(type_)}"))
+        types.add(type_)
+        if not type_:
+            found.append((f"{place}.type", "Required value: is required"))
+        elif fault := qualified_name_fault(type_):
+            found.append((f"{place}.type", f"Invalid value: {compact(type_)}: {fault}"))
+        if not one.get("status"):
+            found.append((f"{place}.status", "Required value"))
+        elif one["status"] not in _STATUSES:
+            choices = ", ".join(map(compact, _STATUSES))
+            found.append((f"{place}.status", f"Unsupported value: {compact(one['status'])}: supported values: {choices}"))
+        if (generation := one.get("observedGeneration") or 0) < 0:
+            found.append((f"{place}.observedGeneration", f"Invalid value: {generation}: must be greater than or equal to zero"))
+        if not one.get("lastTransitionTime"):
+            found.append((f"{place}.lastTransitionTime", "Required value"))
+        if not reason:
+            found.append((f"{place}.reason", "Required value"))
+        elif not _REASON.fullmatch(reason):
+            found.append((f"{place}.reason", f"Invalid value: {compact(reason)}: {_OF_REASONS}"))
+        for part, most in _LONGEST.items():
+            if len((one.get(part) or "").encode()) > most:
+                found.append((f"{place}.{part}", f"Too long: may not be more than {most} bytes"))
+    return found
 
 
 def _claim_causes(group: Object) -> Causes:
