@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.causes import CONFIGURATIONS, KUBE, TWO, affinity, job, node, policy_of, queue, rack, resource_quota
+from bench.causes import CLAIM, CONFIGURATIONS, KUBE, TWO, affinity, job, node, policy_of, queue, rack, resource_quota
 from bench.small_cluster import SmallCluster
 from pumice.answers import Because, Why, whatif, why
 from pumice.answers.changes import Gone, MoreNodes, OpenQueue
@@ -167,3 +167,15 @@ def test_the_state_is_afterwards_as_it_was() -> None:
         whatif(state, policy, now, "job/waits")
         assert sorted(state.tasks) == before
         state.check()
+
+
+def test_what_is_promised_in_vain_is_to_be_given_up_where_others_take_all_that_is_added() -> None:
+    """Whatever is added, the job that fits on no node is promised, and others after it; and the job itself has a gate."""
+    gate = {"schedulingGates": [{"name": "example.com/quota"}]}
+    rivals = [job("hoards", 1, {"cpu": "16"}), job("held", 1, {"cpu": "1"}, pod=CLAIM), job("waits", 1, {"cpu": "1"}, pod=gate)]
+    cluster = made(*TWO, job("old", 2, {"cpu": "8"}), *rivals)
+    cluster.follow(Gone(("podgroup/default/" + next(each.name for each in cluster.state[0].jobs.values() if each.name.startswith("old")),)))
+    cluster.settle()
+    helps = ["without job/hoards", "remove the scheduling gate example.com/quota from job/waits"]
+    assert [called(cluster.state[0], str(change)) for change in told(cluster).advice] == helps
+    assert "; ".join(helps) in [called(cluster.state[0], option.change) for option in whatif(*cluster.state, "job/waits").options]

@@ -84,7 +84,7 @@ def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
     if total is None:
         return f"which would not take it now; the best is {best[0].node}"
     if total >= best[0].total:
-        return f"the best of {len(table.feasible)} nodes for it also now (score {total:g})"
+        return f"still the best of {len(table.feasible)} nodes for it (score {total:g})"
     return f"which was chosen when it was placed; now {best[0].node} would be better (score {best[0].total:g} against {total:g})"
 
 

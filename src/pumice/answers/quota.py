@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from heapq import nlargest
 from math import inf
 
 import numpy as np
@@ -10,14 +11,17 @@ from msgspec.structs import replace
 
 from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Amounts, Change, MoreQuota, MoreRoom
+from pumice.answers.changes import Amounts, Change, Gone, MoreQuota, MoreRoom
 from pumice.answers.subject import called
 from pumice.scheduler.framework.decisions import Shortage
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Vector, as_vector, in_bytes
+from pumice.scheduler.model.resources import PODS, Vector, as_vector, dominant_share, in_bytes
 
+STANDING = status.BINDING | status.BOUND | status.RUNNING
 SHOWN = 3  #: how many of the jobs are named to which something is promised
 STEP_MILLI, STEP_BYTES, DEVICE = 100.0, 64.0 * 2**20, 1000.0  #: 100m of cpu, 64Mi; one device, in thousandths, as devices have no parts
 
@@ -53,6 +57,14 @@ def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promi
 def promised_to(job: Job) -> Vector:
     """What an admitted job may still request: as much is kept from jobs that are not admitted."""
     return as_vector(job.promises.reserve) if job.promises.reserve is not None else np.zeros_like(job.held)
+
+
+def largest_promises(cluster: Cluster, own: Job | None, count: int) -> list[Gone]:
+    """The ends of so many admitted jobs that wait, those first to which most is promised."""
+    total = cluster.nodes.total()
+    waiting = (job for job in cluster.waiting.values() if job.promises.reserve is not None and not job.count(STANDING) and job is not own)
+    found = nlargest(count, ((dominant_share(promised_to(job), total), f"podgroup/{job.uid}") for job in waiting))
+    return [Gone((name,)) for _, name in found]
 
 
 def _to_others(session: Session, shortage: Shortage, own: Job) -> str:

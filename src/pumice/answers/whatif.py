@@ -7,7 +7,7 @@ admission refuses are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import nlargest, nsmallest
+from heapq import nsmallest
 from math import inf
 
 from msgspec import Struct
@@ -21,11 +21,11 @@ from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
 from pumice.answers.moves import moves, together
 from pumice.answers.other_ways import other_ways
-from pumice.answers.quota import promised_to, step_of
+from pumice.answers.quota import largest_promises, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
-from pumice.answers.why import Asked, expect
+from pumice.answers.why import PROMISED, Asked, expect
 from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
@@ -246,12 +246,10 @@ class _Search:
 
     def _promises_end(self, headline: Headline | None) -> Option | None:
         """The end of an admitted job that waits, to which much is promised that the subject needs in order to be admitted."""
-        if headline is None or headline.because not in (Because.QUOTA, Because.OVERCOMMITTED):
+        if headline is None or headline.because not in PROMISED:
             return None
-        total = self._cluster.nodes.total()
-        waiting = (job for job in self._cluster.waiting.values() if job.promises.reserve is not None and not job.count(PLACED))
-        found = nlargest(MOST_PROMISED, ((dominant_share(promised_to(job), total), f"podgroup/{job.uid}") for job in waiting))
-        return next(filter(None, (self._option((Gone((name,)),)) for _, name in found)), None)
+        ends = largest_promises(self._cluster, self._waits.job, MOST_PROMISED)
+        return next(filter(None, (self._option((end,)) for end in ends)), None)
 
     def _somebody_ends(self) -> Option | None:
         """The end of the smallest running job, or running pod without a job, that helps. Where none does alone, that of several."""

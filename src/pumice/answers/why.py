@@ -19,6 +19,7 @@ from pumice.answers.course import course
 from pumice.answers.fits import Fit, bounded
 from pumice.answers.place import gone_pod, of_pods, running
 from pumice.answers.promised import is_promised, promise
+from pumice.answers.quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
 from pumice.api.errors import InputError
@@ -31,6 +32,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.task import Task
 
+PROMISED = (Because.QUOTA, Because.OVERCOMMITTED)  #: what is promised to others may be what is short
 MOST_REMEDIES = 6  #: changes that advice consists of at most
 MOST_REHEARSALS = 10  #: others may take what is given, so that more of it is needed
 
@@ -106,8 +108,20 @@ class Asked:
     def advised(self, subject: Subject, answer: Why) -> Why:
         """The answer with advice: the remedy, if a rehearsal starts the subject with it, else with those of what holds it back then. If it
         does not start with all of them either, the answer says what holds it back once the first is there."""
-        given: list[Change] = []
+        found = self._advised(subject, answer, [])
+        if not found.advice and answer.headline is not None and answer.headline.because in PROMISED:
+            others = largest_promises(self._cluster, who_waits(self._cluster, subject).job, 1)
+            instead = (self._advised(subject, answer, [end]) for end in others)  # others take what is given, and hold it in vain
+            return next((each for each in instead if each.advice), found)
+        return found
+
+    def _advised(self, subject: Subject, answer: Why, given: list[Change]) -> Why:
+        """The answer with advice that begins with these changes."""
         answered, then = answer, ""
+        if given:
+            if (after := self._with(subject, given)) is None:
+                return replace(answer, advice=tuple(given))
+            answered = after
         for _ in range(MOST_REHEARSALS):
             if answered.headline is None or not answered.headline.remedy or len(given) >= MOST_REMEDIES:
                 break
