@@ -16,7 +16,7 @@ from pumice.api.meta import OwnerReference
 from pumice.cli.embedded import running as running_cluster
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster

@@ -19,7 +19,7 @@ from pumice import interpreter
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 
 START_BUDGET_S = 2.5

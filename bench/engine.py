@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 from bench import shapes
 from bench.measure import Row
-from pumice.scheduler.engine.evaluation import Evaluations
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import RowChange
+from pumice.scheduler.model.row_log import RowChange
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.placing import MIN_RUN
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated

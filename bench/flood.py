@@ -20,7 +20,7 @@ from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
 from pumice.client.transport import ListScope
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 
 READ_BUDGET_S, GANG_BUDGET_S = 1.0, 3.0

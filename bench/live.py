@@ -34,7 +34,7 @@ from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.reflector import Deleted, Reflector, dict_metadata
 from pumice.client.transport import ListScope, PatchType, as_dict
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.process import make_queues
 
 GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.eviction.gang_attempt import Attempt
 from pumice.scheduler.eviction.gang_eviction import GangEviction, Rosters
 from pumice.scheduler.eviction.roster import Roster

@@ -20,7 +20,7 @@ from bench.measure import Row
 from pumice import interpreter
 from pumice.cli.embedded import running
 from pumice.cli.up_options import UpRequest, policy_of
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.config.volcano_conf import DEFAULT

@@ -25,10 +25,11 @@ from typing import Any
 
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.client.client import Client
+from pumice.client.failures import ApiError, NoAnswer
 from pumice.client.reflector import Deleted, Reflector, dict_metadata
 from pumice.client.resolve_access import find
-from pumice.client.transport import ApiError, ListScope, NoAnswer, PatchType, as_dict
-from pumice.live.lifecycle import WallClock
+from pumice.client.transport import ListScope, PatchType, as_dict
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.process import make_queues
 from tests.live.fault_proxy import FaultProxy
 from tests.ports import free_port

@@ -15,8 +15,8 @@ import click
 import yaml
 
 from pumice.cli.main import cli
-from pumice.live.controllers.process import ControllerMetrics
-from pumice.live.lifecycle import Family
+from pumice.http.metrics import Family
+from pumice.live.controllers.metrics import ControllerMetrics
 from pumice.live.scheduler.comparison import ShadowMetrics
 from pumice.live.scheduler.metrics import LiveMetrics
 

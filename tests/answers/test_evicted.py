@@ -20,7 +20,8 @@ from pumice.cluster.recording.snapshot import dump
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.past_evictions import eviction_events, past_evictions, take_in_evictions
+from pumice.scheduler.framework.eviction_events import eviction_events, take_in_evictions
+from pumice.scheduler.framework.past_evictions import past_evictions
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, priority_class
 from pumice.testing.scene import NOW, policy

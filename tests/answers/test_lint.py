@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.answers.lint import Finding, lint
-from pumice.answers.lint.finding import sarif
+from pumice.answers.lint.sarif import sarif
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pumice.cluster.apiserver import Server, journal
+from pumice.cluster.apiserver import Server, group_commit
 from pumice.cluster.apiserver.journal import FileJournal
 from pumice.cluster.apiserver.journal_files import JournalError
 from tests.apiserver.made import pod
@@ -27,8 +27,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 def on_a_slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commits are never the event loop's."""
-    monkeypatch.setattr(journal, "QUICK_S", -1.0)
-    monkeypatch.setattr(journal, "TRIED_EVERY", 1_000_000)
+    monkeypatch.setattr(group_commit, "QUICK_S", -1.0)
+    monkeypatch.setattr(group_commit, "TRIED_EVERY", 1_000_000)
 
 
 def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_disk_that_was_slow_is_tried_again(tmp_path: Path, monkeypatch: pytest
         return commit(self)
 
     monkeypatch.setattr(FileJournal, "commit", told)
-    monkeypatch.setattr(journal, "QUICK_S", 0.02)
-    monkeypatch.setattr(journal, "TRIED_EVERY", 2)
+    monkeypatch.setattr(group_commit, "QUICK_S", 0.02)
+    monkeypatch.setattr(group_commit, "TRIED_EVERY", 2)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
         slow.set()
         until = time.monotonic() + 60

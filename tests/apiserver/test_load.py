@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver import PatchRequest, StatusError, Store, patch, read, rest, storage
+from pumice.cluster.apiserver import PatchRequest, StatusError, Store, json_patch, read, rest, storage
 from pumice.cluster.apiserver.status import LARGEST_OBJECT
 from pumice.cluster.apiserver.watch_stream import BATCH_BYTES
 from pumice.http import server as serving
-from pumice.http.messages import PIECE
+from pumice.http.outgoing import PIECE
 from tests.apiserver.made import store
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -269,7 +269,7 @@ def test_an_object_is_bounded_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("operations", "sentence"),
     [
-        ([{"op": "test", "path": "", "value": {}}] * (patch.MAX_OPERATIONS + 1), "at most 10000 operations"),
+        ([{"op": "test", "path": "", "value": {}}] * (json_patch.MAX_OPERATIONS + 1), "at most 10000 operations"),
         ([{"op": "add", "path": "/a", "value": "x" * 100_000}, *[{"op": "copy", "from": "/a", "path": "/b"}] * 40], "may copy at most"),
         (
             [{"op": "copy", "from": "", "path": "/a"}] * 20 + [{"op": "copy", "from": "", "path": "/a"}] * 200,
@@ -281,8 +281,8 @@ def test_an_object_is_bounded_as_it_is_stored() -> None:
     ],
 )
 def test_what_a_json_patch_may_cost_is_bounded(operations: list[dict[str, Any]], sentence: str) -> None:
-    with pytest.raises(patch.PatchError, match=sentence):
-        patch.json_patch({}, operations)
+    with pytest.raises(json_patch.PatchError, match=sentence):
+        json_patch.json_patch({}, operations)
 
 
 def test_a_full_store_refuses_what_would_make_it_fuller_and_lets_go() -> None:

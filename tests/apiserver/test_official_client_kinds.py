@@ -16,8 +16,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from kubernetes import client, config
 
-from pumice.cluster.apiserver import schema
-from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
+from pumice.cluster.apiserver import builtin_shapes
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.stage import read_stages
@@ -199,9 +200,9 @@ PLAIN = {"string": "str", "int32": "int", "int64": "int", "bool": "bool", "numbe
 
 
 def test_the_tables_of_types_say_what_the_client_says() -> None:
-    schema.shape_of("core.v1.Pod")
+    builtin_shapes.shape_of("core.v1.Pod")
     different = []
-    for name, struct in list(schema._structs.items()):
+    for name, struct in list(builtin_shapes._structs.items()):
         module, version, kind = name.split(".")
         prefix = version.capitalize()
         model = next(

@@ -9,7 +9,7 @@ import pytest
 
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
-from pumice.cluster.apiserver.journal import export_cluster
+from pumice.cluster.apiserver.archive import export_cluster
 from tests.apiserver.made import pod, store
 
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import StatusError, protobuf, requests
-from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
-from pumice.cluster.apiserver.schema import Shape, shape_of
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.builtin_shapes import shape_of
+from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.schema import Shape
 from tests.samples import times
 
 SCHEMA = "apiextensions.v1.JSONSchemaProps"

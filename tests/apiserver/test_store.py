@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.selectors import parse_field_selector, parse_selector
+from pumice.api.field_selectors import parse_field_selector
+from pumice.api.selectors import parse_selector
 from pumice.cluster.apiserver import (
     AdmissionAttributes,
     AdmissionLister,

@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pumice.api.selectors import parse_field_selector, parse_selector
+from pumice.api.field_selectors import parse_field_selector
+from pumice.api.selectors import parse_selector
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store
 from pumice.cluster.apiserver.storage import StoreJournal
 from pumice.cluster.apiserver.watch import Watch, WatchEvent

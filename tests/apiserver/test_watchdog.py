@@ -10,8 +10,8 @@ import time
 import pytest
 
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
+from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
-from pumice.cluster.apiserver.journal import export_cluster
 from pumice.http.watchdog import HELD_S, Watchdog
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire

@@ -15,7 +15,7 @@ from pumice.cli.embedded import running
 from pumice.cli.inputs import load_policy
 from pumice.cli.main import cli
 from pumice.cli.up_options import UpRequest
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.testing import pod, podgroup

@@ -13,7 +13,7 @@ from click.shell_completion import ShellComplete
 
 from pumice.cli.main import COMMANDS, SHORT, cli, main
 from pumice.cli.remote import explained
-from pumice.client.transport import ApiError, KubeError, NoAnswer
+from pumice.client.failures import ApiError, KubeError, NoAnswer
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:

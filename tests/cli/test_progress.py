@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from pumice.cli.simulate import Progress
+from pumice.cli.simulate_tables import Progress
 from pumice.simulate.record import Record
 from pumice.simulate.work import Work, Workload, role
 

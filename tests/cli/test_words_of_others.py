@@ -19,7 +19,7 @@ from pumice.cli.main import cli
 from pumice.cli.objects import as_json, as_yaml
 from pumice.cli.tables import complain
 from pumice.cli.up import ShownLog
-from pumice.live.lifecycle import Json, Logfmt
+from pumice.live.log_format import Json, Logfmt
 from pumice.text_table import columns, shown, shown_in_line, wide_columns
 
 ODD = {

@@ -17,9 +17,12 @@ from fakeapi import FakeApi, Fault
 from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
 from pumice.client.access import Access, Fixed, TokenFile
 from pumice.client.certificates import Authority
-from pumice.client.client import Backoff, Client, ClientLimits, Retry, TokenBucket
-from pumice.client.tls import LOOK_AGAIN_S, KeyFiles, KeyPair, Trust
-from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, NoAnswer, NoCredentials, PatchType, as_dict
+from pumice.client.client import Backoff, Client, Retry
+from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
+from pumice.client.key_files import LOOK_AGAIN_S, KeyFiles
+from pumice.client.rate_limit import ClientLimits, TokenBucket
+from pumice.client.tls import KeyPair, Trust
+from pumice.client.transport import ListScope, PatchType, as_dict
 
 QUICK = Retry(4, Backoff(0.001, 0.01))
 A = ObjectRef("a", "default")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.client.client import asked_delay_s
-from pumice.client.transport import api_error
+from pumice.client.failures import api_error
 from pumice.http.connection import MOST_INTERIM, Reply, TooLong
 from pumice.http.parser import (
     LONGEST_WAIT_S,

@@ -16,8 +16,9 @@ from pumice.api.kinds import PODS
 from pumice.client.access import Access, Fixed
 from pumice.client.certificates import Authority
 from pumice.client.client import Backoff, Client, Retry
+from pumice.client.failures import NoAnswer
 from pumice.client.tls import KeyPair, Trust
-from pumice.client.transport import ListScope, NoAnswer
+from pumice.client.transport import ListScope
 
 QUICK = Retry(2, Backoff(0.001, 0.01))
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -8,7 +8,8 @@ from typing import Any
 
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import KubeError, ListScope, PatchType, as_dict
+from pumice.client.failures import KubeError
+from pumice.client.transport import ListScope, PatchType, as_dict
 
 HELD = "story.pumice.io/held"  #: an annotation of pods that do not end until it is gone
 

@@ -13,7 +13,7 @@ from pumice.api.kinds import EVENTS
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.extensions import plugins
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import make_queues

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from pumice.api.kinds import NODES, PODS, VOLUME_CLAIMS, VOLUMES, ObjectRef
 from pumice.client.client import Client
+from pumice.client.failures import ApiError, KubeError
 from pumice.client.reflector import Change, Deleted, Reflector, dict_metadata
-from pumice.client.transport import ApiError, KubeError, ListScope, PatchType, as_dict
+from pumice.client.transport import ListScope, PatchType, as_dict
 
 Body = dict[str, Any]
 STARTS_S, STOPS_S, AGAIN_S = 0.3, 1.0, 1.0

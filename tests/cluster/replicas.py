@@ -17,7 +17,7 @@ from stage import Stage, absent
 from pumice.api.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES
 from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.process import make_queues
 
 #: short, that fail-over does not take long; not so short that a busy machine loses the lead

@@ -15,7 +15,8 @@ import yaml
 
 from pumice.api.kinds import DEFINITIONS, HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, SERVICE_ACCOUNTS, Kind, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, KubeError, ListScope, PatchType, as_dict
+from pumice.client.failures import ApiError, KubeError
+from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.cluster import apiserver
 
 CRDS = Path(apiserver.__file__).parent / "crds"

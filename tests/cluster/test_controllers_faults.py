@@ -22,7 +22,7 @@ from stage import absent, until_true
 from pumice.api.json_objects import terminating, uid_of
 from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, PODS, QUEUES, SECRETS, SERVICE_ACCOUNTS, SERVICES, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import KubeError
+from pumice.client.failures import KubeError
 
 pytestmark = pytest.mark.cluster
 JOBS, PODS_EACH = 6, 4

@@ -14,11 +14,13 @@ from realcluster import RealCluster
 from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
 from pumice.client.client import Backoff, Client
-from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
+from pumice.client.event_recorder import EventRecorder
+from pumice.client.events import EventRecord, InvolvedObject
+from pumice.client.failures import ApiError
 from pumice.client.leader_election import Election, LeaseCandidate, Term
 from pumice.client.pods import bind, evict, eviction_conditions
 from pumice.client.reflector import Added, Deleted, Modified, Pace, Reflector
-from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
+from pumice.client.transport import ListScope, PatchType, as_dict
 
 pytestmark = pytest.mark.cluster
 

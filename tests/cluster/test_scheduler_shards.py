@@ -15,7 +15,8 @@ from stage import until_true
 
 from pumice.api.kinds import CONFIG_MAPS, NODE_SHARDS, PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, PatchType, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import PatchType, as_dict
 from pumice.live.scheduler.options import Ring, numbered
 
 pytestmark = pytest.mark.cluster

@@ -20,7 +20,8 @@ from stage import absent, until_true
 from pumice.api.dialects import DIALECTS
 from pumice.api.kinds import CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, PatchType, as_dict
 
 pytestmark = pytest.mark.cluster
 Story = Callable[[Jobs], Awaitable[None]]

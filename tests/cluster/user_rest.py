@@ -28,7 +28,8 @@ from pumice.api.kinds import (
     Kind,
     ObjectRef,
 )
-from pumice.client.transport import ApiError, PatchType, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import PatchType, as_dict
 
 
 def body(resource: Kind, name: str, spec: Body, **metadata: Any) -> Body:

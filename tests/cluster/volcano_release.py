@@ -26,7 +26,7 @@ from realcluster import RealCluster
 from pumice.api.kinds import CONFIG_MAPS, QUEUES, SECRETS, STORAGE_CLASSES, ObjectRef
 from pumice.client.certificates import Authority
 from pumice.client.client import Client
-from pumice.client.transport import KubeError
+from pumice.client.failures import KubeError
 from tests.ports import free_port
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "helm")

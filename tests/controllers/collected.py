@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterable
 
 from pumice.api.json_objects import Object, key_of, owners_of, terminating, uid_of
 from pumice.api.kinds import kind_of
-from pumice.controllers.controller import EVERY, NOTHING, Lister, ObjectChange, Result, delete, patch, result
+from pumice.controllers.controller import EVERY, NOTHING, Lister, ObjectChange, Result, result
+from pumice.controllers.writes import delete, patch
 
 
 class Collected:

@@ -10,10 +10,11 @@ import yaml
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, copied, key_of, merged, name_of
-from pumice.controllers.controller import Controller, Create, Delete, ObjectChange
+from pumice.controllers.controller import Controller, ObjectChange
 from pumice.controllers.in_memory import InMemoryLoop, Memory
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.plugins import SshKeyPair
+from pumice.controllers.writes import Create, Delete
 
 NOON = 1_800_000_000.0
 TABLES = Path(__file__).parent / "tables"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api import kinds
+from pumice.api.integers import as_ranges, index_set
 from pumice.api.json_objects import Object, annotations_of, condition, labels_of, name_of, status_of
-from pumice.api.quantity import as_ranges, index_set
 from tests.controllers.playing import alive, play, start, template, workload
 from tests.controllers.stage import Stage
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from pumice.api import kinds
 from pumice.api.json_objects import Key
-from pumice.controllers.controller import ObjectChange, delete
+from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.kubernetes.endpoints import ENDPOINTS, SLICE, ServiceEndpoints, _services_over
+from pumice.controllers.writes import delete
 
 Object = dict[str, Any]
 WEB = Key("default", "web")

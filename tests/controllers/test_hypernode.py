@@ -6,7 +6,8 @@ from typing import Any
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, labels_of, name_of
-from pumice.controllers.volcano.hypernode import HyperNodeCounts, HyperNodeDiscovery, by_labels
+from pumice.controllers.volcano.hyper_node_tree import by_labels
+from pumice.controllers.volcano.hypernode import HyperNodeCounts, HyperNodeDiscovery
 from tests.controllers.stage import Stage
 
 TOPOLOGY = by_labels("Main", ("zone", "rack"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import annotations_of, controller_of, merged
-from pumice.controllers.controller import Create, Delete, Emit, GivesUp, Patch
+from pumice.controllers.controller import GivesUp
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.event import JobEvent
+from pumice.controllers.writes import Create, Delete, Emit, Patch
 from tests.controllers.job_stage import phase, play, running, status
 from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, task, vcjob
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from pumice.api import kinds
 from pumice.api.json_objects import Key, difference, merged
-from pumice.controllers.controller import Create, Delete, Lister, ObjectChange, Patch, Result, change, itself, patch, result
+from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
 from pumice.controllers.in_memory import Memory, Unsettled, settle
 from pumice.controllers.work_queue import KeyQueue
+from pumice.controllers.writes import Create, Delete, Patch, change, patch
 from tests.controllers.stage import NOON, plain_pod, queue
 
 

@@ -9,8 +9,8 @@ import pytest
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Object, annotations_of
-from pumice.controllers.controller import Create, Patch
 from pumice.controllers.volcano.podgroup import GroupSubject, PodGroups
+from pumice.controllers.writes import Create, Patch
 from tests.controllers.stage import Stage, plain_pod, pod_spec
 
 

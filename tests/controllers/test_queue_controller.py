@@ -9,8 +9,8 @@ import pytest
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object
-from pumice.controllers.controller import Delete, Emit, Patch
 from pumice.controllers.volcano.queue import Queues, next_state
+from pumice.controllers.writes import Delete, Emit, Patch
 from tests.controllers.stage import Stage, queue, table
 
 

@@ -16,13 +16,14 @@ from pumice.api.quantity import quantity
 from pumice.cli.main import cli
 from pumice.controllers.admission.webhooks import HOOKS
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.hypernode import CONFIG_MAP, FILE, topologies_in
+from pumice.controllers.volcano.hyper_node_tree import FILE, topologies_in
+from pumice.controllers.volcano.hypernode import CONFIG_MAP
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.controllers.volcano.sharding import NodeShards
 from pumice.live.controllers.loop import kinds_for
-from pumice.live.object_cache import ADMISSION, RESOURCES
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sources import sources
+from pumice.live.scopes import ADMISSION, RESOURCES
 from pumice.page.readers import PATH
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.deploy.roles import CONTROLLERS, CONTROLLERS_MODULES, SCHEDULER, SOURCES, VOLCANOS_SCHEDULER, WEBHOOKS, Right, calls, rights

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.live.controllers.process import ControllerMetrics
+from pumice.live.controllers.metrics import ControllerMetrics
 from pumice.live.scheduler.comparison import ShadowMetrics
 from pumice.live.scheduler.metrics import LiveMetrics
 

@@ -15,17 +15,21 @@ from hypothesis import strategies as st
 from pumice.api import kinds
 from pumice.api.json_objects import Key, field, name_of, owners_of
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
+from pumice.client.failures import ApiError
 from pumice.client.pods import bind, evict
 from pumice.client.reflector import Added, Deleted, Modified, Reflector, dict_metadata
-from pumice.client.transport import ApiError, ListScope, PatchType
+from pumice.client.transport import ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, Store
-from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites
+from pumice.cluster.bridges import InProcess, StoreLister
 from pumice.cluster.clock import RunningClock, VirtualClock
-from pumice.cluster.control_plane import ControllerLoop, ControlPlane, WorkerTurns
+from pumice.cluster.control_plane import ControllerLoop, ControlPlane
 from pumice.cluster.nodes.stage import read_stages
-from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
+from pumice.cluster.store_writes import StoreWrites
+from pumice.cluster.workers import WorkerTurns
+from pumice.controllers.controller import NOTHING, Result, itself, result
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.plugins import SshKeyPair
+from pumice.controllers.writes import Create, Delete, Emit, Patch
 from tests.controllers.stage import NOON, vcjob
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}

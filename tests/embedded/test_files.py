@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.cli.cluster_file import read_cluster_file
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up import NODES
-from pumice.cli.up_options import UpRequest, read_cluster_file, wanted
+from pumice.cli.up_options import UpRequest, wanted
 from pumice.cli.up_submit import in_order, submit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 
 GPU = "nvidia.com/gpu"
 

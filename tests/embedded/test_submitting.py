@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from pumice.cli.cluster_file import read_cluster_file
 from pumice.cli.embedded import running
-from pumice.cli.up_options import UpRequest, policy_of, read_cluster_file
+from pumice.cli.up_options import UpRequest, policy_of
 from pumice.cli.up_submit import submit
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 
 JOB = Path(__file__).parents[2] / "examples" / "job.yaml"

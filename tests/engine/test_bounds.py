@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.scheduler.engine.bounds import LOOKS, BestByBounds
-from pumice.scheduler.engine.evaluation import Evaluations
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model import status

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.scheduler.engine import evaluation
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine import evaluations
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, Unscored
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
@@ -20,7 +21,7 @@ from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import Bal
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 
-KINDS = 2 * evaluation.KEPT_AT_LEAST
+KINDS = 2 * evaluations.KEPT_AT_LEAST
 
 
 def many_kinds() -> Cluster:
@@ -30,10 +31,10 @@ def many_kinds() -> Cluster:
 
 
 def test_of_many_kinds_of_tasks_the_longest_unused_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "KEPT_CELLS", 0)
+    monkeypatch.setattr(evaluations, "KEPT_CELLS", 0)
     made = many_kinds()
     with session(made, "predicates", "nodeorder") as opened:
-        tasks = list(made.tasks.values())[: evaluation.KEPT_AT_LEAST + 1]
+        tasks = list(made.tasks.values())[: evaluations.KEPT_AT_LEAST + 1]
         found = [opened.evaluation_of(task) for task in tasks[:-1]]
         assert opened.evaluation_of(tasks[0]) is found[0]
         opened.evaluation_of(tasks[-1])
@@ -43,7 +44,7 @@ def test_of_many_kinds_of_tasks_the_longest_unused_is_forgotten_first(monkeypatc
 
 def test_what_was_forgotten_is_answered_anew_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = schedule(many_kinds(), "enqueue, allocate", "gang", "predicates", "nodeorder").binds
-    monkeypatch.setattr(evaluation, "KEPT_CELLS", 0)
+    monkeypatch.setattr(evaluations, "KEPT_CELLS", 0)
     assert len(expected) == 2 * KINDS
     assert schedule(many_kinds(), "enqueue, allocate", "gang", "predicates", "nodeorder").binds == expected
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.scheduler.eviction.make_room import EvictionCandidates
+from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue, session

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Asking
 from pumice.scheduler.framework.observer import SILENT, Observer, Silent
 from pumice.scheduler.framework.plugin import Plugin

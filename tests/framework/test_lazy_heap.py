@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.scheduler.placement.pending_tasks import LazyHeap
+from pumice.scheduler.placement.lazy_heap import LazyHeap
 
 
 def test_while_nothing_changes_the_least_comes_out_first() -> None:

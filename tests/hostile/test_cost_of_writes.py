@@ -16,7 +16,7 @@ from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.controllers import admission
 from pumice.controllers.in_memory import InMemoryLoop, Memory
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
-from pumice.controllers.volcano.jobflow import laid_over
+from pumice.controllers.volcano.step_patch import laid_over
 from tests.apiserver.made import store
 from tests.controllers.playing import node, template, workload
 from tests.controllers.stage import NOON, fixed_key_pair, queue, vcjob

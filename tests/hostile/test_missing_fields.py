@@ -18,7 +18,8 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import group_of
 from pumice.api.structs import KINDS, WORKLOADS
 from pumice.cli.main import cli
-from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from tests.hostile.mutations import Object, Steps, examples, places
 

@@ -11,7 +11,8 @@ from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configuratio
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.features import release
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
+from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing.builders import Builder, PodBuilder

@@ -10,7 +10,8 @@ from pumice.cluster.offline import advance, complete
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
+from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS

@@ -13,7 +13,8 @@ from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, PreemptionTry
 from pumice.scheduler.framework.features import DEFAULT, GATES, minor_of, read_gates, read_release, release
-from pumice.scheduler.framework.world import EVERYBODY, GroupOutcome, Nowhere, Only
+from pumice.scheduler.framework.waiting_pods import EVERYBODY, GroupOutcome, Only
+from pumice.scheduler.framework.world import Nowhere
 from pumice.scheduler.kube.group_queue import GroupQueue
 from pumice.scheduler.kube.groups import Group, GroupEntity, Groups
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue

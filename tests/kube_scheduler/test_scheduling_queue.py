@@ -13,8 +13,8 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import WIDTH
+from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Pairs
 from pumice.testing.builders import PodBuilder
 from tests.kube_scheduler.stage import NOW, cluster, existing, machine, policy, profile, waiting
 

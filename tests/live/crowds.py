@@ -27,7 +27,7 @@ from pumice.api.kinds import (
     VOLUMES,
     Kind,
 )
-from pumice.client.transport import ApiError
+from pumice.client.failures import ApiError
 from tests.live.memory import MemoryServer
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

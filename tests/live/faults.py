@@ -16,7 +16,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from pumice.api.kinds import EVENTS, PODS, Kind, ObjectRef
-from pumice.client.transport import ApiError, ListScope, NoAnswer, Page, PatchType, Transport
+from pumice.client.failures import ApiError, NoAnswer
+from pumice.client.transport import ListScope, Page, PatchType, Transport
 
 REFUSALS = {
     "403": ApiError(403, "Forbidden", "made to fail"),

@@ -18,7 +18,8 @@ import msgspec
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
-from pumice.client.transport import ApiError, ListScope, NoAnswer, Page, PatchType
+from pumice.client.failures import ApiError, NoAnswer
+from pumice.client.transport import ListScope, Page, PatchType
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]  #: plural, namespace, name

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
+from pumice.client.failures import Fenced, NoAnswer
 from pumice.client.leader_election import Election, LeaseCandidate
-from pumice.client.transport import Fenced, NoAnswer, Transport
+from pumice.client.transport import Transport
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.virtual import VirtualClock
 

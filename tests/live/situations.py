@@ -27,7 +27,7 @@ from pumice.api.kinds import (
     VOLUMES,
 )
 from pumice.api.quantity import quantity
-from pumice.client.transport import ApiError
+from pumice.client.failures import ApiError
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server

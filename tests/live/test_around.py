@@ -19,9 +19,11 @@ from pumice.cluster.offline import complete
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response, is_loopback
-from pumice.live.lifecycle import Counter, Gauge, Histogram, Json, Logfmt, insights, probes, render
+from pumice.http.metrics import Counter, Gauge, Histogram, render
+from pumice.live.log_format import Json, Logfmt
+from pumice.live.pages import insights, probes
 from pumice.live.scheduler import world
-from pumice.live.scheduler.process import Reloader
+from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.world import UsageFailure, fetch
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle

@@ -11,7 +11,7 @@ from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import convert
 from pumice.extensions import plugins
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.assumed_pods import EXPIRY_S, AssumedPods
 from pumice.live.scheduler.event_translation import EventTranslation
 from pumice.live.scheduler.metrics import LiveMetrics

@@ -10,7 +10,7 @@ import pytest
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
-from pumice.client.transport import ApiError
+from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from tests.live.stories import policy, running, server, until

@@ -12,7 +12,8 @@ import pytest
 
 from pumice.api.quantity import quantity
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client, ClientLimits
+from pumice.client.client import Client
+from pumice.client.rate_limit import ClientLimits
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import RunningClock
 from pumice.cluster.control_plane import ControlPlane

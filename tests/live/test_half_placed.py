@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pumice.api.kinds import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
-from pumice.client.transport import NoAnswer
+from pumice.client.failures import NoAnswer
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
-from pumice.client.transport import ApiError
+from pumice.client.failures import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from pumice.api.kinds import POD_GROUPS, PODS, QUEUES
-from pumice.client.transport import DEEPEST, Transport, shallow
+from pumice.client.shallow_json import DEEPEST, shallow
+from pumice.client.transport import Transport
 from pumice.live.scheduler import effects
 from pumice.scheduler.model.cluster import Cluster
 from tests.live.faults import Faults, Faulty, Plan

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.kube_metrics import KubeMetrics
-from pumice.live.scheduler.metrics import CycleTiming, LiveMetrics
+from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue

@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from pumice.api.kinds import HYPER_NODES, NAMESPACES, POD_GROUPS, PODS, RESOURCE_CLAIMS, Kind
-from pumice.client.transport import ApiError
-from pumice.live.lifecycle import ALIKE_LOGGED, ALIKE_WINDOW_S, FirstOfMany
+from pumice.client.failures import ApiError
+from pumice.live.fault_log import ALIKE_LOGGED, ALIKE_WINDOW_S, FirstOfMany
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
-from pumice.client.transport import ApiError
+from pumice.client.failures import ApiError
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import QueueMetrics
 from pumice.scheduler.config.volcano_conf import DEFAULT

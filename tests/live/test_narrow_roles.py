@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
-from pumice.client.transport import ApiError, ListScope, Page
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, Page
 from pumice.live.lifecycle import first
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -12,10 +12,11 @@ import pytest
 
 from pumice.api.kinds import NATIVE_POD_GROUP, NATIVE_POD_GROUPS, RESOURCE_CLAIMS, Kind, ObjectRef
 from pumice.cli.scheduler import Configuration, own_gates
+from pumice.client.failures import ApiError, KubeError
 from pumice.client.pods import eviction_conditions
-from pumice.client.transport import ApiError, KubeError, PatchType
+from pumice.client.transport import PatchType
 from pumice.cluster.offline import conditioned
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options

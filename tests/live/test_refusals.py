@@ -14,7 +14,7 @@ import pytest
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.client import is_refusal
-from pumice.client.transport import ApiError, NoAnswer
+from pumice.client.failures import ApiError, NoAnswer
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sender import BACKOFF
 from pumice.live.scheduler.sent_status import WriteBackoff

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
-from pumice.client.transport import ApiError, NoAnswer
+from pumice.client.failures import ApiError, NoAnswer
 from pumice.live.scheduler.cycle_timing import CROWDED_S
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -12,7 +12,7 @@ import pytest
 from pumice.api import kinds
 from pumice.api.kinds import POD_GROUPS, SECRETS, Kind, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, KubeError, NoAnswer
+from pumice.client.failures import ApiError, KubeError, NoAnswer
 from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client, ClientLimits
+from pumice.client.client import Client
+from pumice.client.rate_limit import ClientLimits
 from tests.live.fault_proxy import SCRIPT, FaultProxy
 from tests.live_controllers.scene import GROUPS, JOBS, Scene, play, until, working
 

@@ -11,7 +11,8 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.dialects import JOB_SETS, READ
 from pumice.api.json_objects import annotations_of
 from pumice.api.kinds import Kind
-from pumice.client.transport import ApiError, ListScope
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope
 from tests.live_controllers.scene import GROUPS, Scene, play, until, working
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from pumice.api.errors import InputError
+from pumice.api.integers import as_ranges, index_set, integer
 from pumice.api.manifests import Objects, read_stream
-from pumice.api.quantity import MOST, QuantityError, as_ranges, index_set, integer, quantity
+from pumice.api.quantity import MOST, QuantityError, quantity
 from pumice.api.structs import decoder
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.framework.cycle import cycle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.template import FEW, Pairs, Shared
+from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
 
 
 def test_equal_labels_are_one_object_and_those_that_nobody_has_any_longer_are_forgotten() -> None:

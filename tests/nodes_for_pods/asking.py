@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from pumice.page import sent_rows
+from pumice.page.last_minutes import LastMinutes, PastChange
 from pumice.page.rows import QueueRow
-from pumice.page.sent_rows import HISTORY_KEPT, HISTORY_S, History, LastMinutes, PastChange
+from pumice.page.sent_rows import HISTORY_KEPT, HISTORY_S, History
 
 ROWS = [{"nodes": {"a": b"1"}}, {"nodes": {"b": b"2"}}, {"nodes": {"a": b"3", "b": None}}, {"jobs": {"j": b"4"}}]
 

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from pumice.simulate.compare import table
 from pumice.simulate.compare_report import compare_report
 from pumice.simulate.report import flat, report
-from pumice.simulate.report_data import between, means
+from pumice.simulate.report_series import between, means
 from pumice.simulate.units import duration
 from tests.page.runs import run_of
 from tests.page.tab import Tab

@@ -20,7 +20,7 @@ from pumice.cli.scheduler import page_at
 from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
 from pumice.page import answers
-from pumice.page.answers import Expected
+from pumice.page.expected import Expected
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.page.server import PageServer

@@ -7,7 +7,8 @@ from typing import Any
 from scene import only
 
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit, GpuRequest
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit
+from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import VgpuRequest
 from pumice.testing import NodeBuilder, node
 

@@ -19,7 +19,7 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import Nowhere
-from pumice.scheduler.plugins.volcano.extender.service import LONGEST_REASON, MAX_BYTES
+from pumice.scheduler.plugins.volcano.extender.client import LONGEST_REASON, MAX_BYTES
 from pumice.testing import Builder, cluster, node, pod, podgroup, refusals, scores, task_of
 
 Answer = Any

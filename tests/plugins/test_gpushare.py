@@ -9,7 +9,8 @@ from scene import binds, cycle_on, opened
 from sharing import INDEX, gpu_node, picks, rules
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, GpuRequest
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card
+from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
 from pumice.testing import NOW, NodeBuilder, cluster, node, pod, podgroup, refusals
 
 SHARING = rules(GPUSharingEnable=True, GPUNumberEnable=True)

@@ -9,7 +9,7 @@ import pytest
 from scene import Thing, binds, cycle_on, only
 from scene import opened as open_session
 
-from pumice.api.quantity import index_set
+from pumice.api.integers import index_set
 from pumice.api.volcano import CpuInfo
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pumice.api.meta import LabelSelector
 from pumice.api.structs import convert
-from pumice.scheduler.engine.evaluation import Evaluations
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

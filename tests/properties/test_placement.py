@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.scheduler.engine import plan, shared_answers
-from pumice.scheduler.engine.evaluation import Evaluations
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
+from pumice.api.field_selectors import parse_field_selector
 from pumice.api.patterns import MOST_WORK, PatternError, pattern
-from pumice.api.selectors import parse_field_selector, parse_selector
+from pumice.api.selectors import parse_selector
 from pumice.api.times import duration
 from pumice.cluster.apiserver.table import parse_path
 

@@ -15,7 +15,7 @@ from pumice.cli.record import follow
 from pumice.cli.up_options import UpRequest, policy_of
 from pumice.client.client import Client
 from pumice.client.resolve_access import find
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.cluster.recording.files import Retention, as_it_is
 from pumice.cluster.recording.replay import opened

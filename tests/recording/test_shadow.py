@@ -17,7 +17,7 @@ from pumice.api.kinds import PODS, PRIORITY_CLASSES
 from pumice.cli.embedded import running
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_options import policy_of as policy_of_up
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.http.messages import Request
 from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, page

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from pumice.scheduler.actions.comeback import HeldPlace, held_places
 from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
-from pumice.scheduler.framework.cycle import MEMORY, cycle
+from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.last_decisions import MEMORY
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.nominator import pipelined_room
+from pumice.scheduler.kube.pipelined_room import pipelined_room
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, hypernode, manifest, node, pod, podgroup, priority_class, queue

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.simulate import spill
+from pumice.simulate import rows_in_order
 from pumice.simulate.inputs import read_policy
 from pumice.simulate.measures import distribution, spread
 from pumice.simulate.record import Record
 from pumice.simulate.report_charts import charts
+from pumice.simulate.rows_in_order import RowsInOrder
 from pumice.simulate.run import Scenario, play_fast, simulate
-from pumice.simulate.spill import AT_ONCE, BLOCK, Joined, RowsInOrder, Spill, Values
+from pumice.simulate.spill import AT_ONCE, BLOCK, Joined, Spill, Values
 from pumice.simulate.work import Workload
 from tests.page.runs import run_of
 from tests.simulate.playing import swf
@@ -51,7 +52,7 @@ def test_nothing_has_no_distribution() -> None:
 
 @pytest.mark.parametrize("kept", [0, 3, 1000])
 def test_rows_go_in_order_wherever_they_wait(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
-    monkeypatch.setattr(spill, "MOST_KEPT", kept)
+    monkeypatch.setattr(rows_in_order, "MOST_KEPT", kept)
     came = [(number, f"job-{number}", None, number / 3) for number in range(200)]
     gone: list[tuple[Any, ...]] = []
     rows = RowsInOrder(gone.append)

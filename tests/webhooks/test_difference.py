@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver.patch import json_patch
+from pumice.cluster.apiserver.json_patch import json_patch
 from pumice.live.webhooks.review import difference
 
 VALUES = st.recursive(

@@ -11,12 +11,13 @@ import pytest
 
 from pumice.api import kinds
 from pumice.api.kinds import NAMESPACES
-from pumice.client.transport import ApiError, ListScope, Page
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, Page
 from pumice.controllers.admission import Settings
 from pumice.controllers.admission.webhooks import HOOKS
 from pumice.http.messages import Request
-from pumice.live.lifecycle import synced
-from pumice.live.webhooks.review import AdmissionAnswers
+from pumice.live.synced import synced
+from pumice.live.webhooks.admission_answers import AdmissionAnswers
 from tests.live.memory import MemoryServer
 from tests.live.virtual import run as virtual
 from tests.webhooks.calling import review

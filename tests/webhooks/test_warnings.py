@@ -14,7 +14,7 @@ from pumice.client.transport import Transport
 from pumice.cluster.bridges import InProcess
 from pumice.http.listener import Listener
 from pumice.live.scheduler.answering import PATH, FitQuestions
-from pumice.live.webhooks import review as answers
+from pumice.live.webhooks import admission_answers as answers
 from tests.live.stories import scheduling
 from tests.live_controllers.scene import Scene, play
 from tests.webhooks.calling import prepare, review, served

@@ -18,7 +18,7 @@ from pumice.client.client import Backoff
 from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
 from pumice.controllers.admission.webhooks import HOOKS, Caller, configuration
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.webhooks import server
 from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
 from tests.live.fault_proxy import SCRIPT, FaultProxy, Step

@@ -21,7 +21,7 @@ from pumice.answers.requests import FewerPods, WiderTopology
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.meta import SCHEDULER_NAME
+from pumice.api.defaults import SCHEDULER_NAME
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose

@@ -39,9 +39,6 @@ class Change(Struct, frozen=True, tag_field="change"):
         raise NotImplementedError
 
 
-# ---- nodes
-
-
 class MoreRoom(Change, frozen=True, tag="room"):
     """A node gets more allocatable resources."""
 
@@ -156,9 +153,6 @@ def _wires(sketch: Sketch, names: Iterable[str]) -> list[Node]:
 
 def _nodes(names: tuple[str, ...]) -> str:
     return f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names)}"
-
-
-# ---- queues
 
 
 class MoreQuota(Change, frozen=True, tag="quota"):

@@ -25,7 +25,7 @@ from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import find, who_waits
 from pumice.api.annotations import GROUP_NAME, USER
-from pumice.api.meta import DEFAULT_QUEUE
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy

@@ -2,6 +2,10 @@
 
 Only rules that do not depend on other running pods are asked: host ports, topology spread and pod affinity are left out. A claim that does
 not exist, or is not bound yet, is no bound, as it may still come.
+
+Can objects that a user is about to submit ever run? The scheduler's state holds their pods for a moment, and is afterwards as it was.
+
+A claim that does not exist is no bound: it may be created next.
 """
 
 from __future__ import annotations
@@ -167,11 +171,6 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
     largest = f"the largest, {roomiest[1]}, would hold {roomiest[0]} ({short} short)"
     text = f"its {wanted} pods must be in one HyperNode of tier {limit} or lower; {largest}"
     return Headline(Because.TOPOLOGY, text, str(wanted), str(roomiest[0]), str(short)), f"a gang of {roomiest[0]} would fit"
-
-
-# Can objects that a user is about to submit ever run? The scheduler's state holds their pods for a moment, and is afterwards as it was.
-#
-# A claim that does not exist is no bound: it may be created next.
 
 
 def bounds(items: Iterable[tuple[str, Wire]], cluster: Cluster, policy: Policy, now: float) -> list[Fit]:

@@ -3,6 +3,8 @@
 How many times as long as their slowest rollout did jobs really wait? P90 is what nine of ten of a forecast's own rollouts and of these
 ratios do not exceed: conformal prediction. Jobs that still wait count for as long as they have waited (`LifeTable`), since of the recent
 forecasts, short waits end first. The fewer independent forecasts are known, the more than nine of ten must not exceed P90, up to all.
+
+Past forecasts as events, for programs that read the state of a scheduler from a file.
 """
 
 from __future__ import annotations
@@ -114,8 +116,6 @@ def past_forecasts(cluster: Cluster) -> PastForecasts:
     known: PastForecasts = cluster.memory.setdefault(MEMORY, PastForecasts())
     return known
 
-
-# Past forecasts as events, for programs that read the state of a scheduler from a file.
 
 _PATTERN = re.compile(r"expected within (?P<latest>\d+) s(?:, started after (?P<waited>\d+) s)?")
 

@@ -88,9 +88,6 @@ def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
     return f"which was chosen when it was placed; now {best[0].node} would be better (score {best[0].total:g} against {total:g})"
 
 
-# Pods that were evicted recently, and why.
-
-
 def of_pods(cluster: Cluster, tasks: Iterable[Task], job: str = "") -> tuple[PastEviction, ...]:
     """The last evictions of these pods, of earlier pods with the same names, and of other pods of the job."""
     keys = {task.key for task in tasks}

@@ -13,14 +13,16 @@ from msgspec.structs import replace
 from pumice.answers.newcomers import newcomers
 from pumice.answers.sketch import Sketch
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
+from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.json_objects import Object, name_of
-from pumice.api.meta import SCHEDULER_NAME, Metadata, Wire
+from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import format_milli
 from pumice.api.structs import convert
 from pumice.cluster.known_jobs import owner_of
 from pumice.controllers.volcano.job import spec as job_spec
-from pumice.controllers.volcano.job.pods import make_pod, may_start, mount
+from pumice.controllers.volcano.job.pods import make_pod, may_start
+from pumice.controllers.volcano.job.volumes import mount
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job

@@ -13,7 +13,7 @@ from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, Change, Gone, MoreQuota, MoreRoom
 from pumice.answers.subject import called
-from pumice.scheduler.framework.decisions import Shortage
+from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -113,9 +113,6 @@ def _why(session: Session, task: Task) -> str:
     return refusal.message if refusal is not None else f"its PodGroup is {task.job.phase}"
 
 
-# ---- by kube-scheduler's profiles
-
-
 def _by_profile(loop: ScheduleLoop, task: Task) -> ScoreTable:
     search = loop.searches[task.template.scheduler_name]
     names = search.table.names
@@ -138,9 +135,6 @@ def _by_profile(loop: ScheduleLoop, task: Task) -> ScoreTable:
     return table
 
 
-# ---- by Volcano's plugins
-
-
 def _by_plugins(session: Session, task: Task) -> ScoreTable:
     table = ScoreTable(task.key)
     evaluation = session.evaluation(task)
@@ -157,9 +151,6 @@ def _by_plugins(session: Session, task: Task) -> ScoreTable:
     idle = feasible & evaluation.fits_idle
     _fill(table, evaluation, idle if idle.any() else feasible)
     return table
-
-
-# ---- both
 
 
 def _reject(table: ScoreTable, evaluation: Evaluation, statuses: NodeStatuses) -> None:

@@ -25,7 +25,8 @@ from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import NOWHERE, Only, World
+from pumice.scheduler.framework.waiting_pods import Only
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task, metadata_of
 

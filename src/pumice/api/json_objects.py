@@ -1,6 +1,11 @@
 """Objects as plain JSON: reading, copying, merging and comparing them, and names for new ones. Absent and null fields mean the same.
 
 These functions never change their arguments. An object from a lister is shared, so it is only read; `copied` makes a copy to change.
+
+Names for new objects: they look random, yet the same cause always gives the same name.
+
+A controller that decides twice on the same objects requests the same name twice, and the second create finds the first object. So
+controllers need not remember what they have sent already.
 """
 
 from __future__ import annotations
@@ -137,11 +142,6 @@ def difference(old: Object, new: Object) -> Object:
             found[key] = copied(after)
     return found
 
-
-# Names for new objects: they look random, yet the same cause always gives the same name.
-#
-# A controller that decides twice on the same objects requests the same name twice, and the second create finds the first object. So
-# controllers need not remember what they have sent already.
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  #: the characters of Kubernetes' own suffixes: no vowels, none that looks like another
 

@@ -2,6 +2,9 @@
 
 Other modules add what they alone need to know of a kind: how it is read (`api.structs`), how the API server stores and shows it
 (`apiserver.kinds`), which part watches it (`live`).
+
+Names: "Kind", or "Kind.group" outside the core group. A cluster stores each object once, whatever API version a request uses. So
+controllers name a kind without its version.
 """
 
 from __future__ import annotations
@@ -181,8 +184,6 @@ CLUSTER_WIDE = frozenset(kind.kind for kind in KINDS if not kind.namespaced)  #:
 _BY_NAME = {kind.name: kind for kind in KINDS}
 CLUSTER_SCOPED = frozenset(name for name, kind in _BY_NAME.items() if not kind.namespaced)  #: names of the same kinds
 
-# Names: "Kind", or "Kind.group" outside the core group. A cluster stores each object once, whatever API version a request uses. So
-# controllers name a kind without its version.
 
 POD = PODS.name
 NODE = NODES.name

@@ -114,9 +114,6 @@ def read_data(data: bytes, where: str, objects: Objects) -> None:
         objects.attempt(_read_value, document, document.value, ())
 
 
-# ---- JSON, decoded straight into structs for speed
-
-
 class _Head(msgspec.Struct, rename="camel", gc=False):
     kind: str = ""
     api_version: str = ""
@@ -167,9 +164,6 @@ def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Hea
 
 def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: int, kind: str, item: Any) -> InputError:
     return InputError(message, where=where, document=number, subject=f"{kind} {item.metadata.name}", field=yaml.field_name(path))
-
-
-# ---- YAML
 
 
 def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:

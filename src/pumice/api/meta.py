@@ -83,16 +83,3 @@ class LabelSelector(Wire, frozen=True):
     def requirements(self) -> Selector:
         exact = tuple(Requirement(key, "In", (value,)) for key, value in sorted((self.match_labels or {}).items()))
         return exact + tuple(expression.requirement for expression in self.match_expressions or ())
-
-
-# Names that Volcano uses by default.
-
-SCHEDULER_NAME = "volcano"
-DEFAULT_QUEUE = "default"  #: the queue of PodGroups that name none
-SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}  #: PriorityClasses of every cluster
-ROOT_QUEUE = "root"  #: the queue above all others
-
-
-def required_queues(default: str = DEFAULT_QUEUE) -> dict[str, bool]:
-    """The queues that must exist, and whether others may reclaim what they hold."""
-    return {ROOT_QUEUE: False, default: True}

@@ -8,7 +8,6 @@ up. So the cost of reading is linear in the length of the text. Equal texts shar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 MOST = 2**63 - 1  #: the greatest amount, in whole units
@@ -99,9 +98,6 @@ def _nano(before: str, after: str, factor: int, power: int) -> int:
     return min(nano, _MOST_NANO)
 
 
-# Quantities as the API server writes them
-
-
 def canonical(text: str | int | float) -> str:
     """The one form in which a quantity is stored: "1000m" is "1", "0.5" is "500m", "1.5Gi" is "1536Mi". Raises QuantityError."""
     if not isinstance(text, str):
@@ -177,37 +173,3 @@ def format_amount(value: float, *, binary: bool) -> str:
     power = min((round(value).bit_length() - 1) // 10, 6) if binary else 0
     size, suffix = (1024**power, f"{'KMGTPE'[power - 1]}i") if binary else (1000, "")
     return f"{value / size:.3f}".rstrip("0").rstrip(".") + suffix
-
-
-# Whole numbers in annotations, labels and names, which may hold any text.
-
-_DIGITS = re.compile(r"[+-]?[0-9]{1,19}\Z")
-MOST_INDEXES = 100_000  #: the most indexes of a set; a range that would exceed it is taken for a mistake
-
-
-def integer(text: str, default: int = 0) -> int:
-    """The integer that the text means; the default if it is not an integer of 64 bits."""
-    value = int(text) if _DIGITS.match(text) else default
-    return value if -(2**63) <= value < 2**63 else default
-
-
-def index_set(text: str) -> set[int]:
-    """The set of numbers in a text such as "0-3,8". Parts that are no numbers or ranges, or would exceed MOST_INDEXES, are left out."""
-    found: set[int] = set()
-    for part in text.replace(" ", "").split(","):
-        first, dash, last = part.partition("-")
-        begin, end = integer(first, -1), integer(last if dash else first, -1)
-        if 0 <= begin <= end < begin + MOST_INDEXES - len(found):
-            found.update(range(begin, end + 1))
-    return found
-
-
-def as_ranges(indexes: Iterable[int]) -> str:
-    """The text for a set of numbers, such as "0-3,8": the inverse of `index_set`."""
-    spans: list[list[int]] = []
-    for index in sorted(indexes):
-        if spans and spans[-1][1] == index - 1:
-            spans[-1][1] = index
-        else:
-            spans.append([index, index])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

@@ -92,9 +92,6 @@ def _quantity(name: str, amount: int) -> str:
     return format_bytes(amount // 1000) if binary and amount % 1000 == 0 else format_milli(amount)
 
 
-# Quotas and the objects that they count
-
-
 def charge(resource: str, obj: Object) -> Usage:
     """The charge for one object of this resource."""
     if resource == "pods":

@@ -3,6 +3,8 @@
 This is server-side apply with the field manager "pumice": fields that the files no longer name are removed, and fields of other managers
 are taken over, as with kubectl's ordinary apply. CustomResourceDefinitions come first and are waited for, so that one call may bring
 kinds and objects of these kinds.
+
+The manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and sent unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from pumice.cli.remote import Remote, namespace_option, remote_options
 from pumice.cli.tables import say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, of_kind
-from pumice.client.transport import ApiError, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import as_dict
 
 Manifest = dict[str, Any]
 MANAGER = "pumice"
@@ -99,9 +102,6 @@ async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:
         if error.code != 404:
             raise
         return None
-
-
-# The manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and sent unchanged.
 
 
 def manifests(paths: Iterable[str]) -> Iterator[Manifest]:

@@ -19,7 +19,8 @@ from pumice.api.json_objects import name_of, namespace_of
 from pumice.api.kinds import CONFIG_MAPS, DEPLOYMENTS, STATEFUL_SETS, ObjectRef
 from pumice.api.manifests import CONFIG_MAP_KEYS, ConfigText
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, ListScope, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, as_dict
 from pumice.scheduler.config import config_text
 
 CONFIGURATION_PATH = "/pumice/configuration"  #: at which the API server of `pumice up` tells the configuration of its scheduler

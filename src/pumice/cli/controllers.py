@@ -24,11 +24,12 @@ from pumice.cli.replica_flags import (
     term_of,
     until_signal,
 )
-from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, HyperNodeTree, by_labels
+from pumice.controllers.volcano.hyper_node_tree import HyperNodeTree, by_labels
+from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.controllers.volcano.sharding import CONFIG_MAP, DEFAULT_SHARDS, NodeShards, ShardingSettings, of_flag
 from pumice.live.controllers.process import ControllerReplica, ControllerSettings
-from pumice.live.lifecycle import set_up
+from pumice.live.log_format import set_up
 
 log = logging.getLogger(__name__)
 

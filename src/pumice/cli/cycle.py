@@ -1,4 +1,7 @@
-"""`pumice cycle`: read files of ordinary Kubernetes objects, and show what the scheduler would do with them."""
+"""`pumice cycle`: read files of ordinary Kubernetes objects, and show what the scheduler would do with them.
+
+The outcome of the cycles as tables: which pods were bound, which were evicted, which wait, and why.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,6 @@ def show(result: dict[str, Any], output: str) -> None:
     else:
         print_table(tables(result, wide=output == "wide"))
 
-
-# The outcome of the cycles as tables: which pods were bound, which were evicted, which wait, and why.
 
 _FINDS_ROOM = re.compile(r"^Pod \S+ can possibly be assigned to \S+, once")
 

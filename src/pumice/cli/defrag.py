@@ -18,7 +18,8 @@ from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.remote import Remote
 from pumice.cli.tables import say
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.eviction.movable import MoveRules
 from pumice.scheduler.model.cluster import Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -13,25 +13,25 @@ from pathlib import Path
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, controller_of, field
 from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
+from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits
 from pumice.cli.tables import say
 from pumice.cli.up_options import UpRequest
 from pumice.cli.up_submit import create
-from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Server, import_cluster
+from pumice.cluster.apiserver import Server, import_cluster
 from pumice.cluster.apiserver.discovery import version_of
 from pumice.cluster.apiserver.journal_files import JournalError
-from pumice.cluster.clock import ClockSetting, RunningClock
+from pumice.cluster.clock import RunningClock
+from pumice.cluster.clock_setting import ClockSetting
 from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.containers import SimulatedContainers
-from pumice.controllers.admission import CREATE
-from pumice.live.lifecycle import WallClock
+from pumice.live.clock import WallClock
 from pumice.live.scheduler.answering import FitQuestions
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.process import Reloader
+from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
@@ -128,43 +128,3 @@ def _begin_with(server: Server, archive: Path) -> None:
         import_cluster(server.store, archive.read_bytes(), where=str(archive))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(archive)) from None
-
-
-# Warnings to users who create pods or jobs for a scheduler that does not run here: nothing else would ever say why they wait.
-
-
-def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
-    """An admission rule that warns of pods and jobs for other schedulers. `ours` are the schedulerNames that are served here."""
-
-    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
-        asked = review.obj["spec"].get("schedulerName")
-        if asked and asked not in ours:
-            review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
-        return None
-
-    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
-
-
-def warn_of_simulated_operators() -> AdmissionRule:
-    """An admission rule that warns once of a Deployment that will show Running and do nothing: one whose pods would speak to the API."""
-    warned: list[str] = []
-
-    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
-        account = field(review.obj, "spec.template.spec.serviceAccountName")
-        if account not in (None, "", "default") and not warned:
-            warned.append(account)
-            review.warnings.append("containers are simulated: this program does not run; run it outside, with this kubeconfig")
-        return None
-
-    return AdmissionRule(("deployments.apps", "statefulsets.apps"), (CREATE,), validate=judge)
-
-
-def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
-    """An admission rule that warns of pods and jobs that can never run here, as far as `ask` can find out at once."""
-
-    def judge(review: AdmissionAttributes, _: AdmissionLister) -> AdmissionRefusal | None:
-        if controller_of(review.obj) is None and (why := ask(review.obj)):
-            review.warnings.append(why)
-        return None
-
-    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)

@@ -13,9 +13,10 @@ from pumice.cli.configured import InForce, in_force
 from pumice.cli.remote import Remote
 from pumice.cli.tables import say
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, ListScope
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
-from pumice.scheduler.framework.past_evictions import EVICTION_REASONS
+from pumice.scheduler.framework.eviction_events import EVICTION_REASONS
 
 OWNERS_AND_GROUPS = tuple(kind for kind in READ if kind not in EVERY)  #: what means a gang, of the kinds that scheduling does not read
 TELLING = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in (*EVICTION_REASONS, FAILED_CREATE)]  #: no object says it

@@ -13,12 +13,13 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.cli.objects import ServerTable, print_objects
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.cli.server_table import ServerTable, print_objects
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
 from pumice.client.discovery import ServedResource, discover, named
-from pumice.client.transport import ApiError, ListScope, NoAnswer, api_error, as_dict
+from pumice.client.failures import ApiError, NoAnswer, api_error
+from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import GAP
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"

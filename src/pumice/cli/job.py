@@ -12,7 +12,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.apply import Manifest, manifests
-from pumice.cli.objects import described
+from pumice.cli.described import described
 from pumice.cli.remote import (
     Remote,
     everywhere_option,

@@ -10,13 +10,14 @@ from typing import Any
 
 import click
 
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
-from pumice.api.meta import DEFAULT_QUEUE
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.remote import Remote, listed, name_option, order, output_option, print_all, remote_options
 from pumice.cli.tables import print_table, say
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.text_table import wide_columns
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")

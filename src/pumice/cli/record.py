@@ -16,7 +16,8 @@ from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
 from pumice.cluster.recording.anonymous import Anonymous
 from pumice.cluster.recording.files import Hide, RecordingFile, Retention, as_it_is, entries, files_of
-from pumice.live.lifecycle import WallClock, end_signal, first
+from pumice.live.clock import WallClock
+from pumice.live.lifecycle import end_signal, first
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -7,6 +7,8 @@
 
 The flags are vcctl's: -k/--kubeconfig and -s/--master; --context comes from kubectl. The exit code is 1 if the server
 refuses a request or does not answer, and 2 for wrong input, as everywhere.
+
+Orders to jobs and queues: Command objects, as vcctl creates them; the controllers carry them out and delete them.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from pumice.cli.data_dir import DataDir
 from pumice.cli.tables import say
 from pumice.client.access import Access
 from pumice.client.client import Client
+from pumice.client.failures import ApiError, KubeError
 from pumice.client.kubeconfig import files
 from pumice.client.resolve_access import find
-from pumice.client.transport import ApiError, KubeError, ListScope, as_dict
+from pumice.client.transport import ListScope, as_dict
 
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
 
@@ -104,7 +107,7 @@ everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag
 
 def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
     """Print objects of one resource as names, or as a List in JSON or YAML."""
-    from pumice.cli.objects import print_objects
+    from pumice.cli.server_table import print_objects
     from pumice.client.discovery import ServedResource
 
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -139,9 +142,6 @@ def name_option(letter: str, what: str) -> Callable[[Command], Command]:
         return click.argument("word", metavar="[NAME]", required=False)(option(with_name))
 
     return decorate
-
-
-# Orders to jobs and queues: Command objects, as vcctl creates them; the controllers carry them out and delete them.
 
 
 async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.errors import InputError
 from pumice.api.file_content import file_text
 from pumice.api.kinds import ObjectRef
-from pumice.api.meta import DEFAULT_QUEUE
 from pumice.cli.go_flags import Decorator, GoCommand, seconds, switch
 from pumice.cli.inputs import release_of
 from pumice.cli.replica_flags import (
@@ -32,7 +32,7 @@ from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
 from pumice.http.messages import NAMES_OF_LOOPBACK
 from pumice.live.coalescing_loop import CoalescingLoop
-from pumice.live.lifecycle import set_up
+from pumice.live.log_format import set_up
 from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, numbered, share_of
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of

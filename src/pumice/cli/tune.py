@@ -12,9 +12,9 @@ import click
 
 from pumice.cli.tables import print_table, say
 from pumice.extensions import actions, plugins
-from pumice.simulate.compare import Crew
-from pumice.simulate.draws import seconds
+from pumice.simulate.crew import Crew
 from pumice.simulate.inputs import policy_of, policy_text
+from pumice.simulate.instants import seconds
 
 if TYPE_CHECKING:
     from pumice.simulate.tune.advice import Advice

@@ -1,4 +1,9 @@
-"""Create objects in an embedded cluster, wait until their pods run, and show queues and pods as kubectl does; else show why they wait."""
+"""Create objects in an embedded cluster, wait until their pods run, and show queues and pods as kubectl does; else show why they wait.
+
+Creation of the objects of files in an embedded cluster: in the order above, with the namespaces that they name, after queues have opened.
+
+Unknown fields are reported and left out, as a file may come from a newer cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import click
 
 from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
-from pumice.cli.up_options import Given
+from pumice.cli.cluster_file import Given
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
@@ -58,11 +63,6 @@ def _depth(name: Any, parents: dict[Any, Any]) -> int:
         above.append(name)
         name = parents[name]
     return len(above)
-
-
-# Creation of the objects of files in an embedded cluster: in the order above, with the namespaces that they name, after queues have opened.
-#
-# Unknown fields are reported and left out, as a file may come from a newer cluster.
 
 
 def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
@@ -114,9 +114,6 @@ def _make_namespace(plane: ControlPlane, obj: Object) -> None:
     kind = plane.store.kinds.of_object(obj["apiVersion"], obj["kind"])
     if namespace and kind is not None and kind.namespaced:
         plane.add([{"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": namespace}}])
-
-
-# The outcome: the command waits until the pods run, and shows objects as kubectl does.
 
 
 class Submitted:

@@ -1,4 +1,10 @@
-"""`pumice webhooks`: Volcano's admission webhooks, in place of vc-webhook-manager; `pumice admission-secret`: their certificates."""
+"""`pumice webhooks`: Volcano's admission webhooks, in place of vc-webhook-manager; `pumice admission-secret`: their certificates.
+
+`pumice admission-secret`: the Secret of certificates, for a Deployment that mounts it. It takes the place of `gen-admission-secret.sh`.
+
+Volcano's chart runs the command once, before the webhooks start. Nothing renews these certificates, so they are valid for long. An
+existing Secret is left as it is.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +24,12 @@ from pumice.cli.go_flags import SPELLINGS, GoCommand, switch
 from pumice.cli.replica_flags import access_of, options, tell_of
 from pumice.client.access import Access
 from pumice.client.client import Client
+from pumice.client.failures import KubeError
 from pumice.client.resolve_access import find
-from pumice.client.transport import KubeError
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, Webhook
-from pumice.live.lifecycle import WallClock, set_up
+from pumice.live.clock import WallClock
+from pumice.live.log_format import set_up
 from pumice.live.webhooks.server import UNRENEWED_DAYS, ClusterSecret, WebhookReplica, WebhookSettings
 
 log = logging.getLogger(__name__)
@@ -151,12 +158,6 @@ def _resource_groups(path: str) -> list[dict[str, Any]]:
             raise document.error("is not a list of groups", ("resourceGroups",))
         groups += found or []
     return groups
-
-
-# `pumice admission-secret`: the Secret of certificates, for a Deployment that mounts it. It takes the place of `gen-admission-secret.sh`.
-#
-# Volcano's chart runs the command once, before the webhooks start. Nothing renews these certificates, so they are valid for long. An
-# existing Secret is left as it is.
 
 
 @click.command()

@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from pumice.api.errors import InputError
 from pumice.client.access import Access
+from pumice.client.failures import KubeError, NoAnswer, NoCredentials, api_error
+from pumice.client.shallow_json import shallow
 from pumice.client.tls import KeyPair, context
-from pumice.client.transport import KubeError, NoAnswer, NoCredentials, api_error, shallow
 from pumice.http.connection import Answer
 from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected

@@ -18,7 +18,7 @@ import msgspec
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.file_content import file_bytes
 from pumice.api.yaml import Document, documents
-from pumice.client.access import ExecSpec
+from pumice.client.exec_credentials import ExecSpec
 
 
 class ClusterEntry(msgspec.Struct, rename="kebab"):

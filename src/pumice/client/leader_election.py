@@ -20,7 +20,8 @@ import msgspec
 
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import TimeSource
-from pumice.client.transport import ApiError, KubeError, NoAnswer, Transport
+from pumice.client.failures import ApiError, KubeError, NoAnswer
+from pumice.client.transport import Transport
 
 # Leader election with a Lease, as client-go does it, with a fence: the pure half.
 #

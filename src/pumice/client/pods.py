@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import PODS, ObjectRef
-from pumice.client.transport import ApiError, NoAnswer, Transport, as_dict
+from pumice.client.failures import ApiError, NoAnswer
+from pumice.client.transport import Transport, as_dict
 
 ATTEMPTS = 4
 

@@ -34,7 +34,9 @@ import msgspec
 
 from pumice.api.meta import Metadata
 from pumice.client.client import Backoff, asked_delay_s
-from pumice.client.transport import ApiError, KubeError, ListScope, NoAnswer, Transport, api_error, decode, shallow
+from pumice.client.failures import ApiError, KubeError, NoAnswer, api_error
+from pumice.client.shallow_json import decode, shallow
+from pumice.client.transport import ListScope, Transport
 
 T = TypeVar("T")
 

@@ -17,9 +17,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api.errors import InputError
-from pumice.client.access import EXEC_VERSIONS, Access, Credentials, ExecPlugin, Fixed, Keys, TimeSource, TokenFile
+from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile
+from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
+from pumice.client.key_files import KeyFiles
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
-from pumice.client.tls import KeyFiles, KeyPair, Trust
+from pumice.client.tls import KeyPair, Trust
 from pumice.http.messages import basic
 
 # The proxy that the environment variables state, by Go's rules, since kubectl runs in the same pods and shells.

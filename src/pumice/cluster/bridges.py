@@ -14,18 +14,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from pumice.api.json_objects import Key, Object, key_of, name_of, namespace_of, status_of, uid_of
+from pumice.api.defaults import required_queues
+from pumice.api.json_objects import Key, Object
 from pumice.api.kinds import Kind, ObjectRef, kind_of
-from pumice.api.meta import required_queues
-from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
-from pumice.client.transport import ApiError, ListScope, Page, PatchType
+from pumice.client.failures import ApiError
+from pumice.client.transport import ListScope, Page, PatchType
 from pumice.cluster.apiserver import (
-    AdmissionAttributes,
     DeleteOptions,
     PatchRequest,
     StatusError,
@@ -34,16 +32,13 @@ from pumice.cluster.apiserver import (
 )
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Pending, until_done
-from pumice.cluster.apiserver.patch import CONTENT_TYPES
 from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.store import seen
+from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
-from pumice.cluster.apiserver.webhooks import Verdict
-from pumice.controllers import admission
-from pumice.controllers.admission.webhooks import HOOKS, SERVICE, Caller, configuration
-from pumice.controllers.controller import Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write, status_change
-from pumice.controllers.waiting_pods import refused
+from pumice.controllers.controller import ObjectChange
+from pumice.controllers.key_index import IndexKey, KeyIndex
 
 BATCH = 1000  #: the most events that a watch hands out at a time
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
@@ -250,112 +245,6 @@ class StoreLister:
         self._changes.append(change)
         if len(self._changes) == 1 and self.wake is not None:
             self.wake()
-
-
-# The writes of controllers, carried out on the store in the same process.
-#
-# As `controllers.controller` demands: to create an object that exists already is no failure, nor is to delete one that is gone. An object
-# with another uid is another object and is left alone. Every other refusal of the store is a StatusError for the caller. Events are counted
-# and thinned out as in every component of Kubernetes, by the same correlator that our clients use.
-
-
-class StoreWrites:
-    """Carries out writes on one store under the name of one component."""
-
-    def __init__(self, lister: StoreLister, component: str) -> None:
-        self._lister = lister
-        self._store: Store = lister.store
-        self._options = WriteOptions(manager=component, validation="Ignore")
-        self._book = EventCorrelator(component)
-
-    def apply(self, write: Write) -> None:
-        """Carry out one write. Raises StatusError."""
-        match write:
-            case Create():
-                self._create(write)
-            case Patch():
-                self._patch(write)
-            case Delete():
-                self._delete(write)
-            case Emit():
-                self.tell(write.about, write.type, write.reason, write.message)
-
-    def tell(self, about: Object, type_: str, reason: str, message: str) -> None:
-        """Write an event about an object. An event that cannot be written is lost, as events may be."""
-        regarding = InvolvedObject(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
-        event = self._book.note(EventRecord(regarding, type_, reason, message), self._store.now())
-        if event is None:
-            return
-        try:
-            if event.patch is not None and self._store.find("events", event.namespace, event.name) is not None:
-                self._store.patch("events", event.name, PatchRequest("merge", event.patch), event.namespace, options=self._options)
-            else:
-                self._store.create("events", event.event, event.namespace, self._options)
-        except StatusError:
-            pass  # most likely the namespace is being deleted
-
-    def _create(self, write: Create) -> None:
-        subject = write.object
-        try:
-            self._store.create(self._storage(kind_of(subject)), subject, namespace_of(subject), self._options)
-        except StatusError as error:
-            if error.reason == "AlreadyExists":
-                return
-            if write.about is not None:
-                self.tell(write.about, "Warning", write.refused[0], f"{write.refused[1]}: {error.message}")
-                self._note_refusal(write.about, error.message)
-            raise
-
-    def _note_refusal(self, about: Object, message: str) -> None:
-        """Say by a condition of a ReplicaSet or ReplicationController that its pods cannot be created."""
-        owner = self._lister.get(kind_of(about), *key_of(about)) if about["kind"] in ("ReplicaSet", "ReplicationController") else None
-        if owner is not None:
-            for write in status_change(owner, refused(status_of(owner), message, self._store.now())):
-                self.apply(write)
-
-    def _patch(self, write: Patch) -> None:
-        found = self._lister.get(write.kind, write.namespace, write.name)
-        if found is None or (write.uid and uid_of(found) != write.uid):
-            return
-        patch = PatchRequest("merge", write.patch)
-        self._store.patch(self._storage(write.kind), write.name, patch, write.namespace, write.subresource, self._options)
-
-    def _delete(self, write: Delete) -> None:
-        found = self._lister.get(write.kind, write.namespace, write.name)
-        if found is None or (write.uid and uid_of(found) != write.uid):
-            return
-        delete_options = DeleteOptions(grace_s=write.grace_s, propagation=write.propagation)
-        self._store.delete(self._storage(write.kind), write.name, write.namespace, delete_options, self._options)
-
-    def _storage(self, kind: str) -> str:
-        return self._lister.storage_of(kind) or kind
-
-
-# Volcano's webhooks without HTTP: its admission rules behind the name of its service, which its configurations call. A refusal has the text
-# of a webhook's refusal, and its code: 400, without a reason. The rules look objects up in the store.
-
-
-def serve_volcano_admission(lister: StoreLister, settings: admission.Settings = admission.DEFAULTS) -> None:
-    """Answer the calls of Volcano's webhooks in this process, and create the configurations that make them, if they are missing."""
-    store, caller = lister.store, Caller("volcano-system", SERVICE)
-    store.webhooks.services[(caller.namespace, caller.service)] = partial(_volcano_admission, lister, settings)
-    for hook in HOOKS.values():
-        made = configuration(hook, caller, b"")
-        if store.find(hook.resource.resource, "", made["metadata"]["name"]) is None:
-            store.create(hook.resource.resource, made)
-
-
-def _volcano_admission(lister: StoreLister, settings: admission.Settings, path: str, review: AdmissionAttributes) -> Verdict:
-    hook = HOOKS.get(path)
-    if hook is None:
-        return StatusError(500, "InternalError", f"Volcano's admission has no webhook at {path}")
-    if hook.mutating:
-        return admission.mutate(review.operation, review.obj, lister, settings)
-    new = None if review.operation == admission.DELETE else review.obj
-    problems = admission.validate(review.operation, new, review.old, lister, settings)
-    if not problems:
-        return None
-    return StatusError(400, "", f'admission webhook "{hook.name}" denied the request: {"; ".join(map(str, problems))}')
 
 
 def default_queues(store: Store) -> None:

@@ -18,30 +18,33 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
-
-from msgspec.structs import replace
+from typing import Any
 
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
+from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.json_objects import Object, field, name_of, namespace_of, uid_of
-from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Pending, until_done
-from pumice.cluster.bridges import InProcess, StoreLister, StoreWrites, default_queues, serve_volcano_admission
+from pumice.cluster.bridges import InProcess, StoreLister, default_queues
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
+from pumice.cluster.kube_batch import serve_kube_batch
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
 from pumice.cluster.nodes.stage import Stages
+from pumice.cluster.store_writes import StoreWrites
+from pumice.cluster.volcano_admission import serve_volcano_admission
+from pumice.cluster.workers import Worker, WorkerTurns, run_quiet
 from pumice.controllers.admission import Settings
-from pumice.controllers.controller import Controller, Prepares, Result, Write
-from pumice.controllers.kubernetes.service_account import ROOT_CERTIFICATE, RootCertificates
+from pumice.controllers.controller import Controller, Prepares, Result
+from pumice.controllers.kubernetes.root_certificates import ROOT_CERTIFICATE, RootCertificates
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+from pumice.controllers.retries import Retries
 from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
-from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
+from pumice.controllers.work_queue import KeyQueue, QueuedKey
+from pumice.controllers.writes import Write
 from pumice.http.watchdog import Handler
-from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
+from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 
 # The loop that runs controllers on a store: changes become keys, and keys become writes. A key with many writes is put back now and then,
 # so that other namespaces have their turn.
@@ -252,83 +255,6 @@ class ControllerLoop:
     def _due(self) -> None:
         self._alarm = None
         self._wake()
-
-
-# Workers run beside the API server on one thread, and take turns.
-#
-# A worker does a little work at each `step` and returns whether it has more to do; it calls `wake` when it has work after it had none. On
-# an event loop, `WorkerTurns` lets each worker make its steps between requests. Without one, `run_quiet` steps all workers until none of
-# them has work left.
-
-
-class Worker(Protocol):
-    wake: Callable[[], None] | None
-
-    def step(self) -> bool:
-        """Do a little work. Return whether there is more to do."""
-        ...
-
-
-class WorkerTurns:
-    """Lets workers take turns on an event loop."""
-
-    def __init__(self, workers: Sequence[Worker]) -> None:
-        self._workers = workers
-        self._scheduled: set[int] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        for index, worker in enumerate(self._workers):
-            worker.wake = lambda index=index: self._schedule(index)
-            self._schedule(index)
-
-    def stop(self) -> None:
-        self._loop = None
-        for worker in self._workers:
-            worker.wake = None
-
-    def _schedule(self, index: int) -> None:
-        if self._loop is not None and index not in self._scheduled:
-            self._scheduled.add(index)
-            self._loop.call_soon(self._turn, index)
-
-    def _turn(self, index: int) -> None:
-        self._scheduled.discard(index)
-        if self._loop is None:
-            return
-        worker = self._workers[index]
-        with Handler("a step of %s", type(worker).__name__):
-            left = worker.step()
-        if left:
-            self._schedule(index)
-
-
-def run_quiet(workers: Sequence[Worker], writes: Callable[[], int]) -> None:
-    """Step all workers until a whole round leaves no worker busy and writes nothing. `writes` returns the number of writes so far."""
-    while True:
-        before = writes()
-        busy = sum(worker.step() for worker in workers)
-        if not busy and writes() == before:
-            return
-
-
-# kube-batch's queues and PodGroups: Volcano's kinds under another API group, so that clients of both groups see the same objects.
-
-VERSION = "v1alpha1"
-
-
-def serve_kube_batch(store: Store) -> None:
-    """Serve kube-batch's kinds. Call this once Volcano's are served, so that Volcano's are meant where no group is named."""
-    for plural in ("queues", "podgroups"):
-        store.kinds.add(_of_kube_batch(store.kind(f"{plural}.scheduling.volcano.sh")))
-
-
-def _of_kube_batch(kind: ServedKind) -> ServedKind:
-    def to_stored(obj: Object) -> Object:
-        return {**obj, "apiVersion": kind.api_version}
-
-    return replace(kind, group=KUBE_BATCH_GROUP, version=VERSION, short_names=(), storage=kind.storage, to_stored=to_stored)
 
 
 class ControlPlane:

@@ -23,10 +23,10 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import convert, document
 from pumice.api.volcano import PodGroup
-from pumice.controllers.controller import Create
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.volcano.gangs import Gang, gang_of, marks, number
 from pumice.controllers.volcano.podgroup import PodGroups
+from pumice.controllers.writes import Create
 
 MOST_PODS = 150_000  #: of one owner: as many as Kubernetes supports in a whole cluster
 Items = list[tuple[str, Wire]]

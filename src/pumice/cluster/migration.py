@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object, annotations_of, copied, field, labels_of, name_of, namespace_of, spec_of
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_GROUPS, WORKLOADS, Kind, group_of, kind_of
-from pumice.api.meta import DEFAULT_QUEUE, Metadata
+from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_usage, times
@@ -120,9 +121,6 @@ def _keep(template: Object, part: str, values: dict[str, str]) -> None:
         template["metadata"][part] = values
 
 
-# -- towards Volcano
-
-
 def _to_volcano(given: list[Object], tell: Tell) -> Outcome:
     known = Memory({**each, "metadata": {**each["metadata"], "uid": "", "namespace": _where(each)}} for each in given)
     made: dict[tuple[str, str], Object] = {}
@@ -183,9 +181,6 @@ def _make(gang: Gang, pod: Object | None, made: dict[tuple[str, str], Object]) -
     if (reference := spec_of(owner).get("workloadRef")) and tuple(reference.values()) != (name_of(owner), TEMPLATE):
         notes[WORKLOAD] = f"{reference.get('workloadName')}/{reference.get('templateName')}"
     made[place] = _new(kinds.POD_GROUPS, owner, gang.name, spec, _without(labels_of(owner), key.QUEUE_NAME), notes)
-
-
-# -- towards Kubernetes' own
 
 
 def _to_native(given: list[Object], tell: Tell) -> Outcome:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
+from pumice.api.defaults import SYSTEM_CLASSES, required_queues
 from pumice.api.groups import SCHEDULED, CompositePodGroup, CompositeSpec, NativeGroupSpec, NativePodGroup
 from pumice.api.kinds import CLUSTER_WIDE, NATIVE_POD_GROUP
-from pumice.api.meta import SYSTEM_CLASSES, Condition, Metadata, Wire, required_queues
+from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.times import rfc3339
@@ -24,10 +25,11 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import GATED, Decisions, NativeGroupStatus
 from pumice.scheduler.framework.job_status import unserved
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, World
+from pumice.scheduler.framework.waiting_pods import EVERYBODY
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import is_shadow
+from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from functools import cache
 
 from pumice.api.json_objects import Object
 from pumice.api.kinds import group_of
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.decoding import WrongType, conformed, schema_causes
-from pumice.cluster.apiserver.kinds import ServedKind, builtin_kinds
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.strategies import strategy_of
 

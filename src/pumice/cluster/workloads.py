@@ -21,9 +21,10 @@ from pumice.api.meta import Wire
 from pumice.api.quota import why_refused
 from pumice.api.structs import KINDS, convert, document
 from pumice.controllers import admission
-from pumice.controllers.controller import Controller, Create
+from pumice.controllers.controller import Controller
 from pumice.controllers.in_memory import InMemoryLoop, Memory, Unsettled
 from pumice.controllers.volcano.job.plugins import SshKeyPair
+from pumice.controllers.writes import Create
 
 NO_KEYS = SshKeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)

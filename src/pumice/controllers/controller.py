@@ -23,17 +23,11 @@ from pumice.api.json_objects import (
     Key,
     Object,
     controller_of,
-    difference,
-    field,
     key_of,
-    labels_of,
-    name_of,
     namespace_of,
-    owners_of,
-    status_of,
-    uid_of,
 )
 from pumice.api.kinds import kind_of
+from pumice.controllers.writes import Write
 
 LABELS = "metadata.labels."  #: begins the path of a label in `INDEXED`: its name has dots itself
 GANG_FIELD, GANG_LABEL = "spec.schedulingGroup.podGroupName", f"{LABELS}scheduling.x-k8s.io/pod-group"
@@ -72,150 +66,6 @@ class Lister(Protocol):
     def kinds(self) -> Iterable[str]:
         """Every kind of which there may be objects."""
         ...
-
-
-# The look-ups of a lister that need an index: objects with a value in a field, objects owned by a uid, and objects without a controller.
-#
-# The store that keeps the objects passes every change to the index. The index holds keys, never objects.
-
-IndexKey = tuple[str, Key]  #: kind and key of an object
-
-
-class KeyIndex:
-    """An index of keys: by the value of a field, by owner, and those of objects without a controller."""
-
-    def __init__(self) -> None:
-        self._by_field: dict[tuple[str, str], dict[str, dict[Key, None]]] = {}
-        self._owned: dict[str, dict[IndexKey, None]] = {}  #: by the uid of the owner
-        self._strays: dict[tuple[str, str], dict[Key, None]] = {}  #: by kind and namespace
-
-    def with_value(self, kind: str, path: str, value: str) -> list[IndexKey]:
-        return [(kind, key) for key in sorted(self._by_field.get((kind, path), {}).get(value, ()))]
-
-    def owned_by(self, uid: str, kind: str | None = None) -> list[IndexKey]:
-        return [place for place in sorted(self._owned.get(uid, ())) if kind is None or place[0] == kind]
-
-    def number_owned(self, uid: str) -> int:
-        return len(self._owned.get(uid, ()))
-
-    def strays(self, kind: str, namespace: str) -> list[IndexKey]:
-        return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
-
-    def changed(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
-        for path in INDEXED.get(kind, ()):
-            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
-        self._index_owners((kind, key), old, new)
-        if kind in ADOPTABLE:
-            self._index_strays(self._strays.setdefault((kind, key.namespace), {}), key, new)
-
-    def _index_strays(self, strays: dict[Key, None], key: Key, new: Object | None) -> None:
-        if new is not None and controller_of(new) is None:
-            strays[key] = None
-        else:
-            strays.pop(key, None)
-
-    def _index_field(self, index: dict[str, dict[Key, None]], path: str, key: Key, old: Object | None, new: Object | None) -> None:
-        before, after = _indexed(old, path), _indexed(new, path)
-        if before == after:
-            return
-        if before is not None:
-            index[before].pop(key, None)
-            if not index[before]:
-                del index[before]
-        if after is not None:
-            index.setdefault(after, {})[key] = None
-
-    def _index_owners(self, place: IndexKey, old: Object | None, new: Object | None) -> None:
-        before = owners_of(old) if old else []
-        after = owners_of(new) if new else []
-        if before is after or before == after:
-            return
-        for owner in before:
-            owned = self._owned.get(owner["uid"], {})
-            owned.pop(place, None)
-            if not owned:
-                self._owned.pop(owner["uid"], None)
-        for owner in after:
-            self._owned.setdefault(owner["uid"], {})[place] = None
-
-
-def _indexed(subject: Object | None, path: str) -> str | None:
-    """The value by which an object is found; None if it cannot be found by this field."""
-    if subject is None:
-        return None
-    found = labels_of(subject).get(path.removeprefix(LABELS)) if path.startswith(LABELS) else field(subject, path)
-    return str(found) if found else None if path in RARE else ""
-
-
-# The writes that a reconciler wants, as values. Its caller sends them to an API server or applies them to a store.
-#
-# The writes of one result are applied in order. The first failure ends them, and the key is tried again. So a write that must happen at
-# most once (the deletion of a job's Command) comes first, and `surely`. Patches are JSON merge patches, made by comparing the present
-# object with the wanted one (`status_change`, `change`): if nothing differs, there is no write.
-
-
-class Create(Struct, frozen=True):
-    """Store a new object; it is no failure if an object of this name exists."""
-
-    object: Object
-    about: Object | None = None  #: the object that gets an Event if the creation is refused
-    refused: tuple[str, str] = ("FailedCreate", "Error creating")  #: the reason of that Event, and how its text begins
-
-
-class Patch(Struct, frozen=True):
-    """Merge `patch` into an object, if it still has the uid."""
-
-    kind: str
-    namespace: str
-    name: str
-    patch: Object
-    subresource: str = ""  #: "status", or "" for the object itself
-    uid: str = ""
-
-
-class Delete(Struct, frozen=True):
-    """Delete an object, if it still has the uid; it is no failure if the object is gone already."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str = ""
-    propagation: str = "Background"  #: Background, Foreground or Orphan
-    grace_s: int | None = None  #: None: the grace period of the object
-    surely: bool = False  #: repeat it until the object is gone: a failed deletion may have been carried out, and is not decided again
-
-
-class Emit(Struct, frozen=True):
-    """Write an Event about an object; repeated Events are counted where this is carried out."""
-
-    about: Object
-    type: str  #: Normal or Warning
-    reason: str
-    message: str
-
-
-Write = Create | Patch | Delete | Emit
-
-
-def delete(subject: Object, *, propagation: str = "Background", grace_s: int | None = None, surely: bool = False) -> Delete:
-    return Delete(kind_of(subject), namespace_of(subject), name_of(subject), uid_of(subject), propagation, grace_s, surely)
-
-
-def patch(subject: Object, content: Object, subresource: str = "") -> Patch:
-    return Patch(kind_of(subject), namespace_of(subject), name_of(subject), content, subresource, uid_of(subject))
-
-
-def change(subject: Object, wanted: Object) -> list[Write]:
-    """The patch that makes `subject` equal to `wanted`, except for its status; no write if nothing differs."""
-    now, then = ({key: value for key, value in each.items() if key != "status"} for each in (subject, wanted))
-    changed = difference(now, then)
-    return [patch(subject, changed)] if changed else []
-
-
-def status_change(subject: Object, status: Object, subresource: str = "status") -> list[Write]:
-    """The patch that makes the status of `subject` equal to `status`; no write if nothing differs."""
-    changed = difference(status_of(subject), status)
-    return [patch(subject, {"status": changed}, subresource)] if changed else []
 
 
 EVERY = "*"  #: in `watches`: changes of all kinds

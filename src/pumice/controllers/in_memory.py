@@ -2,6 +2,10 @@
 
 It keeps the rules that controllers rely on: uids and resource versions count up, the generation follows the spec, a deletion waits for
 finalizers and, if a pod has a node, for a call of `finish`, and a write for another uid does nothing. It validates nothing.
+
+Run controllers on a cluster in memory until nothing changes: the whole control loop in one function.
+
+Tests, examples and what-if questions use it as it is. The embedded store, which gets writes of others too, has a loop of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, copied, key_of, merged, terminating, uid_of
 from pumice.api.kinds import kind_of
 from pumice.api.times import rfc3339
-from pumice.controllers.controller import Controller, Create, Delete, Emit, IndexKey, KeyIndex, ObjectChange, Patch, Write
+from pumice.controllers.controller import Controller, ObjectChange
+from pumice.controllers.key_index import IndexKey, KeyIndex
 from pumice.controllers.work_queue import KeyQueue
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
 
@@ -142,11 +148,6 @@ def _awaits_somebody(subject: Object) -> bool:
 
 def _has_ended(subject: Object) -> bool:
     return (subject.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-# Run controllers on a cluster in memory until nothing changes: the whole control loop in one function.
-#
-# Tests, examples and what-if questions use it as it is. The embedded store, which gets writes of others too, has a loop of its own.
 
 
 class Unsettled(RuntimeError):

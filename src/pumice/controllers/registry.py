@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from pumice.api import kinds
-from pumice.api.meta import SCHEDULER_NAME
+from pumice.api.defaults import SCHEDULER_NAME
 from pumice.controllers.controller import Controller
 from pumice.controllers.kubernetes.batch_job import BatchJobs
 from pumice.controllers.kubernetes.daemonset import DaemonSets
-from pumice.controllers.kubernetes.deployment import Deployments, ReplicaSets
+from pumice.controllers.kubernetes.deployment import Deployments
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.endpoints import ServiceEndpoints
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
 from pumice.controllers.kubernetes.pod_group_protection import PodGroupProtection
+from pumice.controllers.kubernetes.replica_set import ReplicaSets
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
 from pumice.controllers.kubernetes.service_account import ServiceAccounts

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api.annotations import GROUP_MIN_MEMBER
+from pumice.api.integers import integer
 from pumice.api.json_objects import Object, annotations_of, condition, spec_of, terminating
-from pumice.api.quantity import integer
 from pumice.api.times import rfc3339
 
 MOST_WAITING = 2000

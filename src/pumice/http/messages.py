@@ -1,19 +1,21 @@
-"""Requests and answers of a server as values; header lines, and the value of the header for basic authentication."""
+"""Requests and answers of a server as values; header lines, and the value of the header for basic authentication.
+
+A long answer that is made while it is sent: one piece in a turn of the event loop, and only when the client has read the piece before.
+
+Whether a client is on this machine: in its network namespace, so in the same pod, or behind kubectl port-forward.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-import re
 from base64 import b64encode
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 import msgspec
 
-from pumice.http.parser import Head, Malformed
 from pumice.http.watchdog import Handler
 
 JSON = "application/json"
@@ -110,9 +112,6 @@ Answer = Response | Stream | asyncio.Future[Response | Stream]
 Respond = Callable[[Request], Answer]
 
 
-# A long answer that is made while it is sent: one piece in a turn of the event loop, and only when the client has read the piece before.
-
-
 class Pieces:
     """A stream of the pieces that an iterator yields."""
 
@@ -149,50 +148,6 @@ class Pieces:
             self.resume()
 
 
-# The bytes that wait for one client.
-#
-# Parts wait here as they are, not copied and not yet encrypted, and go to the transport in small pieces, as fast as it takes them. So a
-# client that does not read costs the memory of two pieces, and of parts that many clients may share, however much waits for it.
-
-PIECE = 64 * 1024
-
-
-class Outgoing:
-    """The bytes that wait for one client. `seal` encrypts them, or returns them as they are."""
-
-    def __init__(self, transport: asyncio.Transport, seal: Callable[[bytes], bytes]) -> None:
-        transport.set_write_buffer_limits(high=PIECE)
-        self._transport = transport
-        self._seal = seal
-        self._parts: deque[bytes | memoryview] = deque()
-        self.size = 0  #: bytes that wait
-        self.stopped = False  #: the transport takes no bytes for now
-
-    def send(self, *parts: bytes) -> None:
-        self._parts.extend(parts)
-        self.size += sum(map(len, parts))
-        self.go_on()
-
-    def go_on(self) -> None:
-        while self.size and not self.stopped:
-            self._transport.write(self._seal(self._piece()))
-
-    def _piece(self) -> bytes:
-        first = self._parts.popleft()
-        if len(first) > PIECE:
-            whole = memoryview(first)
-            self._parts.appendleft(whole[PIECE:])
-            piece = bytes(whole[:PIECE])
-        else:
-            gathered, size = [first], len(first)
-            while self._parts and size + len(self._parts[0]) <= PIECE:
-                gathered.append(self._parts.popleft())
-                size += len(gathered[-1])
-            piece = b"".join(gathered)
-        self.size -= len(piece)
-        return piece
-
-
 def head_of(headers: Iterable[tuple[str, str]]) -> bytes:
     """Header lines as bytes. Raises ValueError for a line break or another control character, which would end a line early."""
     return "".join(map(_line, headers)).encode()
@@ -214,36 +169,6 @@ def _line(header: tuple[str, str]) -> str:
         raise ValueError(f"the value for the header {name} has a line break or another control character in it")
     return f"{name}: {value}\r\n"
 
-
-# The head of a request. A request of HTTP/1.1 names one host.
-
-_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-_HOST = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=@\[\]_~]*\Z")
-
-
-class RequestHead:
-    """What the head of a request says, and how its body is sent. Raises Malformed."""
-
-    __slots__ = ("framed", "framing", "headers", "keep_alive", "method", "target")
-
-    def __init__(self, head: Head) -> None:
-        parts = head.first.split(" ")
-        if len(parts) != 3 or parts[2] not in ("HTTP/1.0", "HTTP/1.1") or not _METHOD.match(parts[0]) or not parts[1]:
-            raise Malformed(400, "not an HTTP/1.1 request")
-        self.method, self.target, version = parts
-        self.headers = head.headers
-        host = self.headers.get("host")
-        if host is None and version == "HTTP/1.1":
-            raise Malformed(400, "the header Host is missing")
-        if not _HOST.match(host or ""):
-            raise Malformed(400, "the header Host is malformed")
-        self.framing = head.framing(version, unstated=0)
-        self.framed = version != "HTTP/1.0"  #: the client understands answers in chunks
-        connection = self.headers.get("connection", "").lower()
-        self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
-
-
-# Whether a client is on this machine: in its network namespace, so in the same pod, or behind kubectl port-forward.
 
 NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 

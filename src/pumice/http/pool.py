@@ -132,8 +132,6 @@ def _proof(proxy: SplitResult) -> list[tuple[str, str]]:
     return [("Proxy-Authorization", known)] if known else []
 
 
-# One call to a server that is called rarely.
-
 LARGEST_ANSWER = 64 * 1024 * 1024
 AS_WRITTEN = "!$%&'()*+,/:;=?@[]~"  #: characters of a URL that are sent as they are, as letters and digits are; all others are quoted
 

@@ -17,9 +17,11 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
-from pumice.http.connection import TlsLayer
-from pumice.http.messages import Answer, Outgoing, Request, RequestHead, Respond, Response, Stream, Takeover, is_loopback
+from pumice.http.messages import Answer, Request, Respond, Response, Stream, Takeover, is_loopback
+from pumice.http.outgoing import Outgoing
 from pumice.http.parser import MAX_HEAD, Body, BodyTooLong, Malformed, take_head
+from pumice.http.request_head import RequestHead
+from pumice.http.tls_layer import TlsLayer
 from pumice.http.watchdog import Handler
 
 LARGEST_BODY = 3 * 1024 * 1024

@@ -11,7 +11,7 @@ import secrets
 from collections import deque
 from math import inf
 
-from pumice.api.quantity import integer
+from pumice.api.integers import integer
 from pumice.http.messages import Pipe
 
 KEPT_BYTES = 8 * 1024 * 1024

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Kind
-from pumice.client.transport import KubeError, Transport
+from pumice.client.failures import KubeError
+from pumice.client.transport import Transport
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response, Stream
 from pumice.page.files import UNCACHED

@@ -30,13 +30,15 @@ from pumice import __version__
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import JSON, NAMES_OF_LOOPBACK, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
-from pumice.page.answers import Expected, PageAnswers
+from pumice.page.answers import PageAnswers
+from pumice.page.expected import Expected
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
+from pumice.page.last_minutes import LastMinutes, PastChange
 from pumice.page.policy import policy_fields
 from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
-from pumice.page.sent_rows import History, LastMinutes, PastChange, Rows, SentRows
+from pumice.page.sent_rows import History, Rows, SentRows
 from pumice.page.simulations import Simulations
 from pumice.page.usage import PageUsage
 from pumice.scheduler.model.cluster import Cluster

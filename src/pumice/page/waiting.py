@@ -17,7 +17,7 @@ import msgspec
 
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, KubeError
+from pumice.client.failures import ApiError, KubeError
 from pumice.http.listener import Listener
 from pumice.http.messages import NAMES_OF_LOOPBACK, Request, Response
 

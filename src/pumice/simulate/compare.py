@@ -7,22 +7,19 @@ comparison continues where it was. Results do not depend on the number of proces
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 import msgspec
 
-from pumice.api.errors import InputError
 from pumice.extensions import Given
 from pumice.simulate.accidents import disturbed
 from pumice.simulate.bounds import Bounds, bounds_of
+from pumice.simulate.crew import Crew
 from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.run import Player, Scenario, Summary, play_fast, simulate
@@ -173,64 +170,3 @@ def _at(summary: Summary, path: tuple[str, ...]) -> float | None:
     for step in path:
         value = value.get(step)
     return value if value is None else float(value)
-
-
-# Who plays: this process, other processes on this machine, or a Dask cluster, where the package distributed is installed.
-
-PATIENCE_S = 10  #: for Dask's scheduler to answer
-
-
-class Playable(Protocol):
-    """A simulation that is described by plain values."""
-
-    def play(self) -> dict[str, Any]: ...
-
-
-P = TypeVar("P", bound=Playable)
-
-
-class Crew:
-    """Those who play simulations, for as long as a `with` block lasts. They are called when there is more than one to play."""
-
-    def __init__(self, processes: int | None = None, dask: str | None = None) -> None:
-        """`dask`: the address of a Dask cluster. Else `processes`, by default one for each core."""
-        self._processes, self._dask = processes, dask
-        self._stack = ExitStack()
-        self._submit: Callable[..., Any] | None = None
-        self._completed: Callable[..., Any] = iter
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    def play(self, works: Sequence[P]) -> Iterator[tuple[P, dict[str, Any]]]:
-        """Run the simulations, and yield each with its summary as soon as it has finished. Raises InputError."""
-        if not self._dask and self._submit is None and (self._processes == 1 or len(works) < 2):
-            yield from ((work, work.play()) for work in works)
-            return
-        if self._submit is None:
-            self._submit, self._completed = self._on_dask(self._dask) if self._dask else self._here()
-        futures = {self._submit(work.play): work for work in works}
-        for future in self._completed(futures):
-            yield futures[future], future.result()
-
-    def _here(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        import multiprocessing  # not needed for a single simulation
-        from concurrent.futures import ProcessPoolExecutor, as_completed
-
-        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("spawn"))
-        return self._stack.enter_context(pool).submit, as_completed
-
-    def _on_dask(self, address: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        try:
-            distributed = import_module("distributed")
-        except ImportError:
-            message = "needs the package distributed; install it, or leave this out for the cores of this machine"
-            raise InputError(message, where="--dask") from None
-        try:
-            client = distributed.Client(address, timeout=PATIENCE_S)
-        except (OSError, ValueError) as error:
-            raise InputError(f"nobody answers at {address}: {error}", where="--dask") from None
-        return partial(self._stack.enter_context(client).submit, pure=False), distributed.as_completed

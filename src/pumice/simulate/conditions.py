@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
-from pumice.simulate.draws import seconds
+from pumice.simulate.instants import seconds
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}

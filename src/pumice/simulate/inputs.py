@@ -67,7 +67,7 @@ def nodes_from(cluster: str | None, nodes: str | None) -> list[Node] | None:
 
 def nodes_of_pools(text: str) -> list[Node]:
     """Nodes in shorthand, as `pumice up --nodes` reads it: `300x8gpu`, `4x1cpu,2x8gpu:64cpu`. Raises InputError."""
-    from pumice.cluster.nodes.node_agent import nodes_of, pools_of  # imports a whole control plane, which few simulations need
+    from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 
     pools = pools_of(text)
     if "pods" not in text:

@@ -1,4 +1,9 @@
-"""A job in a simulation: which of its pods run since when, how much work is left, how much was lost, and why the job waits."""
+"""A job in a simulation: which of its pods run since when, how much work is left, how much was lost, and why the job waits.
+
+Why jobs wait, by the last cycle that gave a reason for them.
+
+Cycles give one reason for all jobs that wait alike. The reason of a single job is looked up when the job starts.
+"""
 
 from __future__ import annotations
 
@@ -80,11 +85,6 @@ class Life:
         """Seconds of the run's work that an eviction now does not undo."""
         every = self.work.checkpoint
         return (now - run.began) // every * every if every else 0.0
-
-
-# Why jobs wait, by the last cycle that gave a reason for them.
-#
-# Cycles give one reason for all jobs that wait alike. The reason of a single job is looked up when the job starts.
 
 
 class Reasons:

@@ -16,7 +16,6 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from pumice.api.errors import InputError
 from pumice.scheduler.model.resources import NDArray
 from pumice.simulate import columns
 from pumice.simulate.report import report
@@ -120,27 +119,3 @@ class Folder:
 
 def as_json(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
-# The tables of a simulation as Parquet instead of CSV, where pyarrow is installed.
-
-TABLES = ("jobs", "events", "series")
-
-
-def pyarrow(part: str) -> Any:
-    """A module of pyarrow. Raises InputError."""
-    try:
-        return import_module(f"pyarrow.{part}")
-    except ImportError:
-        raise InputError("parquet is written by pyarrow; install it, or leave this out for CSV", where="--format") from None
-
-
-def as_parquet(folder: Path) -> None:
-    """Replace the CSV files of a folder by Parquet files. Unknown values are null."""
-    csv, parquet, types = pyarrow("csv"), pyarrow("parquet"), pyarrow("types")
-    kinds = dict.fromkeys(TEXTS, types.lib.string())
-    options = csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
-    for name in TABLES:
-        path = folder / f"{name}.csv"
-        parquet.write_table(csv.read_csv(path, convert_options=options), folder / f"{name}.parquet")
-        path.unlink()

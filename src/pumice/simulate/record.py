@@ -9,8 +9,9 @@ from typing import Protocol
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.life import Life
+from pumice.simulate.rows_in_order import RowsInOrder
 from pumice.simulate.series import Gauges, Series, SeriesKey, Signal, counted
-from pumice.simulate.spill import Row, RowsInOrder, Spill, Values
+from pumice.simulate.spill import Row, Spill, Values
 from pumice.simulate.work import Amounts, amounts_of
 
 RESOURCES = Amounts._fields

@@ -10,20 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.simulate.report_data import (
-    DRAWN_ONE_BY_ONE,
-    POINTS,
-    Column,
-    Columns,
-    Grouped,
-    Part,
-    ReportJobs,
-    ReportSeries,
-    bent_points,
-    between,
-    bins,
-    up_to,
-)
+from pumice.simulate.report_data import DRAWN_ONE_BY_ONE, Column, Columns, Grouped, Part, ReportJobs
+from pumice.simulate.report_series import POINTS, ReportSeries, bent_points, between, bins, up_to
 from pumice.simulate.spill import Joined, Spill, Values
 
 Chart = dict[str, Any]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pumice.api.core import Node
+from pumice.api.defaults import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.errors import InputError
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Metadata
+from pumice.api.meta import Metadata
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.config import schedulers_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from pumice.answers.fits import claims, fits
 from pumice.answers.lint.finding import Finding, Level
-from pumice.api.meta import ROOT_QUEUE
+from pumice.api.defaults import ROOT_QUEUE
 from pumice.api.selectors import matches
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded

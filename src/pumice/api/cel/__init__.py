@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pumice.api.cel.library  # noqa: F401  (its modules register their functions)
+from pumice.api.cel.activation import Activation, Purse
 from pumice.api.cel.check import Environment, check
 from pumice.api.cel.evaluate import steps
-from pumice.api.cel.functions import FUNCTIONS, METHODS, Activation, Purse
+from pumice.api.cel.functions import FUNCTIONS, METHODS
 from pumice.api.cel.library.operators import is_key
 from pumice.api.cel.library.text import pattern_of
 from pumice.api.cel.syntax import parse

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from pumice.api.cel.activation import LIST, Activation, Step
 from pumice.api.cel.check import type_named
-from pumice.api.cel.functions import FUNCTIONS, LIST, METHODS, NO_OVERLOAD, Activation, Step
+from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
 from pumice.api.cel.syntax import unescaped

@@ -8,11 +8,11 @@ as in Kubernetes and paid from the purse of the evaluation; values that can grow
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from pumice.api.cel.tree import CostError, EvaluationError
+from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import CelType, kind, kind_of, size_of
 
 Run = Callable[..., Any]
@@ -98,36 +98,3 @@ def by_twice_its_size(text: Any, *_: Any) -> int:
 
 def free(*_: Any) -> int:
     return 0
-
-
-# The state of one evaluation, which its steps share, and what it may still spend.
-
-EACH_EXPRESSION = 1_000_000  #: the most that one evaluation may cost
-LIST = 10  #: what making a list costs
-PASSED_OVER = 3  #: what an ignored error costs; upstream it is free, but here it takes longer than a value
-
-
-class Purse:
-    __slots__ = ("left",)
-
-    def __init__(self, left: int = EACH_EXPRESSION) -> None:
-        self.left = left
-
-    def pay(self, cost: int) -> None:
-        """Take the cost out of the purse. Raises CostError if too little is left."""
-        self.left -= cost
-        if self.left < 0:
-            raise CostError
-
-
-class Activation:
-    """One evaluation: the current values of names, and what it may still spend."""
-
-    __slots__ = ("names", "purse")
-
-    def __init__(self, names: Mapping[str, Any], purse: Purse) -> None:
-        self.names = dict(names)
-        self.purse = purse
-
-
-Step = Callable[[Activation], Any]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pumice.api.cel.functions import LIST, NO_OVERLOAD, PASSED_OVER, Activation, Step
+from pumice.api.cel.activation import LIST, PASSED_OVER, Activation, Step
+from pumice.api.cel.functions import NO_OVERLOAD
 from pumice.api.cel.library.lists import sort_by
 from pumice.api.cel.library.operators import truth
 from pumice.api.cel.tree import CostError, EvaluationError

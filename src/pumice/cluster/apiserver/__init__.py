@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pumice.cluster.apiserver.admission import AdmissionRule as AdmissionRule
     from pumice.cluster.apiserver.admission import UserInfo as UserInfo
     from pumice.cluster.apiserver.admission import WriteOptions as WriteOptions
+    from pumice.cluster.apiserver.archive import export_cluster as export_cluster
+    from pumice.cluster.apiserver.archive import import_cluster as import_cluster
     from pumice.cluster.apiserver.deletion import DeleteOptions as DeleteOptions
-    from pumice.cluster.apiserver.journal import export_cluster as export_cluster
-    from pumice.cluster.apiserver.journal import import_cluster as import_cluster
     from pumice.cluster.apiserver.patch import PatchRequest as PatchRequest
     from pumice.cluster.apiserver.server import Server as Server
     from pumice.cluster.apiserver.status import StatusError as StatusError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "admission": ("AdmissionAttributes", "AdmissionLister", "AdmissionRefusal", "AdmissionRule", "UserInfo", "WriteOptions"),
     "deletion": ("DeleteOptions",),
-    "journal": ("export_cluster", "import_cluster"),
+    "archive": ("export_cluster", "import_cluster"),
     "patch": ("PatchRequest",),
     "server": ("Server",),
     "status": ("StatusError",),

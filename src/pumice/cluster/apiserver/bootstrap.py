@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from pumice.api.meta import SYSTEM_CLASSES
+from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.schema import Object

@@ -8,15 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.api.annotations import GROUP_PROTECTION
-from pumice.cluster.apiserver import admission
-from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, limit_range_rules
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
+from pumice.cluster.apiserver.escalation import escalation_rules
 from pumice.cluster.apiserver.group_checks import GROUPS
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.metadata import name_suffix
-from pumice.cluster.apiserver.policies import VALIDATING, with_type_checking
-from pumice.cluster.apiserver.rbac import escalation_rules
+from pumice.cluster.apiserver.limit_ranges import limit_range_rules
+from pumice.cluster.apiserver.policies import VALIDATING
+from pumice.cluster.apiserver.policy_types import with_type_checking
+from pumice.cluster.apiserver.quota_admission import GROWING, within_quota
+from pumice.cluster.apiserver.runtime_classes import runtime_class_rules
 from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.service_account_admission import service_account_rules
 from pumice.cluster.apiserver.signing import signing_rules
 
 # The priority of a pod, and of Kubernetes' own groups of pods, is that of its PriorityClass. Who states another priority is refused.
@@ -103,110 +106,6 @@ def _one_default(review: AdmissionAttributes, lister: AdmissionLister) -> Admiss
     return AdmissionRefusal(f"PriorityClass {others[0]} is already marked as default. Only one default can exist")
 
 
-# A pod runs as a service account, and finds the account's token at the path where programs look for it.
-#
-# A namespace lacks the account `default` if no controller creates it: then pods run without a token. Any other account must exist.
-
-ROOT_CERTIFICATE = "kube-root-ca.crt"  #: the ConfigMap with the certificate that pods trust
-_DEFAULT, _MOUNTED_AT, _VOLUME = "default", "/var/run/secrets/kubernetes.io/serviceaccount", "kube-api-access-"
-_SOURCES = [
-    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-    {"configMap": {"name": ROOT_CERTIFICATE, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
-]
-_PROJECTED = {"defaultMode": 420, "sources": _SOURCES}  #: shared by all pods, as stored objects are never changed
-
-
-def service_account_rules() -> list[AdmissionRule]:
-    return [AdmissionRule(("pods",), ("CREATE",), mutate=_with_account, validate=_account_exists)]
-
-
-def _account_of(review: AdmissionAttributes, lister: AdmissionLister) -> Object | None:
-    return lister.find("serviceaccounts", review.namespace, review.obj["spec"].get("serviceAccountName", _DEFAULT))
-
-
-def _with_account(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    spec = review.obj["spec"]
-    spec.setdefault("serviceAccountName", _DEFAULT)
-    spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    account = _account_of(review, lister)
-    if account is None:
-        return review.obj
-    if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
-        _mount_token(review.obj)
-    if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
-        spec["imagePullSecrets"] = account["imagePullSecrets"]
-    return review.obj
-
-
-def _mount_token(pod: Object) -> None:
-    spec = pod["spec"]
-    volumes = spec.get("volumes") or []
-    there = [volume["name"] for volume in volumes if str(volume.get("name", "")).startswith(_VOLUME)]
-    name = there[0] if there else _VOLUME + name_suffix(pod["metadata"]["uid"])
-    used = False
-    for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
-        mounts = container.get("volumeMounts") or []
-        if not any(mount.get("mountPath") == _MOUNTED_AT for mount in mounts):
-            container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": _MOUNTED_AT}]
-            used = True
-    if used and not there:
-        spec["volumes"] = [*volumes, {"name": name, "projected": _PROJECTED}]
-
-
-def _account_exists(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    name = review.obj["spec"]["serviceAccountName"]
-    if name == _DEFAULT or _account_of(review, lister) is not None:
-        return None
-    return AdmissionRefusal(f'error looking up service account {review.namespace}/{name}: serviceaccount "{name}" not found')
-
-
-# A pod that names a RuntimeClass gets its overhead, and runs only on the nodes that the class is for.
-
-_RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
-
-
-def runtime_class_rules() -> list[AdmissionRule]:
-    return [AdmissionRule(("pods",), ("CREATE",), mutate=_with_runtime_class, validate=_runtime_class_fits)]
-
-
-def _runtime_class(review: AdmissionAttributes, lister: AdmissionLister) -> Object | None:
-    name = review.obj["spec"].get("runtimeClassName")
-    return lister.find(_RUNTIME_CLASSES, "", name) if name else None
-
-
-def _with_runtime_class(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    spec = review.obj["spec"]
-    found = _runtime_class(review, lister) if "runtimeClassName" in spec else None
-    if found is not None:
-        overhead, scheduling = (found.get("overhead") or {}).get("podFixed"), found.get("scheduling") or {}
-        if overhead:
-            spec.setdefault("overhead", dict(overhead))
-        if scheduling.get("nodeSelector"):
-            spec["nodeSelector"] = {**scheduling["nodeSelector"], **(spec.get("nodeSelector") or {})}
-        if scheduling.get("tolerations"):
-            own = spec.get("tolerations") or []
-            spec["tolerations"] = [*own, *(one for one in scheduling["tolerations"] if one not in own)]
-    return review.obj
-
-
-def _runtime_class_fits(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    spec = review.obj["spec"]
-    if "runtimeClassName" not in spec and "overhead" not in spec:
-        return None
-    found = _runtime_class(review, lister)
-    name = spec.get("runtimeClassName")
-    if name and found is None:
-        return AdmissionRefusal(f'pod rejected: RuntimeClass "{name}" not found')
-    wanted = ((found or {}).get("overhead") or {}).get("podFixed") or {}
-    if (spec.get("overhead") or {}) != wanted:
-        return AdmissionRefusal("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-    selector = ((found or {}).get("scheduling") or {}).get("nodeSelector") or {}
-    if any((spec.get("nodeSelector") or {}).get(key) != value for key, value in selector.items()):
-        return AdmissionRefusal("pod rejected: conflict: RuntimeClass.scheduling.nodeSelector and pod's nodeSelector differ")
-    return None
-
-
 _PERMANENT = ("default", "kube-system", "kube-public", "kube-node-lease")
 _TOLERATED_S = 300
 
@@ -225,8 +124,8 @@ def own_rules() -> list[AdmissionRule]:
         AdmissionRule((GROUPS[0],), ("CREATE",), mutate=_protected),
         AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
-        AdmissionRule(("*",), ("CREATE",), validate=admission.within_quota),
-        AdmissionRule(admission.GROWING, ("UPDATE",), validate=admission.within_quota),
+        AdmissionRule(("*",), ("CREATE",), validate=within_quota),
+        AdmissionRule(GROWING, ("UPDATE",), validate=within_quota),
     ]
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from pumice.api.selectors import selector_text
 from pumice.api.times import age, instant, span
+from pumice.cluster.apiserver.node_columns import NODE_COLUMNS
+from pumice.cluster.apiserver.pod_columns import POD_COLUMNS
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.table import AGE, NODE_COLUMNS, POD_COLUMNS, Column
+from pumice.cluster.apiserver.table import AGE, Column
 
 Cell = Callable[[Object, float], Any]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pumice.api.cel import Program
+from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
-from pumice.api.cel.functions import EACH_EXPRESSION, Purse
 from pumice.api.cel.library.times import instant, span
 from pumice.api.cel.syntax import RESERVED, WORDS
 from pumice.api.cel.tree import CelError, CompileError, CostError, EvaluationError

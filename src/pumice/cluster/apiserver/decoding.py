@@ -3,6 +3,10 @@
 `conforms` answers yes or no as fast as Python can, as nearly every object is well-formed. Only if it answers no does `conformed` walk
 through the value again, with paths. It drops unknown fields and nulls, writes quantities in their canonical form, returns the paths of
 what it dropped, and raises an error for a wrong type in the words of the API server.
+
+The first step of every write: an object is brought into the shape of its kind, or refused.
+
+Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored.
 """
 
 from __future__ import annotations
@@ -13,9 +17,10 @@ from typing import Any
 
 from pumice.api.quantity import QuantityError, canonical
 from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.crd_rules import rule_causes
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Object, Shape, shape_of
+from pumice.cluster.apiserver.schema import Object, Shape
 from pumice.cluster.apiserver.status import StatusError, bad_request
 from pumice.cluster.apiserver.structural_schema import Findings, settle
 
@@ -236,11 +241,6 @@ def _go_type(shape: Shape | None) -> str:
             return "v1.Time"
         case other:
             return other
-
-
-# The first step of every write: an object is brought into the shape of its kind, or refused.
-#
-# Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored.
 
 
 def shaped(kind: ServedKind, obj: Object, options: WriteOptions, stored: Object = _NOTHING) -> Object:

@@ -10,21 +10,15 @@ After a write to the disk has failed, the content of the disk is unknown: the jo
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import logging
 import os
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pumice.api.errors import InputError
-from pumice.cluster.apiserver.crd import CRDS
 from pumice.cluster.apiserver.journal_files import (
     NAME,
     Acknowledged,
@@ -38,12 +32,11 @@ from pumice.cluster.apiserver.journal_files import (
     set_aside,
 )
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.storage import Storage
 from pumice.cluster.apiserver.watch import Key, WatchEvent
 from pumice.cluster.chained_file import sealed, seed
 
 if TYPE_CHECKING:
-    from pumice.cluster.apiserver.store import Store
+    pass
 
 
 GAP = 1000
@@ -222,166 +215,3 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-# Groups of writes on their way to the disk: the writes of one round of requests are committed together.
-#
-# On a quick disk the event loop commits, as to hand the work to a thread and back costs more than the commit. On a slow disk a thread
-# commits, and the next group forms meanwhile. The speed of the disk is measured on the groups that the loop commits: all groups, or, while
-# commits take too long, one now and then. The snapshot that shortens a journal is written by a thread too.
-
-QUICK_S = 0.002  #: a commit that takes no longer than these seconds may keep all requests waiting
-TRIED_EVERY = 32  #: on a slow disk, the loop commits and measures one of this many groups
-
-
-class GroupCommit:
-    """Raises the storage's `published` version as groups reach the disk, and calls the functions that waited for these versions."""
-
-    def __init__(self, storage: Storage, journal: FileJournal | None, failed: Callable[[Exception], None]) -> None:
-        self._storage = storage
-        self._journal = journal
-        self._failed = failed
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self._begun = False
-        self._broken = False  #: if true, no further write is committed or acknowledged
-        self._elsewhere: asyncio.Future[int] | None = None  #: the commit that runs in a thread
-        self._thread = ThreadPoolExecutor(2, "journal") if journal else None
-        self._snapshot: asyncio.Future[None] | None = None  #: the snapshot that is being written
-        self._took_s = 0.0  #: the seconds of the loop's commits, as a moving average in which the newest weighs an eighth
-        self._groups = 0
-
-    def durable(self, version: int) -> bool:
-        return self._journal is None or version <= self._storage.published
-
-    def when_durable(self, version: int, then: Callable[[], None]) -> None:
-        self._waiting.append((version, then))
-        self.begin()
-
-    def begin(self) -> None:
-        """Have the recorded writes committed after the present round of requests."""
-        if self._journal is not None and not self._begun and not self._broken:
-            self._begun = True
-            asyncio.get_running_loop().call_soon(self._next, self._journal)
-
-    def _next(self, journal: FileJournal) -> None:
-        if not journal.has_pending():
-            self._begun = False
-            return
-        self._groups += 1
-        shorten = self._snapshot is None and journal.is_long()
-        if shorten or self._took_s <= QUICK_S or self._groups % TRIED_EVERY == 0:
-            self._commit_here(journal)
-        else:
-            self._elsewhere = asyncio.get_running_loop().run_in_executor(self._thread, journal.commit)
-            self._elsewhere.add_done_callback(lambda done: self._committed(journal, done.result))
-        if shorten and not self._broken:
-            self._shorten(journal)
-
-    def _commit_here(self, journal: FileJournal) -> None:
-        began = time.perf_counter()
-        self._committed(journal, journal.commit)
-        self._took_s += (time.perf_counter() - began - self._took_s) / 8
-
-    def _committed(self, journal: FileJournal, version_of: Callable[[], int]) -> None:
-        """Publish the version of a group that is on the disk; if the group could not be written, break off."""
-        self._elsewhere = None
-        try:
-            version = version_of()
-        except Exception as error:
-            self._break(error)
-            return
-        self._storage.publish(version)
-        while self._waiting and self._waiting[0][0] <= version:
-            self._waiting.popleft()[1]()
-        self._begun = False
-        if journal.has_pending():
-            self.begin()
-
-    def _shorten(self, journal: FileJournal) -> None:
-        """Begin a new log, and a snapshot of all objects beside it. Every write so far must have been committed."""
-        try:
-            number = journal.begin_log()
-        except OSError as error:
-            self._break(error)
-            return
-        objects = list(self._storage.everything())
-        self._snapshot = asyncio.get_running_loop().run_in_executor(self._thread, journal.write_snapshot, number, objects)
-        self._snapshot.add_done_callback(self._shortened)
-
-    def _shortened(self, done: asyncio.Future[None]) -> None:
-        self._snapshot = None
-        if not done.cancelled() and (error := done.exception()) is not None:
-            _log.warning("the journal could not be shortened, it is tried again when it has grown: %s", error)
-
-    def _break(self, error: Exception) -> None:
-        self._broken = True
-        self._failed(error)
-
-    async def close(self) -> None:
-        """Commit what is left, and close the journal."""
-        if self._elsewhere is not None:
-            await asyncio.wait([self._elsewhere])
-        journal, self._journal = self._journal, None
-        if journal is not None and self._thread is not None:
-            self._thread.shutdown()
-            journal.close()
-
-
-# A whole cluster as one file: every object as it is stored, in JSON.
-
-FORM = "pumice-cluster/1"
-OBJECTS_IN_A_PIECE = 100
-
-
-class Archive(msgspec.Struct):
-    """The content of the file, with the objects by storage."""
-
-    form: str
-    version: int
-    objects: dict[str, list[Object]]
-
-
-def export_cluster(store: Store) -> Iterator[bytes]:
-    """The content of the file for the present cluster, in pieces: objects are never changed, so writes may come between two of them."""
-    objects = {
-        name: [kind_storage.objects[key] for key in kind_storage.keys]
-        for name, kind_storage in sorted(store.storage.kind_storages.items())
-        if kind_storage.keys
-    }
-    return _pieces(objects, store.storage.version)
-
-
-def _pieces(objects: dict[str, list[Object]], version: int) -> Iterator[bytes]:
-    encode = msgspec.json.encode
-    yield encode(Archive(FORM, version, {}))[: -len("}}")]
-    for number, (storage, kept) in enumerate(objects.items()):
-        yield b"%s%s:[" % (b"," if number else b"", encode(storage))
-        for start in range(0, len(kept), OBJECTS_IN_A_PIECE):
-            yield (b"," if start else b"") + encode(kept[start : start + OBJECTS_IN_A_PIECE])[1:-1]
-        yield b"]"
-    yield b"}}"
-
-
-def import_cluster(store: Store, data: bytes, where: str = "archive") -> int:
-    """Make the store hold exactly the objects of the file. Their uids and times stay, their resourceVersions are new. Return the number of
-    objects. Raises InputError."""
-    try:
-        archive = msgspec.json.decode(data, type=Archive)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not a cluster file: {error}", where=where) from None
-    if archive.form != FORM:
-        raise InputError(f'its form is "{archive.form}"; this version reads "{FORM}"', where=where)
-    wanted = {(storage, _key(obj, where)): obj for storage, objects in archive.objects.items() for obj in objects}
-    for storage, kind_storage in list(store.storage.kind_storages.items()):
-        for key in [key for key in kind_storage.keys if (storage, key) not in wanted]:
-            store.remove_trusted(storage, key)
-    for (storage, key), obj in sorted(wanted.items(), key=lambda item: item[0][0] != CRDS):
-        store.put_trusted(storage, key, obj)
-    return len(wanted)
-
-
-def _key(obj: Object, where: str) -> tuple[str, str]:
-    metadata = obj.get("metadata")
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or "uid" not in metadata or "apiVersion" not in obj:
-        raise InputError("an object in it has no apiVersion, name or uid", where=where)
-    return str(metadata.get("namespace") or ""), metadata["name"]

@@ -7,6 +7,8 @@
 The newest snapshot and the logs from it on are read. A log ends where the next one begins. The last log may end in the middle of a group,
 if the process or the machine died while the group was written: such a tail was never acknowledged and is cut off. Anything else that is not
 as it was written is damage, and only the user can decide to go on without it.
+
+The journal of earlier versions of Pumice, an SQLite database without checksums. It is read once, then kept beside the new journal.
 """
 
 from __future__ import annotations
@@ -199,8 +201,6 @@ def _versions(after: int, upto: int) -> str:
     """The words for the writes from one version to another. All kinds share one sequence of versions."""
     return f"the writes with resourceVersion {after + 1} to {max(upto, after + 1)}"
 
-
-# The journal of earlier versions of Pumice, an SQLite database without checksums. It is read once, then kept beside the new journal.
 
 NAME = "pumice.db"
 

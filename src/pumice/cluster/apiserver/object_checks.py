@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pumice.api.meta import SYSTEM_CLASSES
+from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
@@ -267,140 +265,3 @@ def lease_causes(lease: Object, old: Object | None) -> Causes:
     if spec.get("leaseTransitions", 0) < 0:
         return [("spec.leaseTransitions", "Invalid value: must be greater than or equal to 0")]
     return []
-
-
-# The reasons for which the API server refuses a Secret or a ConfigMap: its keys, its size, or a change although it is immutable.
-
-_KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
-_LARGEST = 2**20  #: bytes of all values together
-#: the keys that Secrets of a type must have: all of these, or one of these
-_ALL_OF = {"kubernetes.io/tls": ("tls.crt", "tls.key"), "kubernetes.io/dockercfg": (".dockercfg",)}
-_ALL_OF |= {"kubernetes.io/dockerconfigjson": (".dockerconfigjson",), "kubernetes.io/ssh-auth": ("ssh-privatekey",)}
-_ONE_OF = {"kubernetes.io/basic-auth": ("username", "password")}
-_ACCOUNT_NAME = "kubernetes.io/service-account.name"
-
-
-def secret_causes(secret: Object, old: Object | None) -> Causes:
-    data, type_ = secret.get("data") or {}, secret.get("type", "")
-    found = _key_causes(data, "data") + _kept_causes(secret, old, ("data",))
-    size = 0
-    for key, value in data.items():
-        try:
-            size += len(base64.b64decode(value, validate=True))
-        except (binascii.Error, ValueError):
-            found.append((f"data[{key}]", "Invalid value: it is not base64"))
-    if size > _LARGEST:
-        found.append(("data", f"Too long: may not be more than {_LARGEST} bytes"))
-    if old is not None and type_ != old.get("type"):
-        found.append(("type", f'Invalid value: "{type_}": field is immutable'))
-    found += [(f"data[{key}]", "Required value") for key in _ALL_OF.get(type_, ()) if key not in data]
-    if type_ in _ONE_OF and not any(key in data for key in _ONE_OF[type_]):
-        found += [(f"data[{key}]", "Required value") for key in _ONE_OF[type_]]
-    if type_ == "kubernetes.io/service-account-token" and not (secret["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME):
-        found.append((f"metadata.annotations[{_ACCOUNT_NAME}]", "Required value"))
-    return found
-
-
-def config_map_causes(config_map: Object, old: Object | None) -> Causes:
-    data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
-    found = _key_causes(data, "data") + _key_causes(binary, "binaryData") + _kept_causes(config_map, old, ("data", "binaryData"))
-    found += [(f"data[{key}]", "Invalid value: duplicate of key present in binaryData") for key in data if key in binary]
-    if sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values()) > _LARGEST:
-        found.append(("", f"Too long: may not be more than {_LARGEST} bytes"))
-    return found
-
-
-def _key_causes(data: Object, field: str) -> Causes:
-    found: Causes = []
-    for key in data:
-        if len(key) > 253:
-            found.append((f"{field}[{key[:20]}...]", "Invalid value: must be no more than 253 characters"))
-        elif not _KEY.match(key):
-            rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-            found.append((f"{field}[{key}]", f'Invalid value: "{key}": {rule}'))
-        elif key == "." or key.startswith(".."):
-            found.append((f"{field}[{key}]", f'Invalid value: "{key}": must not be "." and must not start with ".."'))
-    return found
-
-
-def _kept_causes(obj: Object, old: Object | None, fields: tuple[str, ...]) -> Causes:
-    """The causes for refusing a change to an object that is immutable: its data and its field `immutable` can never change again."""
-    if old is None or not old.get("immutable"):
-        return []
-    found: Causes = []
-    if not obj.get("immutable"):
-        found.append(("immutable", "Forbidden: field is immutable when `immutable` is set"))
-    found += [
-        (field, "Forbidden: field is immutable when `immutable` is set")
-        for field in fields
-        if (obj.get(field) or {}) != (old.get(field) or {})
-    ]
-    return found
-
-
-# The reasons for which the API server refuses a role or a binding, whichever user writes it.
-
-_GROUP = "rbac.authorization.k8s.io"
-_SUBJECTS = ("User", "Group", "ServiceAccount")
-
-
-def default_binding(binding: Object) -> None:
-    """Give references to roles, users and groups the API group of RBAC if they have none."""
-    if binding.get("roleRef"):
-        binding["roleRef"]["apiGroup"] = binding["roleRef"].get("apiGroup") or _GROUP
-    for subject in binding.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group"):
-            subject["apiGroup"] = subject.get("apiGroup") or _GROUP
-
-
-def role_causes(role: Object, old: Object | None) -> Causes:
-    found: Causes = []
-    for index, rule in enumerate(role.get("rules") or ()):
-        place = f"rules[{index}]"
-        if not rule.get("verbs"):
-            found.append((f"{place}.verbs", "Required value: verbs must contain at least one value"))
-        if rule.get("nonResourceURLs"):
-            if role["kind"] == "Role":
-                found.append((f"{place}.nonResourceURLs", "Invalid value: namespaced rules cannot apply to non-resource URLs"))
-            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                text = "Invalid value: rules cannot apply to both regular resources and non-resource URLs"
-                found.append((f"{place}.nonResourceURLs", text))
-            continue
-        if not rule.get("apiGroups"):
-            found.append((f"{place}.apiGroups", "Required value: resource rules must supply at least one api group"))
-        if not rule.get("resources"):
-            found.append((f"{place}.resources", "Required value: resource rules must supply at least one resource"))
-    return found
-
-
-def binding_causes(binding: Object, old: Object | None) -> Causes:
-    reference = binding.get("roleRef") or {}
-    if old is not None and reference != old.get("roleRef"):
-        return [("roleRef", f"Invalid value: {reference}: cannot change roleRef")]
-    found: Causes = []
-    kinds = ("Role", "ClusterRole") if binding["kind"] == "RoleBinding" else ("ClusterRole",)
-    if reference.get("kind") not in kinds:
-        text = ", ".join(f'"{kind}"' for kind in kinds)
-        found.append(("roleRef.kind", f'Unsupported value: "{reference.get("kind", "")}": supported values: {text}'))
-    if reference.get("apiGroup") != _GROUP:
-        found.append(("roleRef.apiGroup", f'Unsupported value: "{reference.get("apiGroup", "")}": supported values: "{_GROUP}"'))
-    if not reference.get("name"):
-        found.append(("roleRef.name", "Required value"))
-    for index, subject in enumerate(binding.get("subjects") or ()):
-        found += _subject_causes(subject, f"subjects[{index}]", binding["kind"] == "RoleBinding")
-    return found
-
-
-def _subject_causes(subject: Object, place: str, namespaced: bool) -> Causes:
-    kind, found = subject.get("kind"), list[tuple[str, str]]()
-    if kind not in _SUBJECTS:
-        text = ", ".join(f'"{each}"' for each in _SUBJECTS)
-        return [(f"{place}.kind", f'Unsupported value: "{kind or ""}": supported values: {text}')]
-    if not subject.get("name"):
-        found.append((f"{place}.name", "Required value"))
-    group = "" if kind == "ServiceAccount" else _GROUP
-    if subject.get("apiGroup", "") != group:
-        found.append((f"{place}.apiGroup", f'Unsupported value: "{subject.get("apiGroup", "")}": supported values: "{group}"'))
-    if kind == "ServiceAccount" and not subject.get("namespace") and not namespaced:
-        found.append((f"{place}.namespace", "Required value"))
-    return found

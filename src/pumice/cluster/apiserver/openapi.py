@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from pumice.cluster.apiserver import openapi_v2
+from pumice.cluster.apiserver import openapi_protobuf, openapi_v2
+from pumice.cluster.apiserver.builtin_shapes import object_shape, shape_of
 from pumice.cluster.apiserver.discovery import subresources_of
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
-from pumice.cluster.apiserver.schema import Object, Shape, object_shape, shape_of
+from pumice.cluster.apiserver.schema import Object, Shape
 from pumice.http.messages import JSON, Request, Response, Stream
 
 # The paths of OpenAPI: for each kind its collection, its objects and their subresources, with the schemas of requests and answers.
@@ -278,7 +279,7 @@ def _document_v2(kinds: list[ServedKind], content_type: str, zipped: bool) -> by
     for kind in kinds:
         by_path.setdefault(_path(kind), []).append(kind)
     whole = openapi_v2.document(document(by_path[path]) for path in sorted(by_path))
-    data = openapi_v2.encode(whole) if content_type != JSON else msgspec.json.encode(whole)
+    data = openapi_protobuf.encode(whole) if content_type != JSON else msgspec.json.encode(whole)
     return gzip.compress(data, 5, mtime=0) if zipped else data
 
 

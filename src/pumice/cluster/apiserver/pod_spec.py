@@ -7,7 +7,8 @@ from typing import Any
 
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver import declared_rules
-from pumice.cluster.apiserver.schema import Object, shape_of
+from pumice.cluster.apiserver.builtin_shapes import shape_of
+from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "core.v1.PodSchedulingGroup"
 _COMPUTE = ("cpu", "memory")

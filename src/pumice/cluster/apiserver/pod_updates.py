@@ -1,20 +1,16 @@
-"""What may be changed in an existing pod, by a plain update, by `resize` and by `ephemeralcontainers`; and its binding to a node."""
+"""What may be changed in an existing pod, by a plain update, by `resize` and by `ephemeralcontainers`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pumice.api.annotations import REGION_LABEL, ZONE_LABEL
 from pumice.api.quantity import quantity
-from pumice.api.times import rfc3339
-from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
 from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
-    from pumice.cluster.apiserver.admission import WriteOptions
-    from pumice.cluster.apiserver.store import Store
+    pass
 
 Causes = list[tuple[str, str]]
 
@@ -117,9 +113,6 @@ def _terms_narrow(affinity: Object, had: Object) -> bool:
     )
 
 
-# Subresources
-
-
 def resize_causes(pod: Object, old: Object | None) -> Causes:
     """The causes for refusing a resize. Only CPU and memory may change, neither may be removed, and the pod must keep its QoS class."""
     assert old is not None
@@ -173,54 +166,3 @@ def ephemeral_causes(pod: Object, old: Object | None) -> Causes:
             verb = "removed" if was["name"] not in by_name else "changed"
             found.append(("spec.ephemeralContainers", f'Forbidden: existing ephemeral containers "{was["name"]}" may not be {verb}'))
     return found
-
-
-# Binding: the most frequent write of a scheduler, so it touches only what changes.
-
-_TOPOLOGY_LABELS = (ZONE_LABEL, REGION_LABEL)
-
-
-def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: WriteOptions) -> Object:
-    """Bind the pod and return it: `spec.nodeName` is set, its condition PodScheduled is true, and annotations of the binding replace or
-    extend its own. Labels for the zone and region of the node are added where the pod has none. Raises StatusError."""
-    pod = store.storage.get("pods", (namespace, name))
-    if pod is None:
-        raise status.not_found("pods", "", name)
-    spec, metadata = pod["spec"], pod["metadata"]
-    _check_bindable(pod, name, node, uid)
-    now = rfc3339(store.now())
-    changed = dict(metadata)
-    if annotations:
-        changed["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    labels = _topology(store, node)
-    if labels:
-        changed["labels"] = {**labels, **(metadata.get("labels") or {})}
-    generation = metadata.get("generation", 1)
-    bound = pod | {"metadata": changed, "spec": spec | {"nodeName": node}, "status": _scheduled(pod.get("status") or {}, generation, now)}
-    return bound if options.dry_run else store.put_trusted("pods", (namespace, name), bound)
-
-
-def _check_bindable(pod: Object, name: str, node: str, uid: str) -> None:
-    metadata, spec = pod["metadata"], pod["spec"]
-    if not node:
-        raise status.invalid("Binding", "", name, [("target.name", "Required value")])
-    if uid and uid != metadata["uid"]:
-        raise status.conflict("pods", "", name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}")
-    if metadata.get("deletionTimestamp"):
-        raise status.conflict("pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host")
-    if spec.get("nodeName"):
-        raise status.conflict("pods/binding", "", name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
-    if spec.get("schedulingGates"):
-        raise status.conflict("pods/binding", "", name, f"pod {name} has non-empty .spec.schedulingGates")
-
-
-def _topology(store: Store, node: str) -> dict[str, str]:
-    found = store.storage.get("nodes", ("", node))
-    labels = found["metadata"].get("labels") if found else None
-    return {key: labels[key] for key in _TOPOLOGY_LABELS if key in labels} if labels else {}
-
-
-def _scheduled(pod_status: dict[str, Any], generation: int, now: str) -> dict[str, Any]:
-    condition = {"type": "PodScheduled", "status": "True", "observedGeneration": generation, "lastTransitionTime": now}
-    others = [other for other in pod_status.get("conditions") or () if other.get("type") != "PodScheduled"]
-    return pod_status | {"conditions": [*others, condition]}

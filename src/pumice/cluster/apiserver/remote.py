@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from pumice.api.selectors import FieldTerm
+from pumice.api.field_selectors import FieldTerm
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store

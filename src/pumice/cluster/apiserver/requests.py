@@ -12,9 +12,10 @@ from pumice.api.yaml import DoubledKey, documents
 from pumice.cluster.apiserver import protobuf, status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
-from pumice.cluster.apiserver.patch import CONTENT_TYPES, PatchRequest
+from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError, bad_request, unsupported_media
+from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.http.messages import Request
 
 # Bodies of requests: JSON, YAML and the protobuf of `kubectl create`, with a limit on how deep they nest.
@@ -116,9 +117,6 @@ def doubled_fields(body: bytes) -> list[str]:
         elif isinstance(value, list):
             left += [(f"{path}[{index}]", inner) for index, inner in enumerate(value)]
     return list(doubled)
-
-
-# What a path means: which kind, which object, which subresource.
 
 
 class Target(NamedTuple):

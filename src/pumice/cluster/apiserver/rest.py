@@ -14,8 +14,8 @@ from pumice.api.times import duration
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
-from pumice.cluster.apiserver.journal import export_cluster
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.outside import Pending, until_done

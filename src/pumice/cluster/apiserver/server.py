@@ -34,7 +34,8 @@ from pumice.client.certificates import Authority
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
 from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints
-from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
+from pumice.cluster.apiserver.group_commit import GroupCommit
+from pumice.cluster.apiserver.journal import GAP, FileJournal
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.remote import Containers, NoContainers
 from pumice.cluster.apiserver.rest import RestHandler
@@ -90,10 +91,8 @@ class EventExpiry:
         return True
 
 
-# The kubeconfig of a server: its URL, the certificate authority to trust, and the administrator's token. Only the file's owner may read it.
-
-
 def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, name: str = "pumice") -> None:
+    """The kubeconfig of a server: its URL, the authority to trust, and the administrator's token. Only the file's owner may read it."""
     cluster = {"server": url} | ({"certificate-authority-data": base64.b64encode(authority).decode()} if authority else {})
     config = {
         "apiVersion": "v1",

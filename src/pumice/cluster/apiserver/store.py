@@ -14,15 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pumice.api.selectors import FieldSelector, Selector
-from pumice.cluster.apiserver import deletion, pod_updates, status, strategies
+from pumice.api.field_selectors import FieldSelector
+from pumice.api.selectors import Selector
+from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
-from pumice.cluster.apiserver.declared_rules import drop_disabled
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
-from pumice.cluster.apiserver.kinds import KindTable, ServedKind, builtin_kinds
+from pumice.cluster.apiserver.gated_fields import drop_disabled
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
@@ -236,7 +238,7 @@ class Store:
         """Replace the stored object `old` by `obj`, which is well-formed and may be changed here."""
         shown, kind = kind, kind.stored_as or kind
         self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
-        obj = strategies.kept(kind, obj, old, subresource)
+        obj = subresource_writes.kept(kind, obj, old, subresource)
         drop_disabled(kind.shape, obj, old, kind.gates)
         if subresource != "status":
             strategy_of(kind).default(obj)
@@ -305,13 +307,13 @@ class Store:
         options: WriteOptions = _DEFAULT,
     ) -> Object:
         """Bind a pod to a node. Raises StatusError 409 if the pod has a node already."""
-        return pod_updates.bind(self, namespace, name, node, uid, annotations, options)
+        return binding.bind(self, namespace, name, node, uid, annotations, options)
 
     def evict(
         self, namespace: str, name: str, delete_options: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT
     ) -> Object:
         """Delete a pod if its disruption budgets allow it. Raises StatusError 429 if not."""
-        return deletion.evict(self, namespace, name, delete_options, options)
+        return eviction.evict(self, namespace, name, delete_options, options)
 
     def admit(self, review: AdmissionAttributes) -> Object:
         """What is asked of a subresource that stores nothing of its own (a binding, an eviction, a connection), as policies and webhooks
@@ -353,7 +355,7 @@ class Store:
             obj = changed.obj
         if review.old is not None:
             count_generation(kind, obj, review.old)
-        causes = metadata_causes(kind, obj["metadata"]) + strategies.causes_of(kind, obj, review.old, review.subresource)
+        causes = metadata_causes(kind, obj["metadata"]) + subresource_writes.causes_of(kind, obj, review.old, review.subresource)
         causes += schema_causes(kind, obj, review.old)
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))

@@ -11,8 +11,9 @@ import msgspec
 
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.times import instant
+from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.schema import Object, Shape, shape_of
+from pumice.cluster.apiserver.schema import Object, Shape
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"

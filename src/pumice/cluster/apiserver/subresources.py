@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.api.selectors import selector_text
-from pumice.cluster.apiserver import deletion, forwarding, remote, requests, status, tokens, wires
+from pumice.cluster.apiserver import deletion, forwarding, remote, requests, status, token_requests, wires
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
-from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
+from pumice.cluster.apiserver.scale import rescale, scale_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 from pumice.http.messages import Request, Response, Stream
@@ -107,7 +105,7 @@ class Subresources:
 
     def _token(self, request: Request, target: Target) -> Response:
         body = requests.read_object(request.body, request.headers.get("content-type", ""))
-        return Response.json(tokens.answer(self._store, self._access.tokens, target.namespace, target.name, body), 201)
+        return Response.json(token_requests.answer(self._store, self._access.tokens, target.namespace, target.name, body), 201)
 
     def _log(self, request: Request, target: Target) -> Response | Stream:
         pod = self._store.get("pods", target.name, target.namespace)
@@ -140,7 +138,7 @@ class Subresources:
             raise status.bad_request("you must specify at least 1 command for the container")
 
         def issue(source: Object) -> str:
-            return tokens.for_pod(self._store, self._access.tokens, pod, source)
+            return token_requests.for_pod(self._store, self._access.tokens, pod, source)
 
         has_stdin = "stdin" in command.channels
         process = self._containers.run(self._store, issue, pod, container, words.get("command", []), command.tty, has_stdin)
@@ -171,49 +169,3 @@ def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOp
     if annotations is not None and not (isinstance(annotations, dict) and all(isinstance(value, str) for value in annotations.values())):
         raise status.bad_request("metadata.annotations: not a map of strings")
     store.bind(namespace, name, str(wanted.get("name") or ""), str(metadata.get("uid") or ""), annotations, options)
-
-
-# The scale subresource: a small object that shows the replica fields of another object.
-
-
-def _at_path(obj: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        obj = obj.get(key) if isinstance(obj, dict) else None
-    return obj
-
-
-def scale_of(kind: ServedKind, obj: Object) -> Object:
-    if kind.scale is None:
-        raise status.no_such_path()
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    scale: Object = {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: obj["metadata"][key] for key in kept if key in obj["metadata"]},
-        "spec": {"replicas": _at_path(obj, kind.scale.spec_replicas) or 0},
-        "status": {"replicas": _at_path(obj, kind.scale.status_replicas) or 0},
-    }
-    selector = _at_path(obj, kind.scale.selector) if kind.scale.selector else None
-    if selector:
-        scale["status"]["selector"] = selector if isinstance(selector, str) else selector_text(selector)
-    return scale
-
-
-def rescale(store: Store, kind: ServedKind, old: Object, scale: Object, options: WriteOptions) -> Object:
-    """Write the replicas of a Scale to the object that it stands for. Returns the new Scale. Raises StatusError."""
-    assert kind.scale is not None
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if type(replicas) is not int or replicas < 0:
-        raise kind.invalid(old["metadata"]["name"], [("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")])
-    wanted = (scale.get("metadata") or {}).get("resourceVersion")
-    if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
-        raise status.stale(kind.plural, kind.group, old["metadata"]["name"])
-    obj = clone(old)
-    *parents, last = kind.scale.spec_replicas
-    place = obj
-    for step in parents:
-        place = place.setdefault(step, {})
-    place[last] = replicas
-    metadata = old["metadata"]
-    key = (metadata.get("namespace", ""), metadata["name"])
-    return scale_of(kind, store.replace(kind, key, old, obj, "", options))

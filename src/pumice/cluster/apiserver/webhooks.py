@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pumice.api.cel import Program
+from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
-from pumice.api.cel.functions import Purse
 from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, Authorizer, ResourceCheck
 from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes, AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.grants import Attributes
+from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Call, Unanswered
-from pumice.cluster.apiserver.patch import PatchError, json_patch
 from pumice.cluster.apiserver.rbac import allowed
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError

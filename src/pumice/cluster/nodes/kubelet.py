@@ -18,7 +18,7 @@ from pumice.api.quantity import quantity
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
 from pumice.cluster.apiserver.watch import WatchEvent
-from pumice.cluster.bridges import StoreLister, StoreWrites
+from pumice.cluster.bridges import StoreLister
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
 from pumice.cluster.nodes.pod_life import (
@@ -26,20 +26,19 @@ from pumice.cluster.nodes.pod_life import (
     KILLED,
     PENDING,
     RUNNING,
-    Milli,
     Place,
     changed,
     ended,
     next_of,
     phase_of,
     rejected,
-    rejection,
-    requests_of,
     status_after,
     unresizable,
     usage,
 )
+from pumice.cluster.nodes.rejection import Milli, rejection, requests_of
 from pumice.cluster.nodes.stage import PodStage, Stages
+from pumice.cluster.store_writes import StoreWrites
 
 # What metrics-server would report: PodMetrics of the pods that run, and NodeMetrics as their sums.
 #

@@ -10,10 +10,9 @@ from typing import Literal, NamedTuple
 from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
 from pumice.api.json_objects import Object, annotations_of, condition, field, spec_of, status_of, terminating, uid_of
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.quota import pod_usage
 from pumice.api.times import instant, rfc3339
+from pumice.cluster.nodes.rejection import Rejection, _shortage
 from pumice.cluster.nodes.stage import PodStage, Stages
-from pumice.controllers.kubernetes.daemonset import fits
 
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: the backoff before containers are restarted: the first pause, and the longest
@@ -100,61 +99,6 @@ def status_after(pod: Object, stage: PodStage, now: float, place: Place) -> Obje
                 return restarted(pod, now, code)
             return ended(pod, now, code, stage.reason, stage.message)
 
-
-# What a kubelet checks when a pod is bound to its node: that the pod's node affinity fits, and that there is room for the pod.
-
-Milli = dict[str, int]  #: by resource: the amount in thousandths
-
-
-class Rejection(NamedTuple):
-    reason: str
-    message: str
-
-
-def requests_of(pod: Object) -> Milli:
-    """What the pod takes up of a node's resources, including one of its `pods`."""
-    charged = pod_usage(spec_of(pod))
-    return {name: amount for name, amount in charged.items() if not name.startswith(("requests.", "limits.", "count/")) and amount}
-
-
-def rejection(pod: Object, needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> Rejection | None:
-    """Why the node rejects the pod, given the requests of the others on it; None if it accepts the pod."""
-    if not fits(spec_of(pod), node):
-        text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
-        return Rejection("NodeAffinity", f"Pod was rejected: {text}")
-    short = _shortage(needed, node, others)
-    if short is None:
-        return None
-    text = f"Node didn't have enough resource: {short.name}, requested: {short.shown(short.amount)}"
-    text += f", used: {short.shown(short.used)}, capacity: {short.shown(short.capacity)}"
-    return Rejection(f"OutOf{short.name}", f"Pod was rejected: {text}")
-
-
-class _Shortage(NamedTuple):
-    """A resource of which a node has too little for a pod, in thousandths."""
-
-    name: str
-    amount: int
-    used: int  #: by the others on the node
-    capacity: int
-
-    def shown(self, milli: int) -> int:
-        return milli if self.name == "cpu" else milli // 1000
-
-
-def _shortage(needed: Mapping[str, int], node: Object, others: Iterable[Mapping[str, int]]) -> _Shortage | None:
-    """The first resource that is short; None if there is enough of each."""
-    allocatable = status_of(node).get("allocatable") or {}
-    taken = list(others)
-    for name, amount in needed.items():
-        used = sum(each.get(name, 0) for each in taken)
-        capacity = quantity(allocatable.get(name, 0)).milli
-        if used + amount > capacity:
-            return _Shortage(name, amount, used, capacity)
-    return None
-
-
-# What a kubelet writes into a pod's status: containers, conditions, addresses, times.
 
 READY = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 
@@ -326,9 +270,6 @@ def _head(pod: Object, container: Object) -> Object:
 
 def _id(pod: Object, container: Object) -> str:
     return f"simulated://{uid_of(pod)}/{container['name']}"
-
-
-# What `kubectl logs` shows of a simulated container: when it started, and how it ended.
 
 
 def log_of(pod: Object, container: str, state: Object, query: dict[str, str]) -> str:

@@ -24,7 +24,8 @@ from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.gathering import MEMORY, Kept
 from pumice.scheduler.framework.past_evictions import note, past_eviction
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, Only, World
+from pumice.scheduler.framework.waiting_pods import EVERYBODY, Only
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 

@@ -2,6 +2,9 @@
 
 A snapshot is cheap and taken in parts, so that no cycle waits long for it. The objects are made later, on another thread. Pods are rebuilt
 from tasks, so they hold only the fields that decisions read. A bind under way shows as a pod on its node, an eviction as a deletion.
+
+The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, including its assumptions, the pods that
+it has evicted recently, and the outcomes of forecasts.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ from pumice.api.pod import Pod, PodResourceClaimStatus
 from pumice.api.structs import KEPT, encode
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup
-from pumice.scheduler.framework.past_evictions import eviction_events
+from pumice.scheduler.framework.eviction_events import eviction_events
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job, is_shadow
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.task import Task, as_pod, metadata_of
 
 PHASES = {status.RUNNING: "Running", status.SUCCEEDED: "Succeeded", status.FAILED: "Failed", status.UNKNOWN: "Unknown"}
@@ -122,10 +126,6 @@ def _conditions(task: Task) -> Iterator[Condition]:
         yield Condition("PodScheduled", "True", last_transition_time=rfc3339(task.placed_at))
     if task.disrupted:
         yield Condition("DisruptionTarget", "True", "PreemptionByScheduler")
-
-
-# The state of a scheduler as a file that `pumice cycle -f` reads: what it believes at this moment, including its assumptions, the pods that
-# it has evicted recently, and the outcomes of forecasts.
 
 
 def dump(cluster: Cluster, configuration: str, events: Iterable[Event] = ()) -> bytes:

@@ -14,7 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from pumice.api.annotations import GROUP_NAME, USER
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.defaults import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.pod import Pod
 from pumice.api.quantity import is_gpu
 from pumice.api.structs import decoder

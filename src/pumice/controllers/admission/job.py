@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pumice.api import kinds
+from pumice.api.defaults import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import Object, copied, name_of, spec_of
-from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
-from pumice.api.quantity import QuantityError, quantity
-from pumice.api.times import duration
+from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain
 from pumice.controllers.admission.task import LONGEST_NAME, policy_problems, task_problems
@@ -201,35 +199,3 @@ def _fixed(job: Object) -> Object:
 def _described(volume: Object) -> Object:
     """A volume as its user wrote it, without the name that the controller gives to a claim which it makes."""
     return {name: value for name, value in volume.items() if name != "volumeClaimName" or not volume.get("volumeClaim")}
-
-
-# The meaning of a part of an object, to compare two versions of it.
-#
-# Programs write the same value differently: Go programs may leave out empty values or write them, "1" for "1000m", and "10m0s" for "10m".
-
-AMOUNTS = ("requests", "limits")
-
-
-def meaning(value: Any, field: str = "") -> Any:
-    """A value that is equal for parts with the same meaning; None for a part that might as well be left out."""
-    if isinstance(value, dict):
-        read = _amount if field in AMOUNTS else meaning
-        found = {name: read(inner, name) for name, inner in value.items()}
-        return {name: inner for name, inner in found.items() if inner is not None} or None
-    if isinstance(value, list):
-        return [meaning(inner) for inner in value] or None
-    return _span(value) if field == "timeout" else value or None
-
-
-def _amount(value: Any, name: str) -> Any:
-    try:
-        return quantity(value).milli
-    except QuantityError:
-        return value
-
-
-def _span(value: Any) -> Any:
-    try:
-        return duration(value)
-    except (TypeError, ValueError):
-        return value

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.json_objects import Object, annotations_of, copied, namespace_of, spec_of, status_of
-from pumice.api.meta import DEFAULT_QUEUE
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import OPEN

@@ -107,9 +107,6 @@ class Known:
         return did_you_mean(name, self._compared) if self._hints <= MOST_HINTS else ""
 
 
-# Finding a loop in a graph of dependencies.
-
-
 def loop(graph: Mapping[str, Sequence[str]]) -> list[str]:
     """A path in the graph that ends where it began; empty if there is none. Names without an entry depend on nothing."""
     done: set[str] = set()

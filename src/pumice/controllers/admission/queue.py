@@ -11,8 +11,8 @@ from typing import Any
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.defaults import ROOT_QUEUE, required_queues
 from pumice.api.json_objects import Object, annotations_of, copied, name_of, spec_of, status_of
-from pumice.api.meta import ROOT_QUEUE, required_queues
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import CLOSED, OPEN

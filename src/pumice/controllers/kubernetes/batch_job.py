@@ -12,29 +12,15 @@ from itertools import islice
 
 from pumice.api import kinds
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
+from pumice.api.integers import as_ranges
 from pumice.api.json_objects import Key, Object, condition, copied, name_of, spec_of, status_of, terminating, uid_of
-from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
-from pumice.controllers.controller import (
-    NOTHING,
-    Create,
-    Emit,
-    KeysOf,
-    Lister,
-    Result,
-    Write,
-    delete,
-    its_controller,
-    itself,
-    result,
-    status_change,
-)
+from pumice.controllers.controller import NOTHING, KeysOf, Lister, Result, its_controller, itself, result
 from pumice.controllers.kubernetes import job_groups
 from pumice.controllers.kubernetes.job_status import (
     FIRST,
     Attempts,
     PodTally,
-    StrayPod,
     by_index,
     deadline,
     entry,
@@ -43,24 +29,16 @@ from pumice.controllers.kubernetes.job_status import (
     index_of,
     indexed,
     let_go,
-    let_stray_go,
     replaces_failed_only,
-    strays,
     tally,
     verdict,
 )
 from pumice.controllers.kubernetes.pod_group_protection import GROUP
-from pumice.controllers.kubernetes.pods import (
-    claim,
-    created,
-    dispensable_first,
-    ended,
-    free_names,
-    from_template,
-    its_claimants,
-    ready,
-)
+from pumice.controllers.kubernetes.pod_writes import created, ended
+from pumice.controllers.kubernetes.pods import claim, dispensable_first, free_names, from_template, its_claimants, ready
+from pumice.controllers.kubernetes.stray_pods import StrayPod, let_stray_go, strays
 from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
+from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
 # The pods that a Job makes.
 

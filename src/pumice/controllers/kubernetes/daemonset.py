@@ -12,34 +12,22 @@ from pumice.api import kinds
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.json_objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
 from pumice.api.selectors import matches, requirements
-from pumice.controllers.controller import (
-    NOTHING,
-    KeysOf,
-    Lister,
-    ObjectChange,
-    Result,
-    Write,
-    all_of,
-    delete,
-    itself,
-    result,
-    status_change,
-)
+from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, all_of, itself, result
+from pumice.controllers.kubernetes.pod_writes import created, ended
 from pumice.controllers.kubernetes.pods import (
     ENDED,
     active,
     available,
     claim,
-    created,
-    ended,
     from_template,
     its_claimants,
-    keep_revision,
     phase,
     ready,
     revision_of,
     share,
 )
+from pumice.controllers.kubernetes.revisions import keep_revision
+from pumice.controllers.writes import Write, delete, status_change
 
 # Whether a node matches a pod's selectors, and whether tolerations cover taints: the scheduling rules that controllers need.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import kinds
 from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, TEMPLATE_HASH
+from pumice.api.integers import integer
 from pumice.api.json_objects import (
     Key,
     Object,
@@ -20,7 +21,6 @@ from pumice.api.json_objects import (
     controller_of,
     copied,
     created_at,
-    labels_of,
     name_of,
     namespace_of,
     spec_of,
@@ -28,40 +28,18 @@ from pumice.api.json_objects import (
     terminating,
 )
 from pumice.api.kinds import kind_of
-from pumice.api.quantity import integer
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import waiting_pods
-from pumice.controllers.controller import (
-    NOTHING,
-    Create,
-    Emit,
-    KeysOf,
-    Lister,
-    ObjectChange,
-    Result,
-    Write,
-    delete,
-    itself,
-    patch,
-    result,
-    status_change,
-)
+from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import (
     active,
-    available,
     claim,
-    created,
-    dispensable_first,
-    ended,
-    free_names,
-    from_template,
     its_claimants,
     pods_of,
-    ready,
     revision_of,
     share,
 )
-from pumice.controllers.waiting_pods import MOST_WAITING, burst, complete, note, room
+from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.
 #
@@ -117,8 +95,6 @@ def shrunk(new: Size, old: Sequence[Size], within: RolloutLimits) -> list[int]:
         spare, serving = spare - taken, serving - taken
     return sizes
 
-
-# The status of a Deployment: counts over its ReplicaSets, and the conditions Available and Progressing.
 
 DEADLINE_S = 600
 PARTS = {"replicas": "replicas", "readyReplicas": "readyReplicas", "availableReplicas": "availableReplicas"}
@@ -327,58 +303,3 @@ def _size(each: Object) -> Size:
 
 def _revision(each: Object) -> int:
     return integer(annotations_of(each).get(DEPLOYMENT_REVISION, "0"))
-
-
-# ReplicaSets: as many active pods as their spec requests. ReplicationControllers are the same with a simpler selector.
-
-
-class ReplicaSets:
-    """Keeps the number of pods of ReplicaSets or of ReplicationControllers."""
-
-    def __init__(self, kind: str = kinds.REPLICA_SET, most_waiting: int = MOST_WAITING) -> None:
-        self.kind = kind
-        self._most_waiting = most_waiting
-        self.name = kind.partition(".")[0].lower()
-        self.watches = {kind: itself, kinds.POD: its_claimants(kind)}
-
-    def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
-        assert isinstance(key, Key)
-        owner = lister.get(self.kind, *key)
-        if owner is None:
-            return NOTHING
-        pods, claims = claim(owner, kinds.POD, lister, active)
-        free = room(owner, pods, self._most_waiting)
-        status, next_ready = _status(owner, pods, now)
-        missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
-        note(status, free == 0 and missing > 0, self._most_waiting, now)
-        if missing <= 0:
-            complete(status)
-        writes = status_change(owner, status)  # first, as the creation of a pod may be refused
-        if not terminating(owner):
-            writes += [*claims, *_scale(owner, pods, free, lister)]
-        return result(writes, [(next_ready, key)] if next_ready is not None else [])
-
-
-def _scale(owner: Object, pods: list[Object], free: int, lister: Lister) -> list[Write]:
-    missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
-    if missing == 0:
-        return []
-    if missing < 0:
-        return ended(owner, dispensable_first(pods)[:-missing])
-    template = spec_of(owner).get("template") or {}
-    made = (from_template(owner, template, name) for name in free_names(owner, missing, lister))
-    return created(owner, made, min(burst(len(pods)), free))
-
-
-def _status(owner: Object, pods: list[Object], now: float) -> tuple[Object, float | None]:
-    wanted = (spec_of(owner).get("template") or {}).get("metadata", {}).get("labels") or {}
-    count, next_ready = available(pods, float(spec_of(owner).get("minReadySeconds") or 0), now)
-    counts = {
-        "replicas": len(pods),
-        "fullyLabeledReplicas": sum(wanted.items() <= labels_of(pod).items() for pod in pods),
-        "readyReplicas": sum(map(ready, pods)),
-        "availableReplicas": count,
-    }
-    stored = status_of(owner)
-    stated = {name: value for name, value in counts.items() if value or name in stored or name == "replicas"}
-    return {**stored, **stated, "observedGeneration": owner["metadata"].get("generation", 1)}, next_ready

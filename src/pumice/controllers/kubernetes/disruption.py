@@ -25,8 +25,9 @@ from pumice.api.json_objects import (
 from pumice.api.kinds import kind_of
 from pumice.api.selectors import label_selector, matches
 from pumice.api.times import instant, rfc3339
-from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
+from pumice.controllers.writes import status_change
 
 FORGOTTEN_AFTER_S = 120.0  #: a granted eviction whose pod was not deleted within this time is forgotten
 SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)

@@ -11,8 +11,9 @@ from typing import Any
 
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, terminating, uid_of
-from pumice.controllers.controller import Create, Lister, ObjectChange, Result, Write, change, delete, itself, result
+from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready
+from pumice.controllers.writes import Create, Write, change, delete
 
 SLICE, ENDPOINTS = kinds.ENDPOINT_SLICES.name, kinds.ENDPOINTS.name
 SERVICE_NAME, MANAGED_BY = "kubernetes.io/service-name", "endpointslice.kubernetes.io/managed-by"

@@ -26,8 +26,9 @@ from pumice.api.json_objects import (
     status_of,
     uid_of,
 )
-from pumice.controllers.controller import Create, Emit, Lister, Write, change
+from pumice.controllers.controller import Lister
 from pumice.controllers.kubernetes.pod_group_protection import GROUP
+from pumice.controllers.writes import Create, Emit, Write, change
 
 WORKLOAD = kinds.WORKLOADS.name
 LONGEST = 253  #: characters of a name
@@ -166,9 +167,6 @@ def join(pod: Object, group: Object) -> Object:
     pod["spec"]["schedulingGroup"] = {"podGroupName": name_of(group)}
     pod["metadata"]["ownerReferences"].append(_owner(group))
     return pod
-
-
-# Names that Kubernetes computes.
 
 
 def _group_name(workload: str, template: str) -> str:

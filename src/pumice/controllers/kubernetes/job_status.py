@@ -4,34 +4,33 @@ ended; when the last of them has ended, it gets the condition Complete or Failed
 Each pod is counted once, even if it is deleted early. A pod keeps a finalizer until its Job's status lists it among
 `uncountedTerminatedPods`. Once the finalizer is gone, the pod is in the status's count and no longer in the list. The success of an
 indexed pod needs no list: its index is in the status.
+
+The tally of a Job's pods, including the pods that are gone, as its status counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from pumice.api import kinds
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
+from pumice.api.integers import index_set, integer
 from pumice.api.json_objects import (
-    Key,
     Object,
     annotations_of,
     condition,
-    controller_of,
     finalizers_of,
-    key_of,
     name_of,
-    namespace_of,
     spec_of,
     status_of,
     terminating,
     uid_of,
 )
-from pumice.api.quantity import index_set, integer
 from pumice.api.times import instant, rfc3339
-from pumice.controllers.controller import Emit, Lister, ObjectChange, Write, patch
-from pumice.controllers.kubernetes.pods import ENDED, active, ended, phase
+from pumice.controllers.kubernetes.job_rules import FAIL_INDEX, FAIL_JOB, IGNORE, judged, success_rule
+from pumice.controllers.kubernetes.pod_writes import ended
+from pumice.controllers.kubernetes.pods import ENDED, active, phase
+from pumice.controllers.writes import Emit, Write, patch
 
 
 class Count(NamedTuple):
@@ -79,90 +78,6 @@ def let_go(pods: Iterable[Object]) -> list[Write]:
     others = ((pod, [each for each in finalizers_of(pod) if each != JOB_TRACKING]) for pod in pods if is_tracked(pod))
     return [patch(pod, {"metadata": {"finalizers": left or None}}) for pod, left in others]
 
-
-# Pods that no Job counts any more: their Job is gone, or is no longer their controller.
-
-
-class StrayPod(NamedTuple):
-    """The key of a pod whose finalizer may have to be removed."""
-
-    pod: Key
-
-
-def strays(change: ObjectChange, lister: Lister) -> Iterable[StrayPod]:
-    """The keys for a changed object: a changed pod itself if it is stray; the pods of a Job that is gone."""
-    if change.object["kind"] == "Pod":
-        return (
-            (StrayPod(key_of(change.new)),) if change.new is not None and is_tracked(change.new) and _is_stray(change.new, lister) else ()
-        )
-    gone = change.old if change.new is None else None
-    return [StrayPod(key_of(pod)) for pod in lister.dependents(uid_of(gone), kinds.POD)] if gone is not None else ()
-
-
-def let_stray_go(key: StrayPod, lister: Lister) -> list[Write]:
-    pod = lister.get(kinds.POD, *key.pod)
-    return let_go([pod]) if pod is not None and _is_stray(pod, lister) else []
-
-
-def _is_stray(pod: Object, lister: Lister) -> bool:
-    owner = controller_of(pod) or {}
-    job = lister.get(kinds.BATCH_JOB, namespace_of(pod), owner["name"]) if owner.get("kind") == "Job" else None
-    return job is None or uid_of(job) != owner["uid"]
-
-
-# The rules that a Job states: which failures of pods count, and when it has succeeded before all its pods have.
-
-FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
-
-
-class Judged(NamedTuple):
-    """The action that the failure of a pod leads to."""
-
-    action: str
-    because: str = ""  #: the reason, in Kubernetes' words
-
-
-def judged(job: Object, pod: Object) -> Judged:
-    """The action for a failed pod, by the first rule of the podFailurePolicy that matches; `COUNT` if none matches."""
-    whose = f"{namespace_of(pod)}/{name_of(pod)}"
-    for number, rule in enumerate((spec_of(job).get("podFailurePolicy") or {}).get("rules") or ()):
-        met = _exited(rule["onExitCodes"], pod, whose) if rule.get("onExitCodes") else _has_condition(rule, pod, whose)
-        if met:
-            return Judged(rule["action"], f"{met} matching {rule['action']} rule at index {number}")
-    return Judged(COUNT)
-
-
-def _exited(wanted: Object, pod: Object, whose: str) -> str:
-    statuses = [*(status_of(pod).get("containerStatuses") or ()), *(status_of(pod).get("initContainerStatuses") or ())]
-    for each in statuses:
-        code = ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
-        if not code or wanted.get("containerName") not in (None, each["name"]):
-            continue
-        if (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In"):
-            return f"Container {each['name']} for pod {whose} failed with exit code {code}"
-    return ""
-
-
-def _has_condition(rule: Object, pod: Object, whose: str) -> str:
-    for pattern in rule.get("onPodConditions") or ():
-        found = condition(pod, pattern["type"])
-        if found is not None and found.get("status") == (pattern.get("status") or "True"):
-            return f"Pod {whose} has condition {pattern['type']}"
-    return ""
-
-
-def success_rule(job: Object, done: Collection[int]) -> int | None:
-    """The number of the first rule of the successPolicy that is met; None if none is."""
-    for number, rule in enumerate((spec_of(job).get("successPolicy") or {}).get("rules") or ()):
-        named = index_set(rule["succeededIndexes"]) if rule.get("succeededIndexes") else None
-        succeeded = len(done) if named is None else len(named.intersection(done))
-        enough = rule.get("succeededCount")
-        if succeeded >= (int(enough) if enough is not None else len(named or ())):
-            return number
-    return None
-
-
-# The tally of a Job's pods, including the pods that are gone, as its status counts them.
 
 BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 360.0
 

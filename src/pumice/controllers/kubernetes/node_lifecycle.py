@@ -12,8 +12,9 @@ from collections.abc import Hashable, Iterable
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, condition, copied, field, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.times import instant, rfc3339
-from pumice.controllers.controller import NOTHING, Emit, Lister, ObjectChange, Result, Write, delete, patch, result, status_change
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.daemonset import covers
+from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 GRACE_S = 40.0
 LEASES = "kube-node-lease"

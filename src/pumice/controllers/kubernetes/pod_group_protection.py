@@ -11,8 +11,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from pumice.api import kinds
 from pumice.api.annotations import GROUP_PROTECTION
 from pumice.api.json_objects import Key, Object, finalizers_of, namespace_of, owners_of, spec_of, terminating, uid_of
-from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, delete, itself, patch, result
+from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.writes import delete, patch
 
 GROUP = kinds.NATIVE_POD_GROUPS.name
 

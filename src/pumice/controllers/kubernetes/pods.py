@@ -7,12 +7,12 @@ deleted adopts nothing, and an object that is being deleted is not adopted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pumice.api import kinds
-from pumice.api.annotations import CONTROLLER_REVISION_HASH, DELETION_COST
+from pumice.api.annotations import DELETION_COST
+from pumice.api.integers import integer
 from pumice.api.json_objects import (
     Key,
     Object,
@@ -34,10 +34,10 @@ from pumice.api.json_objects import (
     terminating,
     uid_of,
 )
-from pumice.api.quantity import integer
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.api.times import instant
-from pumice.controllers.controller import Create, Emit, KeysOf, Lister, ObjectChange, Patch, Write, delete, its_controller, patch
+from pumice.controllers.controller import KeysOf, Lister, ObjectChange, its_controller
+from pumice.controllers.writes import Patch, Write, patch
 
 ENDED = ("Succeeded", "Failed")
 STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -131,28 +131,6 @@ def share(stated: Any, total: int, round_up: bool) -> int:
     return int(stated)
 
 
-# The writes that make and end pods, together with the Events that `kubectl describe` shows about them, in Kubernetes' words.
-
-
-def created(owner: Object, pods: Iterable[Object], most: int) -> list[Write]:
-    """The writes that make pods, at most so many of them. The owner gets an Event for each of them."""
-    writes: list[Write] = []
-    for pod in islice(pods, most):
-        writes += Create(pod, owner), Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(pod)}")
-    return writes
-
-
-def ended(owner: Object, pods: Iterable[Object]) -> list[Write]:
-    """The writes that delete pods, each with an Event for the owner."""
-    return [write for pod in pods for write in (delete(pod), Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name_of(pod)}"))]
-
-
-def of_set(verb: str, subject: Object, owner: Object) -> Emit:
-    """The Event about an object of a StatefulSet, which has other words than the above. `verb` is create or delete."""
-    text = f"{verb} {subject['kind']} {name_of(subject)} in StatefulSet {name_of(owner)} successful"
-    return Emit(owner, "Normal", f"Successful{verb.capitalize()}", text)
-
-
 Test = Callable[[Object], bool]
 
 
@@ -216,49 +194,3 @@ def its_claimants(kind: str) -> KeysOf:
         return sorted(found)
 
     return keys
-
-
-# The templates that a StatefulSet or DaemonSet has had: `kubectl rollout history` shows them, `kubectl rollout undo` brings one back.
-#
-# The template in use has the highest number: a template that comes back gets a new number. `data` is a strategic merge patch of the owner.
-
-HISTORY_LIMIT = 10
-
-
-def keep_revision(owner: Object, name: str, label: str, in_use: Collection[str], lister: Lister) -> list[Write]:
-    """The writes that keep the owner's template as the revision `name`, and delete old revisions beyond the limit. Revisions whose labels
-    are `in_use` stay. Revisions that an earlier owner of the same pods has left behind are adopted."""
-    found, claims = claim(owner, kinds.CONTROLLER_REVISION, lister)
-    known = sorted(found, key=number_of)
-    latest = number_of(known[-1]) if known else 0
-    mine = next((each for each in known if name_of(each) == name), None)
-    others = [each for each in known if each is not mine]
-    writes = claims
-    if mine is None:
-        writes.append(Create(_made(owner, name, label, latest + 1)))
-    elif number_of(mine) < latest:
-        writes.append(patch(mine, {"revision": latest + 1}))
-    idle = [each for each in others if each["metadata"].get("labels", {}).get(CONTROLLER_REVISION_HASH) not in in_use]
-    surplus = len(idle) - int(spec_of(owner).get("revisionHistoryLimit", HISTORY_LIMIT))
-    return [*writes, *map(delete, idle[: max(0, surplus)])]
-
-
-def number_of(revision: Object) -> int:
-    return int(revision.get("revision") or 0)
-
-
-def _in_order(value: Any) -> Any:
-    """A copy with the keys of all objects in alphabetical order: clients compare the bytes of a revision."""
-    if isinstance(value, dict):
-        return {key: _in_order(value[key]) for key in sorted(value)}
-    return [_in_order(each) for each in value] if isinstance(value, list) else value
-
-
-def _made(owner: Object, name: str, label: str, number: int) -> Object:
-    template = _in_order({**(spec_of(owner).get("template") or {}), "$patch": "replace"})
-    made = kinds.new(kinds.CONTROLLER_REVISION, namespace_of(owner), name, data={"spec": {"template": template}}, revision=number)
-    made["metadata"]["ownerReferences"] = [controlled_by(owner)]
-    made["metadata"]["labels"] = {**((template.get("metadata") or {}).get("labels") or {}), CONTROLLER_REVISION_HASH: label}
-    if annotations_of(owner):
-        made["metadata"]["annotations"] = dict(annotations_of(owner))  # with the cause of the change, which the history shows
-    return made

@@ -29,9 +29,10 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.kinds import kind_of
-from pumice.controllers.controller import NOTHING, Create, Emit, Lister, ObjectChange, Result, Write, delete, result, status_change
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.pod_group_protection import GROUP, group_of
 from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
 
 class ClaimSubject(NamedTuple):

@@ -8,7 +8,8 @@ from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.kinds import kind_of
 from pumice.api.quota import used, written
-from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
+from pumice.controllers.writes import status_change
 
 COUNTED = {
     kinds.POD: "pods",

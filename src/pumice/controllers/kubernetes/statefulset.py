@@ -12,22 +12,14 @@ from typing import NamedTuple
 
 from pumice.api import kinds
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
+from pumice.api.integers import integer
 from pumice.api.json_objects import Key, Object, copied, labels_of, name_of, namespace_of, spec_of, status_of, terminating
-from pumice.api.quantity import integer
-from pumice.controllers.controller import NOTHING, Create, Lister, Result, Write, delete, itself, result, status_change
-from pumice.controllers.kubernetes.pods import (
-    ENDED,
-    available,
-    claim,
-    from_template,
-    its_claimants,
-    keep_revision,
-    of_set,
-    phase,
-    ready,
-    revision_of,
-)
+from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
+from pumice.controllers.kubernetes.pod_writes import of_set
+from pumice.controllers.kubernetes.pods import ENDED, available, claim, from_template, its_claimants, phase, ready, revision_of
+from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.waiting_pods import MOST_WAITING, burst, note, room
+from pumice.controllers.writes import Create, Write, delete, status_change
 
 
 class Revisions(NamedTuple):

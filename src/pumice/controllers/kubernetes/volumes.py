@@ -28,21 +28,8 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.quantity import quantity
-from pumice.controllers.controller import (
-    NOTHING,
-    Create,
-    Emit,
-    Lister,
-    ObjectChange,
-    Result,
-    Write,
-    change,
-    delete,
-    itself,
-    patch,
-    result,
-    status_change,
-)
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
+from pumice.controllers.writes import Create, Emit, Write, change, delete, patch, status_change
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pumice.api import kinds
 from pumice.api.json_objects import Key, Object, name_of, namespace_of, terminating, uid_of
 from pumice.api.kinds import kind_name, kind_of
-from pumice.controllers.controller import Emit, Lister, ObjectChange
+from pumice.controllers.controller import Lister, ObjectChange
+from pumice.controllers.writes import Emit
 
 
 def target_of(kind: str) -> Callable[[ObjectChange, Lister], Iterable[Key]]:

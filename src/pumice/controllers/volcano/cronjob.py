@@ -31,22 +31,10 @@ from pumice.api.json_objects import (
 )
 from pumice.api.kinds import kind_of
 from pumice.api.times import duration, instant, rfc3339
-from pumice.controllers.controller import (
-    NOTHING,
-    Create,
-    Delete,
-    Emit,
-    Lister,
-    Result,
-    Write,
-    delete,
-    its_controller,
-    itself,
-    result,
-    status_change,
-)
+from pumice.controllers.controller import NOTHING, Lister, Result, its_controller, itself, result
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED
+from pumice.controllers.writes import Create, Delete, Emit, Write, delete, status_change
 
 # Cron schedules: five fields, names for months and days, steps, ranges, and the @ words; in any time zone.
 #

@@ -19,6 +19,7 @@ from typing import Any
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.dialects import BY_LABEL, BY_NAME, NAMED, Dialect, Roles
+from pumice.api.integers import integer
 from pumice.api.json_objects import (
     Key,
     Object,
@@ -33,7 +34,6 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, kind_of
-from pumice.api.quantity import integer
 from pumice.api.quota import Usage, add, pod_usage, times, written
 from pumice.controllers.controller import Lister
 
@@ -261,9 +261,6 @@ def number(stated: Any, otherwise: int = 1) -> int:
     return min(max(integer(str(stated), otherwise), 0), MOST)
 
 
-# Kubernetes' own groups
-
-
 def native_gang(leaf: Object | None, lister: Lister) -> Gang:
     """The gang of a PodGroup: itself, or the tree of groups that must start together; not known while a part of the way up is missing."""
     gang = Gang(BY_NAME[NATIVE_POD_GROUP], leaf)
@@ -352,9 +349,6 @@ def topology_of(group: Object) -> Object:
     """Volcano's network topology for the topology constraint of a native group: its key is the name of a tier."""
     keys = _values(group, ["spec", "schedulingConstraints", "topology", "key"])
     return {"networkTopology": {"mode": "hard", "highestTierName": keys[0]}} if keys else {}
-
-
-# The PodGroup of a gang
 
 
 def reference_to(owner: Object) -> Object:

@@ -13,9 +13,10 @@ from pumice.api import kinds
 from pumice.api.json_objects import Object, condition, field, key_of, spec_of, terminating
 from pumice.api.kinds import kind_of
 from pumice.api.times import instant
-from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, delete, result
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.state import FINISHED
+from pumice.controllers.writes import delete
 
 
 class Finished(NamedTuple):

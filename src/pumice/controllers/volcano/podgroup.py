@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
 from pumice.api.groups import SCHEDULED
+from pumice.api.integers import integer
 from pumice.api.json_objects import (
     Key,
     Object,
@@ -39,26 +41,11 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.kinds import kind_of
-from pumice.api.meta import SCHEDULER_NAME
-from pumice.api.quantity import integer
 from pumice.api.quota import pod_usage, times, written
 from pumice.api.times import rfc3339
-from pumice.controllers.controller import (
-    GANG_FIELD,
-    GANG_LABEL,
-    NOTHING,
-    Create,
-    Lister,
-    ObjectChange,
-    Result,
-    Write,
-    change,
-    delete,
-    patch,
-    result,
-    status_change,
-)
+from pumice.controllers.controller import GANG_FIELD, GANG_LABEL, NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.gangs import COMPOSITE, Gang, gang_of, group_spec, known_by, leaves_below, marks, native_gang, reference_to
+from pumice.controllers.writes import Create, Write, change, delete, patch, status_change
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)

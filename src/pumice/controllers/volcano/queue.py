@@ -11,10 +11,11 @@ from collections.abc import Hashable, Iterable
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.defaults import ROOT_QUEUE
 from pumice.api.json_objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
-from pumice.api.meta import ROOT_QUEUE
-from pumice.controllers.controller import NOTHING, Emit, Lister, ObjectChange, Result, Write, delete, itself, patch, result, status_change
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of
+from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"
 SYNC, OPEN_QUEUE, CLOSE_QUEUE = "SyncQueue", "OpenQueue", "CloseQueue"

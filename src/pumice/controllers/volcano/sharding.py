@@ -25,7 +25,8 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.api.json_objects import Key, Object, annotations_of, key_of, labels_of, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
-from pumice.controllers.controller import Create, Emit, Lister, ObjectChange, Result, Write, delete, patch, result
+from pumice.controllers.controller import Lister, ObjectChange, Result, result
+from pumice.controllers.writes import Create, Emit, Write, delete, patch
 
 FILE = "sharding.yaml"
 CONFIG_MAP = Key("volcano-system", "volcano-sharding-configmap")
@@ -158,9 +159,6 @@ def _count(text: str, where: str) -> int:
     return int(text)
 
 
-# ---- the policies
-
-
 class Candidate(Struct, frozen=True):
     """A node that a scheduler may have."""
 
@@ -215,9 +213,6 @@ def assigned(shards: Iterable[ShardOf], nodes: Iterable[Candidate]) -> dict[str,
         taken = set(found[shard.scheduler])
         left = [node for node in left if node.name not in taken]
     return found
-
-
-# ---- the controller
 
 
 class NodeShards:

@@ -26,13 +26,21 @@ from pumice.api.json_objects import Object, key_of, merged, name_of, namespace_o
 from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.api.times import rfc3339
 from pumice.client.client import Backoff, is_refusal, of_ending_namespace
-from pumice.client.events import EventRecord, EventRecorder, InvolvedObject
+from pumice.client.event_recorder import EventRecorder
+from pumice.client.events import EventRecord, InvolvedObject
+from pumice.client.failures import ApiError, Fenced, KubeError
 from pumice.client.reflector import DEFAULT_PACE, Pace
-from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport, as_dict
-from pumice.controllers.controller import EVERY, Consults, Controller, Create, Delete, Emit, LooksUp, Patch, Prepares, Write
-from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
-from pumice.live.lifecycle import Clock, FirstOfMany, LostLead, WallClock, synced
-from pumice.live.object_cache import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, ObjectCache, followed, scopes, single_scopes, whole
+from pumice.client.transport import PatchType, Transport, as_dict
+from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp, Prepares
+from pumice.controllers.retries import Retries
+from pumice.controllers.work_queue import KeyQueue, QueuedKey
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
+from pumice.live.clock import Clock, WallClock
+from pumice.live.fault_log import FirstOfMany
+from pumice.live.lifecycle import LostLead
+from pumice.live.object_cache import ObjectCache, whole
+from pumice.live.scopes import LABELLED, REQUIRED, RESOURCES, SELDOM_SERVED, followed, scopes, single_scopes
+from pumice.live.synced import synced
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections import Counter as Count
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -17,13 +16,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pumice import __version__
-from pumice.api import kinds
-from pumice.api.json_objects import name_of, spec_of, status_of
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Access
-from pumice.client.client import Client, ClientLimits
+from pumice.client.client import Client
 from pumice.client.events import EventRecord, InvolvedObject
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
+from pumice.client.rate_limit import ClientLimits
 from pumice.controllers.controller import Controller
 from pumice.controllers.registry import volcano_controllers
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
@@ -33,21 +31,11 @@ from pumice.controllers.volcano.jobflow import Probe, Reachable
 from pumice.controllers.volcano.sharding import NodeShards
 from pumice.http.listener import Listener
 from pumice.http.pool import fetch
+from pumice.live.clock import Clock, WallClock
 from pumice.live.controllers.loop import Controllers
-from pumice.live.lifecycle import (
-    Clock,
-    Family,
-    Gauge,
-    Labels,
-    WallClock,
-    end_signal,
-    first,
-    listeners,
-    measures,
-    probes,
-    render,
-    while_leading,
-)
+from pumice.live.controllers.metrics import CONTROLLERS, ControllerMetrics
+from pumice.live.lifecycle import end_signal, first, while_leading
+from pumice.live.pages import listeners, measures, probes
 
 # Whether an endpoint answers, for the probes of JobFlows. It is called in the background; a controller gets the last result from memory.
 #
@@ -108,48 +96,6 @@ class Prober:
             return False
         writer.close()
         return True
-
-
-# What the controllers measure: the PodGroups of each queue, under Volcano's names, and metrics of our own.
-
-CONTROLLERS = "controllers"  #: the label of the program
-PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
-
-
-class ControllerMetrics:
-    def __init__(self) -> None:
-        self.leading = Gauge("pumice_leading", "1 while this replica leads, or needs no lead.", ("program",))
-        self.clock = Gauge("pumice_clock_seconds", "The time of this program's clock, in seconds since 1970.", ("program",))
-        self._objects = Gauge("pumice_controllers_objects", "Objects known, by kind.", ("kind",))
-        self._waiting = Gauge("pumice_controllers_waiting", "Keys that wait, also those behind another key of their object.")
-        self._dropped = Gauge("pumice_events_dropped", "Events that were not sent.")
-        self._groups = {
-            phase: Gauge(f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.", ("queue_name",))
-            for phase in PHASES
-        }
-        self.leading.set(0, CONTROLLERS)
-
-    def page(self, controllers: Controllers | None) -> str:
-        """The text that a scrape gets."""
-        if controllers is not None:
-            self._measure(controllers)
-        return render(self.families())
-
-    def families(self) -> list[Family]:
-        return [self.leading, self.clock, self._objects, self._waiting, self._dropped, *self._groups.values()]
-
-    def _measure(self, controllers: Controllers) -> None:
-        cache = controllers.cache
-        self._objects.replace({(kind,): float(cache.count(kind)) for kind in cache.kinds()})
-        self._waiting.set(float(controllers.waiting))
-        self._dropped.set(float(controllers.recorder.dropped))
-        counts = Count(
-            (spec_of(group).get("queue") or "", status_of(group).get("phase") or "Pending") for group in cache.all(kinds.POD_GROUP)
-        )
-        queues = [name_of(queue) for queue in cache.all(kinds.QUEUE)]
-        for phase, gauge in self._groups.items():
-            values: dict[Labels, float] = {(queue,): float(counts[queue, phase]) for queue in queues}
-            gauge.replace(values)
 
 
 log = logging.getLogger(__name__)

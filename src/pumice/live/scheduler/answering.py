@@ -34,12 +34,13 @@ from pumice.api.pod import Pod
 from pumice.api.structs import convert
 from pumice.client.events import EventRecord
 from pumice.http.messages import Request, Response
-from pumice.live.lifecycle import FaultLog
+from pumice.live.fault_log import FaultLog
 from pumice.live.scheduler.effects import about_group
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import of_job
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job, is_shadow
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.shadow_group import is_shadow
 
 log = logging.getLogger(__name__)
 PATH = "/fits"

@@ -18,8 +18,9 @@ from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.client.client import is_refusal, of_ending_namespace
 from pumice.client.events import EventRecord, InvolvedObject
-from pumice.client.transport import ApiError, KubeError
-from pumice.live.lifecycle import Clock, FirstOfMany
+from pumice.client.failures import ApiError, KubeError
+from pumice.live.clock import Clock
+from pumice.live.fault_log import FirstOfMany
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot

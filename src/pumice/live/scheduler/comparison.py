@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from pumice.api.times import span
-from pumice.live.lifecycle import Counter, Family, Gauge, render
+from pumice.http.metrics import Counter, Family, Gauge, render
 from pumice.text_table import columns
 
 KEPT = 200  #: how many verdicts are shown; all are counted

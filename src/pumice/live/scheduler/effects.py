@@ -18,7 +18,9 @@ from pumice.api.groups import SCHEDULED
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP, POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, InvolvedObject
+from pumice.live.scheduler.group_status import known_status, new_at, next_status
 from pumice.live.scheduler.options import UNSHARDED, Sharding
+from pumice.live.scheduler.queue_status import queue_request, queue_totals
 from pumice.live.scheduler.requests import (
     Amiss,
     BindPod,
@@ -31,17 +33,7 @@ from pumice.live.scheduler.requests import (
     WriteStatus,
     prerequisites,
 )
-from pumice.live.scheduler.sent_status import (
-    GroupNote,
-    Mark,
-    Quiet,
-    SentStatus,
-    known_status,
-    new_at,
-    next_status,
-    queue_request,
-    queue_totals,
-)
+from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus
 from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.alike import Member
 from pumice.scheduler.framework.decisions import (
@@ -60,7 +52,8 @@ from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.framework.policy import SCHEDULE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
+from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job
+from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.task import Task
 
 REST_S = 5.0  #: the time between two looks at why jobs at rest wait
@@ -106,9 +99,6 @@ def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T
             if request is not None:
                 made.append(request)
     return made
-
-
-# ---- jobs of which everything has been reported
 
 
 def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> Decisions:
@@ -259,9 +249,6 @@ def _preempted(eviction: Evict, cluster: Cluster, events: list[EventRecord]) -> 
     return EvictPod(pod_ref(task), "", scheduler, kind)
 
 
-# ---- pods that wait
-
-
 def _mark(waiting: Waiting, nominated: dict[str, str], sent_status: SentStatus, events: list[EventRecord], now: float) -> MarkPod | None:
     task = waiting.task
     if task.gated or waiting.reason == GATED or sent_status.pauses.holds("Pod", task.uid, now):
@@ -282,9 +269,6 @@ def _is_marked(known: Mark | None, mark: Mark) -> bool:
     if known is None or (known.reason, known.message) != (mark.reason, mark.message):
         return False
     return mark.nominated is None or mark.nominated == known.nominated
-
-
-# ---- PodGroups
 
 
 def _group(
@@ -337,9 +321,6 @@ def _annotations(group: GroupStatus, note: GroupNote | None) -> dict[str, str | 
         if known != (text or None):
             found[name] = text or None
     return found
-
-
-# ---- Kubernetes' own PodGroups
 
 
 def _condition(outcome: NativeGroupStatus, sent_status: SentStatus, now: float) -> WriteCondition | None:

@@ -24,7 +24,7 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
 from pumice.client.client import Backoff
 from pumice.client.reflector import Change, Deleted
-from pumice.live.lifecycle import Clock
+from pumice.live.clock import Clock
 from pumice.live.scheduler.assumed_pods import AssumedPods
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot

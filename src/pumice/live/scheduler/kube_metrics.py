@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pumice.api.kinds import NATIVE_POD_GROUP
-from pumice.live.lifecycle import Counter, Family, Gauge, Histogram, exponential
+from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, HeldBack, PlacementTries, PreemptionTry
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.model import status

@@ -20,17 +20,20 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from pumice.api.kinds import PODS
-from pumice.client.events import EventRecord, EventRecorder
+from pumice.client.event_recorder import EventRecorder
+from pumice.client.events import EventRecord
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
+from pumice.live.clock import Clock, WallClock
 from pumice.live.coalescing_loop import coalescing_while
-from pumice.live.lifecycle import Clock, LostLead, WallClock, first
+from pumice.live.lifecycle import LostLead, first
 from pumice.live.scheduler.assumed_pods import AssumedPods
+from pumice.live.scheduler.cycle_metrics import CycleTiming
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.effects import effects, pod_ref
 from pumice.live.scheduler.event_translation import NEVER, EventTranslation
 from pumice.live.scheduler.ingest import Ingest
-from pumice.live.scheduler.metrics import CycleTiming, LiveMetrics
+from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.requests import ReadPod
 from pumice.live.scheduler.sender import Sender
@@ -43,7 +46,8 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Observer, Together
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.world import NOWHERE, WaitingPods, World
+from pumice.scheduler.framework.waiting_pods import WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 

@@ -8,19 +8,16 @@ two cycles.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
-from pumice.live.lifecycle import Counter, Family, Gauge, Histogram, exponential, render
+from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential, render
 from pumice.live.scheduler.kube_metrics import KubeMetrics
-from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
-from pumice.scheduler.framework.observer import Observer, Stage
 from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
@@ -287,59 +284,3 @@ def _labels(job: Job) -> tuple[str, str, str]:
 def of_job(job: Job) -> tuple[str, str]:
     """The metric labels of a job's queue and namespace."""
     return job.queue.name if job.queue is not None else "", job.namespace
-
-
-# Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics.
-
-PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
-
-
-class CycleTiming(Observer):
-    """Measures the stages of cycles. What queues deserve is read from the plugin that shares out the cluster, after its opening."""
-
-    def __init__(self, metrics: LiveMetrics) -> None:
-        self._metrics = metrics
-        self._began = 0.0  #: when the current stage began
-        self._group_stages: dict[Stage, float] = {}  #: when stages of kube-scheduler's loop began
-        self.asking = TimedAsking(metrics.spent)
-        self.needs_full_cycles = False  # a cycle whose outcome is known takes no time
-
-    def begins(self, stage: Stage, subject: Any) -> None:
-        if stage is Stage.ACTION:
-            self._metrics.session_is_open()
-        if stage in PLUGIN_STAGES or stage is Stage.ACTION:
-            self._began = time.perf_counter()
-        else:
-            self._group_stages[stage] = time.perf_counter()
-
-    def ends(self, stage: Stage, subject: Any) -> None:
-        if stage in self._group_stages:
-            self._metrics.kube.took(stage, subject, time.perf_counter() - self._group_stages.pop(stage))
-        took_ms = (time.perf_counter() - self._began) * 1000
-        if stage is Stage.ACTION:
-            self._metrics.actions.observe(took_ms, subject.name)
-        elif stage in PLUGIN_STAGES:
-            self._metrics.plugins.observe(took_ms, subject.name, PLUGIN_STAGES[stage])
-        if stage is Stage.OPEN and hasattr(subject, "entitlements"):
-            self._metrics.queues.entitlements = subject.entitlements()
-
-
-class TimedAsking(Asking):
-    """Adds up the seconds that the answers of filters and scorers take."""
-
-    def __init__(self, spent: dict[str, float]) -> None:
-        self._spent = spent
-
-    def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
-        started = time.perf_counter()
-        try:
-            return rule.refuse(state, nodes)
-        finally:
-            self._spent["Predicate"] += time.perf_counter() - started
-
-    def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
-        started = time.perf_counter()
-        try:
-            return rule.score(state, nodes)
-        finally:
-            self._spent["Scoring"] += time.perf_counter() - started

@@ -3,6 +3,15 @@
 A `CanaryShare` is some queues and namespaces: what is in them is decided and written, the rest is left to another scheduler. Pods outside
 of the share belong to that scheduler: they hold their room, and are neither placed nor evicted. PodGroups outside of it are ignored, and
 the other scheduler writes the status of queues.
+
+Which of several replicas is responsible for what, when all of them work and none leads: each has a fixed share of the jobs and the nodes.
+
+Replicas have numbers (`volcano-scheduler-0`, `-1`, ...), and each has many places on a hash ring, by checksums of its name. A name
+belongs to the replica whose place comes next after the name's own checksum. So all replicas that know how many there are come to the same
+answer, and one more replica takes something from each of the others and moves nothing between them.
+
+Pods and PodGroups are assigned by the name of their first owner, so that a job's pods and its PodGroup belong to one replica; without an
+owner, by the PodGroup. Nodes are assigned by their name. Pods on our nodes take room there, whichever replica they belong to.
 """
 
 from __future__ import annotations
@@ -13,8 +22,9 @@ from collections.abc import Iterable
 import msgspec
 
 from pumice.api.annotations import GROUP_NAME
+from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.errors import InputError
-from pumice.api.meta import DEFAULT_QUEUE, Metadata
+from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 
@@ -74,15 +84,6 @@ class ShareFilter:
             for group in [group for group, pods in self._early.items() if name in pods and group.startswith(f"{namespace}/")]:
                 self._early[group].pop(name)
 
-
-# Which of several replicas is responsible for what, when all of them work and none leads: each has a fixed share of the jobs and the nodes.
-#
-# Replicas have numbers (`volcano-scheduler-0`, `-1`, ...), and each has many places on a hash ring, by checksums of its name. A name
-# belongs to the replica whose place comes next after the name's own checksum. So all replicas that know how many there are come to the same
-# answer, and one more replica takes something from each of the others and moves nothing between them.
-#
-# Pods and PodGroups are assigned by the name of their first owner, so that a job's pods and its PodGroup belong to one replica; without an
-# owner, by the PodGroup. Nodes are assigned by their name. Pods on our nodes take room there, whichever replica they belong to.
 
 PLACES = 100  #: of each replica on the ring
 

@@ -15,9 +15,10 @@ from uuid import uuid4
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import NATIVE_POD_GROUPS, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.client.client import Backoff
+from pumice.client.failures import ApiError, Fenced, KubeError
 from pumice.client.pods import amend_status
-from pumice.client.transport import ApiError, Fenced, KubeError, Transport, as_dict
-from pumice.live.lifecycle import Clock
+from pumice.client.transport import Transport, as_dict
+from pumice.live.clock import Clock
 from pumice.live.scheduler.requests import DevicesFor, Making, Prerequisites, VolumeFor
 from pumice.live.scheduler.sources import RawObjects
 

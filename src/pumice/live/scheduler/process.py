@@ -19,23 +19,28 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice import __version__, interpreter
+from pumice.api.defaults import required_queues
 from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
-from pumice.api.meta import required_queues
 from pumice.client.access import Access
-from pumice.client.client import Backoff, Client, ClientLimits
+from pumice.client.client import Backoff, Client
 from pumice.client.events import EventRecord, InvolvedObject
+from pumice.client.failures import ApiError, KubeError
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
-from pumice.client.transport import ApiError, KubeError, Transport, as_dict
+from pumice.client.rate_limit import ClientLimits
+from pumice.client.transport import Transport, as_dict
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
-from pumice.live.lifecycle import Clock, WallClock, end_signal, first, insights, listeners, probes, while_leading
+from pumice.live.clock import Clock, WallClock
+from pumice.live.lifecycle import end_signal, first, while_leading
+from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.answering import PATH, FitQuestions, Forecasts, Headlines
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
 from pumice.live.scheduler.options import UNSHARDED, Options
+from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.framework.policy import Policy
@@ -97,58 +102,6 @@ def queue_object(name: str, reclaimable: bool) -> dict[str, object]:
         "spec": {"weight": 1, "reclaimable": reclaimable, "dequeueStrategy": "traverse", "guarantee": {}},
         "status": {"reservation": {}},
     }
-
-
-# The configuration file is read again whenever it has changed.
-#
-# The path is checked once a second, through all symbolic links: a ConfigMap volume changes by a swap of a link two folders up, an editor
-# renames a file, kubectl cp writes into it; each of these shows as another device, inode, size or time. If the new file cannot be used, the
-# old configuration stays in force, and that is reported once for each such file.
-
-PERIOD_S = 1.0
-
-Look = tuple[int, ...]
-
-
-class Reloader:
-    """Watches the configuration file. `load` reads it (raises InputError), `adopt` gets a good policy, `refused` the error of a bad one."""
-
-    def __init__(
-        self, path: Path, load: Callable[[], Policy], adopt: Callable[[Policy], None], refused: Callable[[InputError], None], clock: Clock
-    ) -> None:
-        self._path = path
-        self._load = load
-        self._adopt = adopt
-        self._refused = refused
-        self._clock = clock
-        self._seen = self._look()
-
-    def _look(self) -> Look:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return ()
-        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-
-    def check(self) -> None:
-        """Read the file if it has changed. A missing file is ignored: it is being replaced."""
-        look = self._look()
-        if look in ((), self._seen):
-            return
-        self._seen = look
-        try:
-            policy = self._load()
-        except InputError as error:
-            log.error("the new configuration is refused, the old one stays in force: %s", error)
-            self._refused(error)
-            return
-        log.info("the configuration %s is in force from the next cycle on", self._path)
-        self._adopt(policy)
-
-    async def run(self) -> None:
-        while True:
-            await self._clock.sleep(PERIOD_S)
-            self.check()
 
 
 SCRAPES_WAIT_S = 2.0  #: how long a scrape waits for the end of a cycle; after that, gauges of jobs and queues show their last values

@@ -26,9 +26,10 @@ from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.times import rfc3339
 from pumice.client.client import Backoff, of_ending_namespace
+from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, PatchType, Transport, as_dict
-from pumice.live.lifecycle import Clock
+from pumice.client.transport import PatchType, Transport, as_dict
+from pumice.live.clock import Clock
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
 from pumice.live.scheduler.requests import (

@@ -12,27 +12,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable
 from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
-from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
-from pumice.api.quantity import quantity
-from pumice.api.times import instant
-from pumice.api.volcano import PodGroup, QueueStatus
+from pumice.api.kinds import POD_GROUPS, QUEUES
+from pumice.api.volcano import PodGroup
 from pumice.client.client import Backoff
-from pumice.live.scheduler.options import Ring
 from pumice.live.scheduler.requests import WriteStatus
-from pumice.scheduler.framework.decisions import GroupStatus
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, Vector
+from pumice.scheduler.model.resources import Vector
 
 # Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
 #
@@ -262,139 +254,3 @@ class SentStatus:
         self.pauses.forget("PodGroup", job_uid)
         self.quiet.pop(job_uid, None)
         self._messages.pop(job_uid, None)
-
-
-# The status of a PodGroup as it is written, and when it is worth writing.
-
-AMOUNTS_S = 60.0  #: for so long a condition is not written again if only amounts in its message have changed
-Status = dict[str, Any]
-
-
-def known_status(group: PodGroup) -> Status:
-    """The status of a PodGroup as the watch has shown it."""
-    known: Status = msgspec.to_builtins(group.status)
-    return known
-
-
-def next_status(before: Status, group: GroupStatus, at: str, transition: str) -> Status:
-    """The status of a PodGroup after the cycle. Conditions of other types stay, and so does the order of the conditions."""
-    counts = group.job.counts
-    after: Status = {"phase": group.phase}
-    for name, bit in (("running", status.RUNNING), ("succeeded", status.SUCCEEDED), ("failed", status.FAILED)):
-        if counts[bit]:
-            after[name] = counts[bit]
-    conditions = list(before.get("conditions") or ())
-    if group.condition is not None:
-        condition = {
-            "type": group.condition.type,
-            "status": "True",
-            "transitionID": transition,
-            "lastTransitionTime": at,
-            "reason": group.condition.reason,
-            "message": group.condition.message,
-        }
-        _lay(conditions, {key: value for key, value in condition.items() if value})
-    if conditions:
-        after["conditions"] = conditions
-    return after
-
-
-def _lay(conditions: list[Status], condition: Status) -> None:
-    for index, old in enumerate(conditions):
-        if old.get("type") == condition["type"]:
-            conditions[index] = condition
-            return
-    conditions.append(condition)
-
-
-def new_at(before: Status, after: Status) -> float:
-    """When the new status is to be written: never (inf) if only times and ids of transitions differ, at once (-inf) if more than amounts
-    differs. If only amounts in messages differ it waits, because these change for every waiting job whenever a pod is placed."""
-    if _meaning(before) == _meaning(after):
-        return inf
-    if _meaning(before, without_amounts) != _meaning(after, without_amounts):
-        return -inf
-    changed = [old for old, new in zip(_conditions(before), _conditions(after), strict=False) if old != new]
-    return min(_since(old) for old in changed) + AMOUNTS_S
-
-
-def _conditions(given: Status) -> list[Status]:
-    return given.get("conditions") or []
-
-
-def _since(condition: Status) -> float:
-    try:
-        return instant(condition.get("lastTransitionTime") or "")
-    except ValueError:
-        return 0.0
-
-
-def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, ...]:
-    numbers = tuple(given.get(name) or 0 for name in ("running", "succeeded", "failed"))
-    fields = ("type", "status", "reason", "message")
-    conditions = tuple(tuple(reading(condition.get(field) or "") for field in fields) for condition in _conditions(given))
-    return given.get("phase") or "", numbers, conditions
-
-
-# What each queue and all queues below it hold, written where it differs from what the server has.
-#
-# A queue without a written amount is written even if it holds nothing, so that readers find zeros and not a gap. Before it has a state, an
-# empty queue is left to its controller, so that the two do not write at once. Of replicas that share the work, only one writes a queue's
-# status, with what its own jobs hold: otherwise they would overwrite each other for ever.
-
-
-def queue_request(
-    cluster: Cluster, name: str, held: Vector, sent_status: SentStatus, now: float, ring: Ring | None = None
-) -> WriteStatus | None:
-    """The request that writes what a queue holds. None if the server has it already, or if it is not to be written now or not by us."""
-    if (ring is not None and not ring.has(name)) or sent_status.pauses.holds("Queue", name, now):
-        return None
-    queue = cluster.queues[name]
-    note = sent_status.queues.get(name)
-    before = queue.wire.status if queue.wire is not None else QueueStatus()
-    known = note.held if note is not None else cluster.dimensions.vector(before.allocated)
-    held = cluster.dimensions.fitted(held)  # a new resource name in the stored status may have made all vectors longer
-    unknown = note is None and bool(before.state) and not before.allocated
-    if not unknown and np.abs(cluster.dimensions.fitted(known) - held).max() < EPSILON:
-        return None
-    sent_status.queues[name], sent_status.queues_at = QueueNote(held), now
-    return WriteStatus(ObjectRef(name), QUEUES, {"allocated": cluster.dimensions.quantities(held)}, {})
-
-
-def queue_totals(cluster: Cluster) -> dict[str, Vector]:
-    """What each existing queue and all below it hold, by name. Between cycles nothing is pipelined, so all that is held is allocated."""
-    totals: dict[str, Vector] = {name: cluster.dimensions.zeros() for name, queue in cluster.queues.items() if queue.exists}
-    claims: dict[str, dict[str, None]] = {}  #: what pods of a queue and of those below it claim: a claim that they share counts once
-    for queue in cluster.queues.values():
-        if not queue.held.any():
-            continue
-        mine = _claims_in(queue) if cluster.of("ResourceClaim") else {}
-        met: set[str] = set()
-        above: Queue | None = queue
-        while above is not None and above.name not in met:
-            met.add(above.name)
-            if above.name in totals:
-                totals[above.name] += queue.held
-                claims.setdefault(above.name, {}).update(mine)
-            above = cluster.queues.get(above.parent) if above.parent else None
-    for name, keys in claims.items():
-        if keys:
-            totals[name] = cluster.dimensions.fitted(totals[name]) + _devices(cluster, keys)
-    return totals
-
-
-def _claims_in(queue: Queue) -> dict[str, None]:
-    """The keys of the ResourceClaims of the pods that hold a place."""
-    tasks = (task for job in queue.jobs.values() for task in job.tasks.values() if task.claims and task.status & status.HELD)
-    return {f"{task.namespace}/{name}": None for task in tasks for _, name in task.claims}
-
-
-def _devices(cluster: Cluster, keys: Iterable[str]) -> Vector:
-    """What these claims take, by device class, as quotas name it."""
-    from pumice.scheduler.plugins.kube.devices.by_class import claimed  # loaded only where there are claims
-
-    known, amounts = cluster.of("ResourceClaim"), dict[str, float]()
-    for key in keys:
-        for name, milli in claimed(known[key]).items() if key in known else ():
-            amounts[name] = amounts.get(name, 0.0) + milli
-    return cluster.dimensions.vector({name: quantity(f"{milli:.0f}m") for name, milli in amounts.items()})

@@ -21,16 +21,19 @@ from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.messages import Request, Response
-from pumice.live.lifecycle import WallClock, end_signal, first, insights, listeners, probes
+from pumice.live.clock import WallClock
+from pumice.live.lifecycle import end_signal, first
+from pumice.live.pages import insights, listeners, probes
 from pumice.live.scheduler.comparison import Comparison, ShadowMetrics, Verdict, since
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.options import CanaryShare
-from pumice.live.scheduler.process import HUNG_S, Reloader, SchedulerSettings, sizes_in_words
+from pumice.live.scheduler.process import HUNG_S, SchedulerSettings, sizes_in_words
+from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.framework.past_evictions import gpus
+from pumice.scheduler.framework.eviction_cost import gpus
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 

@@ -25,8 +25,8 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.structs import STRUCTS, decoder
 from pumice.client.reflector import DEFAULT_PACE, Change, Pace, Reflector
 from pumice.client.transport import ListScope, Transport
-from pumice.live.lifecycle import synced
 from pumice.live.scheduler.options import Options
+from pumice.live.synced import synced
 from pumice.scheduler.framework.policy import Policy
 
 T = TypeVar("T", bound=Wire)

@@ -19,7 +19,7 @@ from pumice.api.times import duration, instant
 from pumice.client.tls import Trust, context
 from pumice.http.messages import basic
 from pumice.http.pool import fetch as call
-from pumice.live.lifecycle import Clock
+from pumice.live.clock import Clock
 from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Usage, World
 
 # Where the use of nodes is measured: Prometheus, Elasticsearch (metricbeat), or the custom metrics API (prometheus_adaptor).

@@ -15,7 +15,8 @@ from enum import Enum
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
-from pumice.client.transport import ApiError, Transport, as_dict
+from pumice.client.failures import ApiError
+from pumice.client.transport import Transport, as_dict
 from pumice.controllers.admission.webhooks import Caller, Webhook, configuration
 
 log = logging.getLogger(__name__)

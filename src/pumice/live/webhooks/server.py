@@ -23,15 +23,20 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import SECRETS, ObjectRef
 from pumice.client.access import Access
 from pumice.client.certificates import Authority
-from pumice.client.client import Backoff, Client, ClientLimits
+from pumice.client.client import Backoff, Client
+from pumice.client.failures import ApiError, KubeError
+from pumice.client.rate_limit import ClientLimits
 from pumice.client.tls import KeyPair, present
-from pumice.client.transport import ApiError, KubeError, Transport, as_dict
+from pumice.client.transport import Transport, as_dict
 from pumice.controllers import admission
 from pumice.controllers.admission.webhooks import HOOKS, Caller, Webhook
 from pumice.http.listener import Listener
-from pumice.live.lifecycle import Clock, WallClock, end_signal, first, probes, synced
+from pumice.live.clock import Clock, WallClock
+from pumice.live.lifecycle import end_signal, first
+from pumice.live.pages import probes
+from pumice.live.synced import synced
+from pumice.live.webhooks.admission_answers import AdmissionAnswers
 from pumice.live.webhooks.hooks import register
-from pumice.live.webhooks.review import AdmissionAnswers
 
 log = logging.getLogger(__name__)
 

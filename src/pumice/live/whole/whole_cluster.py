@@ -25,12 +25,13 @@ from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.structs import document
-from pumice.client.transport import ApiError, ListScope, NoAnswer, Page, PatchType, Transport
+from pumice.client.failures import ApiError, NoAnswer
+from pumice.client.transport import ListScope, Page, PatchType, Transport
 from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.server import EventExpiry
 from pumice.cluster.clock import AlarmClock, VirtualClock, VirtualLoop
 from pumice.cluster.control_plane import ControlPlane
-from pumice.live.lifecycle import Clock
+from pumice.live.clock import Clock
 from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
 from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.options import Options

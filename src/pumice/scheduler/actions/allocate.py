@@ -19,7 +19,8 @@ from pumice.scheduler.model.job import INQUEUE, Job, cut_short_at
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.placement.domains import Choice, Domains
 from pumice.scheduler.placement.pending_tasks import JobsByQueue, PendingParts, PendingTasks
-from pumice.scheduler.placement.placing import NoDomain, Placing
+from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.room_bound import NoDomain
 
 
 class AllocateArgs(Struct):

@@ -20,8 +20,8 @@ from pumice.scheduler.actions.comeback import HeldPlace, held_places, hold, keep
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Places, Plan, RoomByMoves
 from pumice.scheduler.framework.alike import Turns
+from pumice.scheduler.framework.eviction_cost import seconds
 from pumice.scheduler.framework.journal import Otherwise
-from pumice.scheduler.framework.past_evictions import seconds
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -31,7 +31,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import EPSILON, Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
-from pumice.scheduler.placement.placing import missing
+from pumice.scheduler.placement.room_bound import missing
 
 TRIES = 4  #: plans for one job, each without the places that filters have refused in those before
 MOST_DOMAINS = 8  #: HyperNodes that are tried for a job with a network topology

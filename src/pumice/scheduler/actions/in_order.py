@@ -36,6 +36,7 @@ from pumice.scheduler.model.template import Template
 from pumice.scheduler.placement.one_node import OneNode
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.room_over_time import Timetable, places
 from pumice.scheduler.placement.timetable import (
     FIRST_STEP_S,
     PastRuns,
@@ -43,9 +44,7 @@ from pumice.scheduler.placement.timetable import (
     PlannedEnds,
     PodSet,
     Promise,
-    Timetable,
     owner_of,
-    places,
     without_numbers,
 )
 

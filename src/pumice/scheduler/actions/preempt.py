@@ -13,9 +13,11 @@ import numpy as np
 from msgspec import field
 
 from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
-from pumice.scheduler.eviction.make_room import EvictionCandidates, is_worth_it
+from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.make_room import is_worth_it
+from pumice.scheduler.eviction.permitted_victims import PermittedVictims
 from pumice.scheduler.eviction.search import Search, in_task_order
-from pumice.scheduler.eviction.victims import Budget, PermittedVictims, permitted_victims
+from pumice.scheduler.eviction.victims import Budget, permitted_victims
 from pumice.scheduler.framework.alike import Turns, age
 from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action

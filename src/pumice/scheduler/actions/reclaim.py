@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import field
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.make_room import EvictionCandidates
+from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.search import Search
 from pumice.scheduler.eviction.victims import Budget, permitted_victims
 from pumice.scheduler.framework.hopes import Hopes

@@ -20,7 +20,8 @@ from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation, compares_all
 from pumice.scheduler.kube.group_cycle import Acts, GroupCycle
 from pumice.scheduler.kube.groups import GroupEntity, Groups
-from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.units import Units

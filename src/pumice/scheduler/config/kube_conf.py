@@ -6,34 +6,31 @@ and the `kind: Policy` of old releases, are converted first (`kube_document`), w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from pumice.api.errors import did_you_mean
-from pumice.api.problems import Path, Problems, check_duration, decode
+from pumice.api.problems import Path, Problems, check_duration
+from pumice.api.strict_decoding import decode
 from pumice.api.times import duration
 from pumice.api.yaml import Document
 from pumice.scheduler.actions.schedule import Schedule
 from pumice.scheduler.config.kube_document import (
     ConfigurationText,
     LeaderElection,
-    PluginRef,
-    PluginSet,
     PluginSets,
     ProfileText,
-    converted,
     ignored_by_scheduler,
     read_extenders,
 )
+from pumice.scheduler.config.kube_rules import Configured, args_of, filter_maker, scorer_maker
 from pumice.scheduler.config.limits import MOST_EXTENDERS, MOST_PROFILES, check_document, check_list
-from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.config.old_versions import converted
+from pumice.scheduler.config.plugin_choice import PluginChoice
 from pumice.scheduler.framework.features import DEFAULT, Release
-from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import FilterMaker, Policy, Profile, Profiles, ScorerMaker
-from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS, EXTENDS, FEATURES, GANG, KNOWN, POINTS, TOPOLOGY_PLACEMENTS, defaults
+from pumice.scheduler.framework.policy import Policy, Profile, Profiles
+from pumice.scheduler.plugins.kube.catalogue import ARGS, FEATURES, GANG, POINTS, TOPOLOGY_PLACEMENTS, defaults
 from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING
 from pumice.scheduler.plugins.kube.volume_binding import VolumeBindingArgs
 
@@ -73,9 +70,6 @@ def _named(profiles: list[ProfileText]) -> list[ProfileText]:
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         return [structs.replace(profiles[0], scheduler_name=DEFAULT_NAME)]
     return profiles
-
-
-# ---- the whole
 
 
 def _check_top(text: ConfigurationText, problems: Problems) -> None:
@@ -130,9 +124,6 @@ def _check_names(profiles: list[ProfileText], problems: Problems) -> None:
         seen.add(profile.scheduler_name or "")
         if (profile.plugins or PluginSets()).queue_sort != first:
             problems.add(("profiles", index, "plugins", "queueSort"), "Invalid value: must be the same for all profiles")
-
-
-# ---- one profile
 
 
 SCORES_STORAGE = "StorageCapacityScoring"  #: the gate with which VolumeBinding scores, as its arguments tell
@@ -211,92 +202,3 @@ def _configured(text: ProfileText, path: Path, reading: _Reading) -> Configured:
             problems.forbidden((*here, "args", "shape"), f"unexpected field `shape`, feature gate {SCORES_STORAGE} is off")
         found[entry.name] = args
     return found
-
-
-# Which of kube-scheduler's plugins run at which extension point, and in which order.
-#
-# A profile lists plugins by point, or for all points at once (`multiPoint`). The list of a point overrides `multiPoint`, and that
-# overrides the defaults. Order: first the plugins that override multiPoint, then the others of multiPoint, then the rest of the point's.
-
-Chosen = dict[str, int]  #: plugin to weight, in order
-
-
-class PluginChoice:
-    """Resolves the plugin lists of one profile. `given`: the default plugins. `own`: Pumice's own plugins, which may filter and score."""
-
-    def __init__(self, sets: PluginSets, path: Path, problems: Problems, given: Chosen, own: Collection[str] = ()) -> None:
-        self.path, self.problems, self.given, self.own = path, problems, given, own
-        self.multi = self._merged_defaults(sets.multi_point)
-        self.sets = sets
-
-    def _merged_defaults(self, multi: PluginSet) -> Chosen:
-        """The default plugins with the changes that multiPoint makes."""
-        here = (*self.path, "multiPoint", "enabled")
-        custom = self._listed(multi.enabled, here, "MultiPoint")
-        off = {ref.name for ref in multi.disabled or ()}
-        merged = {name: custom.get(name, weight) for name, weight in self.given.items() if "*" not in off and name not in off}
-        return merged | custom
-
-    def _listed(self, refs: list[PluginRef] | None, path: Path, point: str) -> Chosen:
-        chosen: Chosen = {}
-        for index, ref in enumerate(refs or ()):
-            at = (*path, index, "name")
-            if ref.name in chosen:
-                self.problems.add(at, f'plugin "{ref.name}" already registered as "{point}"')
-            if ref.name not in KNOWN and ref.name not in self.own:
-                self.problems.add(at, f'{point} "{ref.name}" does not exist{did_you_mean(ref.name, KNOWN | set(self.own))}')
-            elif ref.weight < 0:
-                self.problems.invalid((*path, index, "weight"), ref.weight, "must not be negative")
-            chosen[ref.name] = ref.weight
-        return chosen
-
-    def at(self, point: str, chosen: PluginSet) -> Chosen:
-        """The plugins of an extension point with their weights, in the order in which they are called."""
-        title = f"{point[0].upper()}{point[1:]}Plugin"
-        here = (*self.path, point, "enabled")
-        listed = self._listed(chosen.enabled, here, title)
-        for index, name in enumerate(listed):
-            if name in KNOWN and name not in EXTENDS[point]:
-                self.problems.add((*here, index, "name"), f'plugin "{name}" does not extend {title} plugin')
-        off = {ref.name for ref in chosen.disabled or ()}
-        common = {} if "*" in off else {n: w for n, w in self.multi.items() if self._extends(n, point) and n not in off}
-        override = {name: weight or 1 for name, weight in listed.items() if name in common}
-        rest = {name: weight or 1 for name, weight in listed.items() if name not in common}
-        return override | {name: weight or 1 for name, weight in common.items() if name not in override} | rest
-
-    def _extends(self, name: str, point: str) -> bool:
-        return name in EXTENDS[point] or (name in self.own and point in ("filter", "score"))
-
-
-# Plugins as rules of the engine. A profile may name Pumice's own plugins (`pumice.plugins`), too, for their filters and scorers.
-
-Configured = dict[str, Any]  #: plugin name to its arguments, as given
-
-
-def args_of(configured: Configured, name: str) -> Any:
-    """The arguments of a plugin: those configured, else its defaults; None if the plugin has no arguments."""
-    return configured.get(name) or (ARGS[name]() if name in ARGS else None)
-
-
-def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker | None:
-    """A function that makes the plugin's filters for a session; None if the plugin has no filters here."""
-    filters = ALL[name].filters if name in ALL else None
-    if filters is not None:
-        return lambda session: filters(args_of(configured, name), session.cluster)
-    if name in own:
-        return lambda session: session.plugins.rules_for(own[name], GIVEN_FILTERS)
-    return None
-
-
-def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[str, type[Plugin]]) -> ScorerMaker | None:
-    def weighted(scorers: list[Scorer]) -> list[Scorer]:
-        for scorer in scorers:
-            scorer.weight = weight
-        return scorers
-
-    made = ALL[name].scorer if name in ALL else None
-    if made is not None:
-        return lambda session: weighted([made(args_of(configured, name), session.cluster)])
-    if name in own:
-        return lambda session: weighted(session.plugins.rules_for(own[name], GIVEN_SCORERS))
-    return None

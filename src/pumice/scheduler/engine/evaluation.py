@@ -7,23 +7,21 @@ were asked about all rows for each placement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import cache, cached_property, partial, reduce
+from collections.abc import Callable, Sequence
+from functools import cached_property, reduce
 from operator import add
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pumice.scheduler.engine.bounds import BestByBounds
 from pumice.scheduler.engine.rules import (
     PLAINLY,
-    Asking,
     Filter,
     Reach,
     Reason,
     Refused,
     Rejected,
-    Rule,
     Scorer,
     Unscored,
     weighted,
@@ -38,8 +36,7 @@ from pumice.scheduler.engine.shared_answers import (
     prepared,
     refusal_bits,
 )
-from pumice.scheduler.engine.view import Scores, SharedScores, View, all_of, any_of, touched
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.engine.view import Scores, View, all_of, any_of, touched
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
 
@@ -331,81 +328,3 @@ class Evaluation:
         """Every refusal on the given rows (None: all), in the order of the filters; for explaining."""
         view = View(self.table, rows)
         return [refused for rule, state in self.filters for refused in rule.refuse(state, view) if refused.where.any()]
-
-
-# One evaluation for all tasks that the rules cannot tell apart. The last used are kept, so that ten thousand different jobs need no more
-# memory than some hundred.
-
-KEPT_CELLS = 1_000_000  #: evaluations times nodes
-KEPT_AT_LEAST = 64
-LASTING_CELLS = 100_000  #: the same for evaluations that are left for later sessions
-
-
-class LastUsed(Generic[T]):
-    """The values that were used last, by key."""
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self.kept: dict[Hashable, T] = {}  #: in the order of their last use
-
-    def find(self, key: Hashable) -> T | None:
-        found = self.kept.pop(key, None)
-        if found is not None:
-            self.kept[key] = found
-        return found
-
-    def take(self, key: Hashable) -> T | None:
-        """Remove the value of a key, and return it; None if there is none."""
-        return self.kept.pop(key, None)
-
-    def keep(self, key: Hashable, value: T) -> T:
-        self.kept[key] = value
-        if len(self.kept) > self._room:
-            del self.kept[next(iter(self.kept))]
-        return value
-
-
-class Evaluations:
-    """The evaluations used last, by kind of task. They hold as long as the rules do."""
-
-    def __init__(
-        self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY, *, shortcuts: bool = True
-    ) -> None:
-        """`shortcuts`: keep evaluations, and look for best nodes by bounds. Without it each task is evaluated anew."""
-        self._cluster = cluster
-        self._filters = filters
-        self._scorers = scorers
-        self._asking = asking
-        self._shortcuts = shortcuts
-        self._shared = SharedScores(cluster)
-        self._bounds = cache(partial(BestByBounds, cluster))
-        self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
-        self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
-        self._lasting: LastUsed[Evaluation] = LastUsed(LASTING_CELLS // max(len(cluster.nodes), 1))  #: left by earlier sessions
-        self._kept: LastUsed[Evaluation] = LastUsed(self._room)
-        self._commons: LastUsed[Common] = LastUsed(self._room)
-
-    def key(self, task: Task) -> tuple[Hashable, ...]:
-        """The kind of a task: equal for tasks that the rules cannot tell apart."""
-        return (task.template, *[tell(task) for tell in self._tellers])
-
-    def of(self, task: Task) -> Evaluation:
-        """The evaluation for a task, as it was when last refreshed."""
-        key = self.key(task)
-        if not self._shortcuts:
-            return Evaluation(task, Common(task, self._cluster, self._filters, self._scorers, self._asking))
-        return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
-
-    def keep_lasting(self) -> None:
-        """Keep only the evaluations that later sessions may use. Called when the session has closed."""
-        for key, evaluation in self._kept.kept.items():
-            if evaluation.lasts:
-                self._lasting.keep(key, evaluation)
-        self._kept = LastUsed(self._room)
-        self._commons = LastUsed(self._room)
-
-    def _common(self, task: Task, key: tuple[Hashable, ...]) -> Common:
-        alike = (task.template.without_amounts(), *key[1:])
-        return self._commons.find(alike) or self._commons.keep(
-            alike, Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared, self._bounds)
-        )

@@ -2,6 +2,10 @@
 
 A rule first reads the task alone (`prepare`); None means that the rule has nothing to say about this task. It is then asked about
 nodes, many at once. Its `reach` says what its answer for a node depends on, and so when it must be asked again.
+
+Bringing scores to 0..100 as most of kube-scheduler's scorers do.
+
+How full nodes would be in the resources that a pod requests, each resource by its weight.
 """
 
 from __future__ import annotations
@@ -143,9 +147,6 @@ def weighted(scores: Numbers, weight: float) -> Numbers:
     return scores if weight == 1 else scores * weight
 
 
-# Bringing scores to 0..100 as most of kube-scheduler's scorers do.
-
-
 def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
     """The scores scaled so that the greatest is 100, rounded down. `reverse`: 100 less that. If all are 0, they stay 0 (reversed: 100)."""
     greatest = scores.max(initial=0.0)
@@ -153,9 +154,6 @@ def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:
         return np.full_like(scores, MAX_SCORE) if reverse else scores
     scaled: Scores = np.floor(scores * MAX_SCORE / greatest)
     return MAX_SCORE - scaled if reverse else scaled
-
-
-# How full nodes would be in the resources that a pod requests, each resource by its weight.
 
 
 class ScorePart(NamedTuple):

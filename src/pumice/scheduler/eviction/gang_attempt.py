@@ -14,8 +14,8 @@ import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.choice import GangNeeds, Places, Victims, choices, fewest, victims
-from pumice.scheduler.eviction.make_room import Demand, Rooms
 from pumice.scheduler.eviction.offer import Offer
+from pumice.scheduler.eviction.rooms import Demand, Rooms
 from pumice.scheduler.eviction.roster import Roster
 from pumice.scheduler.eviction.victims import needed
 from pumice.scheduler.framework.session import Session
@@ -27,7 +27,7 @@ from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.placement.placing import RoomBound, missing
+from pumice.scheduler.placement.room_bound import RoomBound, missing
 
 if TYPE_CHECKING:
     from pumice.scheduler.eviction.gang_eviction import GangEviction

@@ -13,10 +13,11 @@ from msgspec import Struct, field
 
 from pumice.api.annotations import STAYS
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
-from pumice.scheduler.framework.past_evictions import at_risk_s, gpus, seconds
+from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, seconds
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job, is_shadow
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.task import TRUE_WORDS, Task
 
 HOUR_S = 3600.0

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.eviction.make_room import Eligible
-from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance, safe_ones
+from pumice.scheduler.eviction.bundles import safe_ones
+from pumice.scheduler.eviction.candidates import Eligible
+from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table

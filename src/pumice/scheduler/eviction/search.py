@@ -2,6 +2,8 @@
 
 A job gets room for as many tasks as it lacks to start, or nothing is evicted. The two actions say for which jobs room is made, which tasks
 may be evicted, and in which order nodes are tried.
+
+Victims that need not go any more are put back: room made for one task of a gang may have become too much through later evictions.
 """
 
 from __future__ import annotations
@@ -9,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Set
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.make_room import EvictionCandidates, EvictionDryRun, fits_now, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.eviction_dry_run import EvictionDryRun
+from pumice.scheduler.eviction.make_room import fits_now, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.permitted_victims import PermittedVictims, VictimCache
 from pumice.scheduler.eviction.pick_node import Candidate, cost
-from pumice.scheduler.eviction.victims import Budget, PermittedVictims, VictimCache, needed
+from pumice.scheduler.eviction.victims import Budget, needed
 from pumice.scheduler.framework.journal import Operation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -152,8 +157,6 @@ def task_class(session: Session, task: Task) -> Hashable:
     """A key that is equal for tasks with the same answers about every node and victim: if one found no node, the next will not either."""
     return session.task_kind(task), task.nominated, task.priority, task.zone
 
-
-# Victims that need not go any more are put back: room made for one task of a gang may have become too much through later evictions.
 
 Step = tuple[Operation, int]  #: an operation, and the row on which its task is pipelined if it is no eviction
 

@@ -69,9 +69,6 @@ def age(job: Job) -> tuple[float, str]:
     return job.created, job.uid
 
 
-# ---- from cycle to cycle
-
-
 class Kinds:
     """All waiting jobs by kind, for the sessions of one policy. A job that is like no other has a kind of its own."""
 
@@ -197,8 +194,6 @@ def _is_plain(job: Job) -> bool:
     return not any(task.nominated or task.gated or QUEUE_GATE in task.annotations for task in job.tasks.values())
 
 
-# ---- within a cycle
-
 Noted = tuple[list[list[Any]], set[str]]
 
 
@@ -314,8 +309,6 @@ def _note(session: Session, job: Job, noted: Noted) -> None:
     if noted[1]:
         session.failed_roles[job.uid] = noted[1]
 
-
-# ---- names
 
 BLANK = "\0"  #: is written before and after the number of a task in its job
 

@@ -18,8 +18,9 @@ from pumice.scheduler.engine.rules import Filter
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Pairs, Template
+from pumice.scheduler.model.template import Template
 
 
 class EventKind(Enum):

@@ -109,8 +109,6 @@ def _is_framework(kind: type) -> bool:
     return kind.__module__.startswith(("builtins", "pumice.scheduler.framework.", "pumice.live."))
 
 
-# -- attributes that do not exist
-
 #: names in the API and in Volcano's code, and the attributes here that they mean
 OTHER_WORDS = {
     "min_available": "min_member",
@@ -135,9 +133,6 @@ def _meant(error: Exception) -> str:
     meant = OTHER_WORDS.get(plain, "")
     hint = f'; did you mean "{meant}"?' if meant.partition(".")[0] in known else did_you_mean(plain, known)
     return f"{type(error.obj).__name__} has no attribute {name!r}{hint}"
-
-
-# -- answers
 
 
 def _expect(condition: bool, answer: Any, wanted: str) -> Any:
@@ -251,9 +246,6 @@ def _kind(answer: Any) -> Hashable:
         kinds = tuple(map(_kind, answer))
         return None if None in kinds else kinds
     return "text" if isinstance(answer, str) else None
-
-
-# -- rules
 
 
 class _GuardedFilter(Filter):

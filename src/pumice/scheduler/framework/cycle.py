@@ -1,24 +1,26 @@
-"""The scheduling cycle on one screen; below it, the memory of the last cycle, and rehearsals: cycles that leave no trace."""
+"""The scheduling cycle on one screen; below it rehearsals: cycles that leave no trace.
+
+Cycles that leave no trace: for questions of what would happen, asked of a state that stays in use.
+
+The session restores what it has changed. What is not the session's is saved here: the clock, past usage, and what plugins keep.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from types import TracebackType
 from typing import Any, Self
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.decisions import Decisions, JobOutcome
-from pumice.scheduler.framework.job_status import next_stranded
+from pumice.scheduler.framework.last_decisions import MEMORY, recall, remember
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
+from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
@@ -53,81 +55,6 @@ def cycle(
         decisions.conclusion.at_rest.find_out = partial(_look_at_each, session, cluster.revision)
     remember(session)
     return decisions
-
-
-# The decisions of the last cycle, which are also those of the next cycle as long as nothing has changed that could matter.
-#
-# A cycle that changed nothing is remembered, with the cluster's revision and the time until which its decisions hold. Plugins and actions
-# declare that their answers follow from the kept state (`reads_only_state`); by time alone they change at a plugin's `next_turn`. If one
-# of them does not declare it, every cycle is run in full. What a class declares does not hold for its subclasses.
-
-MEMORY = "decisions"  #: its key in the cluster's memory
-
-
-class Remembered(Struct, frozen=True):
-    """The decisions of the last cycle, and until when they hold."""
-
-    policy: Policy
-    revision: int
-    since: float
-    until: float
-    decisions: Decisions
-
-
-def recall(cluster: Cluster, policy: Policy, now: float, observer: Observer) -> Decisions | None:
-    """The decisions of the last cycle (the same object) if this cycle would decide the same, else None."""
-    last: Remembered | None = cluster.memory.get(MEMORY)
-    if last is None or last.policy is not policy or observer.needs_full_cycles or not policy.shortcuts:
-        return None
-    if not last.since <= now < last.until:
-        return None
-    return None if cluster.changed or cluster.log or cluster.revision != last.revision else last.decisions
-
-
-def remember(session: Session) -> None:
-    """Keep the decisions of a session that has just closed, if it changed nothing."""
-    cluster = session.cluster
-    cluster.memory.pop(MEMORY, None)
-    if _changed_nothing(session) and (until := _holds_until(session)) > session.now:
-        cluster.memory[MEMORY] = Remembered(session.policy, cluster.revision, session.now, until, _of_those_who_wait(session))
-
-
-def _changed_nothing(session: Session) -> bool:
-    decisions = session.decisions
-    if (
-        decisions.binds
-        or decisions.evictions
-        or decisions.ungated
-        or decisions.failures
-        or decisions.again_at < inf
-        or session.went_by_clock
-    ):
-        return False
-    nominated = all(task.nominated == node for task, node in decisions.nominations.items())
-    return nominated and all(job.phase == phase for job, phase in session.phases.items())
-
-
-def _holds_until(session: Session) -> float:
-    if not session.policy.reads_only_state:
-        return -inf
-    by_plugins = (plugin.next_turn(session) for plugin in session.plugins.everyone)
-    by_actions = (action.next_turn(session) for action in session.policy.actions)
-    return min([next_stranded(session.cluster, session.now), *by_plugins, *by_actions])
-
-
-def _of_those_who_wait(session: Session) -> Decisions:
-    """The decisions, without the status of jobs that are in them only because the jobs had changed."""
-    cluster = session.cluster
-    moved = {task.job.uid: task.job for task in session.moves if task.job is not None}  # even if it was undone
-    decisions = replace(session.decisions)
-    assert decisions.conclusion is not None
-    decisions.tell(decisions.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
-    return decisions
-
-
-# Cycles that leave no trace: for questions of what would happen, asked of a state that stays in use.
-#
-# The session restores what it has changed. What is not the session's is saved here: the clock, past usage, and what plugins keep.
 
 
 class RehearsalObserver(Observer):

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import cached_property
 from math import inf
 from operator import attrgetter
 from typing import TypeVar, overload
 
-import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from pumice.api.groups import NativePodGroup
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.framework.alike import Member, filled
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import EPSILON, Mask
 from pumice.scheduler.model.task import Task
 
 T = TypeVar("T")
@@ -303,61 +298,3 @@ class Decisions(Struct):
         copy = replace(self)
         copy.tell(self.conclusion.without_those_at_rest())
         return copy
-
-
-# Why a task has no node: the number of nodes per reason, and the sentence made of these numbers.
-
-
-class Shortage(Struct, frozen=True):
-    """The amount of one resource that a queue, or the cluster, lacks for a task or a job."""
-
-    queue: str  #: empty for the cluster
-    column: int
-    asked: float
-    held: float  #: or promised
-    allowed: float
-
-    @property
-    def short(self) -> float:
-        return self.asked + self.held - self.allowed
-
-
-class FitErrors:
-    """Why nodes refused one task when it was last tried. `final` marks the rows where no eviction would help."""
-
-    def __init__(self, nodes: int, counts: Counter[str], final: Mask) -> None:
-        self.nodes = nodes
-        self.counts = counts
-        self.final = final
-
-    def __str__(self) -> str:
-        reasons = sorted(f"{count} {text}" for text, count in self.counts.items())
-        return f"0/{self.nodes} nodes are unavailable: {', '.join(reasons)}." if reasons else "all nodes are unavailable"
-
-
-def everywhere(evaluation: Evaluation, reason: Reason) -> FitErrors:
-    """The errors of a task that all nodes refuse for the same reason."""
-    n = evaluation.table.count
-    return FitErrors(n, Counter({reason.text: n}), np.full(len(evaluation.table), reason.final))
-
-
-def explain(evaluation: Evaluation, among: Mask | None = None) -> FitErrors:
-    """Why each node (of those in `among`) refuses the task: first lack of resources, then the filters in order until a final reason."""
-    if evaluation.rejected is not None:
-        return everywhere(evaluation, evaluation.rejected)
-    table, template = evaluation.table, evaluation.template
-    counts: Counter[str] = Counter()
-    active = table.alive.copy() if among is None else table.alive & among
-    nodes = int(np.count_nonzero(active))
-    for column, amount in template.needs:
-        short = active & ~(table.future_idle_in(column) > amount - EPSILON)
-        counts[f"Insufficient {table.dimensions.names[column]}"] += int(np.count_nonzero(short))
-        active &= ~short
-    final = np.zeros(len(table), bool)
-    for refused in evaluation.refusals():
-        hits = active & refused.where
-        counts[refused.reason.text] += int(np.count_nonzero(hits))
-        if refused.reason.final:
-            active &= ~hits
-            final |= hits
-    return FitErrors(nodes, +counts, final)

@@ -2,6 +2,8 @@
 
 The `fold` of a hook combines the answers of several plugins. The answers of a hook without a fold are combined by its caller (orders
 become sort keys, rules become evaluations), or the hook has no answer (`open`, `close`).
+
+The folds: ways to combine the answers of plugins. Each takes the plugins' bound methods (in a row, or by tier) and the hook's arguments.
 """
 
 from __future__ import annotations
@@ -41,8 +43,6 @@ NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULABLE = "Schedulable"
 
-
-# The folds: ways to combine the answers of plugins. Each takes the plugins' bound methods (in a row, or by tier) and the hook's arguments.
 
 Method = Callable[..., Any]
 Tiers = Sequence[Sequence[Method]]

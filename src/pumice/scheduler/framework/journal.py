@@ -148,9 +148,6 @@ def _assign(subject: Any, values: dict[str, Any]) -> None:
         setattr(subject, name, value)
 
 
-# ---- objects as they were
-
-
 def _restoring(cluster: Cluster, kind: str, key: str) -> Otherwise:
     """Puts an object back as it is now, or removes it if it does not exist now."""
     before: Wire | None

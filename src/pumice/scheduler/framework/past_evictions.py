@@ -1,5 +1,5 @@
-"""Recent evictions: by which action, in whose favour, which plugins permitted them, and what they cost. Kept to explain them afterwards,
-and written as events for tools that only read a cluster.
+"""Recent evictions: by which action, in whose favour, which plugins permitted them, and what they cost. Kept to explain them
+afterwards.
 
 The `PastEvictions` finds evictions that help no job: a job is evicted, its pods are placed again, and it is evicted again for a job that
 has gained nothing. Plugins that disagree cause this without end: one decides which job must give room, another which job is served first.
@@ -10,7 +10,6 @@ left to it. Other jobs are not affected.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -19,16 +18,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.annotations import CHECKPOINT
-from pumice.api.core import Event, ObjectReference
-from pumice.api.meta import Condition, Metadata, Wire
-from pumice.api.pod import Pod
-from pumice.api.quantity import is_gpu
-from pumice.api.times import duration, instant_or, rfc3339
+from pumice.api.times import rfc3339
 from pumice.scheduler.framework.decisions import Evict
+from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
@@ -82,108 +76,15 @@ def past_evictions(cluster: Cluster) -> tuple[PastEviction, ...]:
     return tuple(cluster.memory.get(MEMORY, ()))
 
 
-# What an eviction costs its victim: the work since its last checkpoint. A pod makes a checkpoint at the interval in the annotation
-# `pumice.io/checkpoint-every` of its PodGroup; without the annotation it makes none.
-
-
-def ran_s(task: Task, now: float) -> float:
-    since = task.started if task.started is not None else task.placed_at
-    return 0.0 if since is None else max(0.0, now - since)
-
-
-def at_risk_s(task: Task, now: float) -> float:
-    """The seconds of work that the task would have to repeat if it were evicted now."""
-    every = seconds(task.job.annotations.get(CHECKPOINT, "")) if task.job is not None else 0.0
-    return ran_s(task, now) % every if every > 0 else ran_s(task, now)
-
-
-def gpus(task: Task, dimensions: Dimensions) -> float:
-    return sum(float(amount) for column, amount in task.template.needs if is_gpu(dimensions.names[column])) / 1000
-
-
-def seconds(text: str) -> float:
-    """A duration in seconds; 0 for a text that is no duration."""
-    try:
-        return duration(text)
-    except ValueError:
-        return 0.0
-
-
-# Evictions as conditions of pods and events tell of them, for tools that only read a cluster: they are added to the remembered evictions.
-
-EVICTION_REASONS = ("Evict", "Preempted")  #: reasons of events: of Volcano, and of kube-scheduler
-
-_PATTERN = re.compile(
-    r"(?P<action>[\w-]+)(?: for (?P<beneficiary>[^\s,;]+))?(?:, as (?P<permitted>.+?) permits?)?"
-    r"(?:; it loses (?P<seconds>\d+) s of work(?: on (?P<gpus>[\d.e+]+) GPUs?)?)?"
-)
-_OF_POD = "Pod is evicted, because of "
-_OF_GROUP = re.compile(r"(?P<pod>[a-z0-9.-]+): (?P<words>\w.*)")
-
-
-def take_in_evictions(cluster: Cluster, items: Iterable[tuple[str, Wire]]) -> None:
-    """Remember the evictions that these objects (events and pods) tell of."""
-    found: dict[tuple[str, str], PastEviction] = {}
-    for eviction in sorted(_reported(items), key=lambda each: each.at):
-        known = found.get((eviction.pod, eviction.cause))
-        found[eviction.pod, eviction.cause] = eviction if known is None or not known.job else replace(eviction, job=known.job)
-    if found:
-        note(cluster, found.values())
-
-
-def eviction_events(cluster: Cluster) -> Iterator[Event]:
-    """The remembered evictions as events, in the form that `take_in_evictions` reads."""
-    for number, eviction in enumerate(past_evictions(cluster)):
-        namespace, _, pod = eviction.pod.partition("/")
-        group = eviction.job.partition("/")[2]
-        about = (
-            ObjectReference(kind="PodGroup", name=group, namespace=namespace)
-            if group
-            else ObjectReference(kind="Pod", name=pod, namespace=namespace)
-        )
-        message = f"{pod}: {eviction.cause}" if group else _OF_POD + eviction.cause
-        yield Event(Metadata(f"eviction-{number}", namespace), about, "Evict", message, rfc3339(eviction.at))
-
-
-def _reported(items: Iterable[tuple[str, Wire]]) -> Iterator[PastEviction]:
-    for _, item in items:
-        if isinstance(item, Event) and item.reason in EVICTION_REASONS:
-            yield from _by_event(item)
-        elif isinstance(item, Pod) and item.metadata.deletion_timestamp:
-            yield from _by_conditions(item)
-
-
-def _by_event(event: Event) -> Iterator[PastEviction]:
-    about = event.involved_object
-    namespace = about.namespace or "default"
-    at = instant_or(event.last_timestamp or event.event_time, event.metadata.created)
-    if about.kind == "Pod":
-        yield _read(f"{namespace}/{about.name}", at, event.message)
-    elif match := _OF_GROUP.search(event.message):
-        yield _read(f"{namespace}/{match['pod']}", at, _OF_POD + match["words"], f"{namespace}/{about.name}")
-
-
-def _by_conditions(pod: Pod) -> Iterator[PastEviction]:
-    conditions: dict[str, Condition] = {f"{each.type}={each.reason}": each for each in pod.status.conditions or ()}
-    condition = conditions.get("Ready=Evict") or conditions.get("DisruptionTarget=PreemptionByScheduler")
-    if condition is not None and condition.message:
-        at = instant_or(condition.last_transition_time, pod.metadata.created)
-        yield _read(f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}", at, condition.message)
-
-
-def _read(pod: str, at: float, message: str, job: str = "") -> PastEviction:
-    cause = message.partition(_OF_POD)[2]
-    match = _PATTERN.fullmatch(cause)
-    if match is None:
-        return PastEviction(pod, at, job, text=message)
-    permitted = tuple(match["permitted"].split(", ")) if match["permitted"] else ()
-    lost = float(match["seconds"] or 0), float(match["gpus"] or 0)
-    return PastEviction(pod, at, job, match["action"], match["beneficiary"] or "", permitted, *lost)
-
-
 PAST_EVICTIONS = "evictions"  #: its key in the cluster's memory
+
+
 EVICTION_LOOP = "EvictionLoop"  #: the reason of the events of which past evictions are read
+
+
 FORGOTTEN_AFTER_S = 600.0
+
+
 FIRST_BACK_OFF_S, MOST_BACK_OFF_S = 60.0, 3600.0
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
 
-from pumice.api.problems import Args, Path, Problems
+from pumice.api.problems import Path, Problems
+from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.framework.features import DEFAULT as RELEASE_DEFAULT
 from pumice.scheduler.framework.features import Release

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pumice.scheduler.framework.decisions import Shortage
+from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status

@@ -2,6 +2,11 @@
 
 A plugin gives rules ready-made (`filters`, `scorers`), or defines `filter(task, nodes)` and `score(task, nodes)` over all nodes at
 once, or `filter_node` and `score_node` for one node at a time. The last two forms are wrapped here.
+
+Evaluations that later sessions use as well, so that each session asks the rules only about the nodes that have changed.
+
+The rules of a plugin may keep objects of the session for which it was opened, unless the plugin has `rules_last`. Evaluations are made
+anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer needs full cycles.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluations
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import PLAINLY, Filter, Reach, Reason, Refused, Rule, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import WrongAnswer
@@ -141,11 +146,6 @@ def _rules(plugin: Plugin, enabled: Callable[[str], bool], whole: str, wrapped: 
         rules += given
     return rules + [wrap(plugin, getattr(plugin, hook)) for hook, wrap in wrapped.items() if hasattr(plugin, hook) and enabled(hook)]
 
-
-# Evaluations that later sessions use as well, so that each session asks the rules only about the nodes that have changed.
-#
-# The rules of a plugin may keep objects of the session for which it was opened, unless the plugin has `rules_last`. Evaluations are made
-# anew when a node object or another object changes, and in each session if pods have inter-pod affinity or an observer needs full cycles.
 
 MEMORY = "evaluations"  #: its key in the cluster's memory
 

@@ -18,7 +18,8 @@ from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
 from pumice.scheduler.framework.at_rest import AtRest, Needs
 from pumice.scheduler.framework.containment import Guard, is_ours
-from pumice.scheduler.framework.decisions import Decisions, FitErrors, GroupCondition, GroupEvent, Shortage, Unsaid, Waiting
+from pumice.scheduler.framework.decisions import Decisions, GroupCondition, GroupEvent, Unsaid, Waiting
+from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
@@ -30,7 +31,8 @@ from pumice.scheduler.framework.questions import Questions
 from pumice.scheduler.framework.rules import keep_evaluations
 from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
-from pumice.scheduler.framework.world import EVERYBODY, NOWHERE, WaitingPods, World
+from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, Job

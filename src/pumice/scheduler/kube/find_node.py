@@ -14,7 +14,8 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.policy import Profile
@@ -22,7 +23,8 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.nominator import Nominator, pipelined_room
+from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pipelined_room import pipelined_room
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask, Rows

@@ -22,17 +22,8 @@ from pumice.scheduler.kube.find_node import FitError, NodeFinder, NoNodes, compa
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, placed, successful_leaves
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import (
-    Placement,
-    PlacementMemory,
-    Placements,
-    Places,
-    Undetermined,
-    asked_by,
-    best,
-    placements,
-    places_in,
-)
+from pumice.scheduler.kube.placements import Placement, Placements, Places, Undetermined, asked_by, best, placements
+from pumice.scheduler.kube.planned_places import PlacementMemory, places_in
 from pumice.scheduler.model.resources import Mask, Vector
 from pumice.scheduler.model.task import Task
 

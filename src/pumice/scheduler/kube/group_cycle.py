@@ -14,7 +14,7 @@ from pumice.scheduler.framework.decisions import GroupTry, NativeGroupStatus
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Profiles
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.world import GroupOutcome
+from pumice.scheduler.framework.waiting_pods import GroupOutcome
 from pumice.scheduler.kube.extenders import AttemptFailed
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
@@ -22,7 +22,8 @@ from pumice.scheduler.kube.group_post_filters import GroupPostFilters, PostFilte
 from pumice.scheduler.kube.group_results import Code, GroupResult, MemberResult, Results, Status, completed
 from pumice.scheduler.kube.groups import GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import PlacementMemory, Places
+from pumice.scheduler.kube.placements import Places
+from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task

@@ -20,7 +20,7 @@ from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
 from pumice.scheduler.kube.group_results import Code, Results, Status
 from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.kube.placements import PlacementMemory
+from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims

@@ -6,18 +6,13 @@ tried in order of falling priority, so that this priority only falls and few nom
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
-from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON, Rows
+from pumice.scheduler.model.resources import Rows
 from pumice.scheduler.model.task import Task
 
 
@@ -101,35 +96,3 @@ class Nominator:
         self._held[task.template.columns, row] += task.template.amounts * sign
         self._numbers[row] += sign
         self.stamp[row] += 1
-
-
-# Room that Volcano's actions have promised in this session to gangs that wait for leaving pods: plain pods must not take it.
-#
-# A node is refused if the pod fits there now, but would not fit once all releasing pods have left and all pipelined pods have come.
-
-PROMISED = Reason("node(s) had no room but what is promised to a gang")
-
-
-class PipelinedRoom(Filter):
-    """A filter that keeps the room promised to gangs."""
-
-    name = "PromisedRoom"
-    reach = Reach.NODE
-    plannable = True
-
-    def prepare(self, task: Task) -> Any:
-        return task.template
-
-    def refuse(self, template: Any, nodes: View) -> Sequence[Refused]:
-        now, later = np.ones(len(nodes), bool), np.ones(len(nodes), bool)
-        for column, amount in template.needs:
-            idle, limit = nodes.idle[column], amount - EPSILON
-            now &= idle > limit
-            later &= idle + nodes.releasing[column] - nodes.pipelined[column] > limit
-        return [Refused(now & ~later, PROMISED)]
-
-
-def pipelined_room(session: Session) -> list[Filter]:
-    """The filter, if any gang has such room; else no filter."""
-    promised = session.pretended.operations or any(operation.task.status == status.PIPELINED for operation in session.undecided)
-    return [PipelinedRoom()] if promised else []

@@ -6,24 +6,21 @@ Two plugins score: `PodGroupPodsCount` prefers more members, `NodeResourcesFit` 
 
 Where members are equal and only what a node has decides, the places of a gang or a tree of gangs in a placement are planned, and kept
 until one of its nodes changes: when a group has got its places, the next one of its shape finds those of the others still planned.
+
+A score is 0..100, and counts as often as its plugin's weight says.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.engine.rules import MAX_SCORE
 from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.kube.groups import Group
-from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import ABSENT, Nodes
 from pumice.scheduler.model.resources import CPU, MEMORY, Mask, Rows, Vector
 from pumice.scheduler.model.task import Task
@@ -98,9 +95,6 @@ def _fixed(running: Iterable[Task], nodes: Nodes, key: str) -> str | None:
     return next(iter(met), None)
 
 
-# Scores. Each is 0..100, and counts as often as its plugin's weight says.
-
-
 def best(
     found: Placements,
     feasible: Sequence[int],
@@ -145,81 +139,3 @@ def asked_by(template: Template, column: int) -> float:
     if column == CPU:
         return template.newcomer_cpu
     return template.newcomer_memory if column == MEMORY else float(template.request[column])
-
-
-# Plans: where a group goes in each placement. They are kept for the next group of the same shape.
-#
-# Equal members are planned further ahead than one gang: once a gang has got its places, the next one's are those that follow.
-
-AHEAD = 64  #: so many members of one kind are planned at least
-OTHER = -1  #: stands for a change that is not by pods of the kind that was planned
-
-
-class PlannedPlaces:
-    """The planned places of all groups of one shape, in all placements. `template`: that of all members, if they have one."""
-
-    def __init__(self, cluster: Cluster, found: Placements, size: int, template: Template | None) -> None:
-        self._cluster, self._found, self._size, self._template = cluster, found, size, template
-        self._rows: list[Sequence[int] | None] = [None] * len(found.all)  #: by placement; None if it must be planned anew
-        self.counts: Vector = np.zeros(len(found.all))  #: how many members find a place
-        self._position = cluster.log.position
-
-    def refresh(self, plan_in: Callable[[Placement], Sequence[int]]) -> None:
-        """Plan anew where nodes have changed. `plan_in`: the rows of the members in a placement, perhaps of more; it leaves no trace."""
-        self._take_in_changes()
-        self._position = self._cluster.log.position
-        for number, rows in enumerate(self._rows):
-            if rows is None:
-                planned = self._rows[number] = plan_in(self._found.all[number])
-                self.counts[number] = min(len(planned), self._size)
-        self._position = self._cluster.log.position
-
-    def _take_in_changes(self) -> None:
-        """Forget the plans that do not hold any more. A plan that was followed goes on."""
-        changes = self._cluster.log.since(self._position)
-        if changes is None:
-            self._rows = [None] * len(self._rows)
-            return
-        net: dict[int, Counter[int]] = {}
-        for row, task, sign in changes:
-            net.setdefault(int(self._found.number_of[row]), Counter())[row if task.template is self._template and sign else OTHER] += (
-                sign or 1
-            )
-        net.pop(-1, None)
-        for number, change in net.items():
-            rows, moved = self._rows[number], {row: count for row, count in change.items() if count}
-            if moved and rows is not None:
-                follows = moved == Counter(rows[: self._size]) and len(rows) >= 2 * self._size
-                self._rows[number] = rows[self._size :] if follows else None
-
-    def rows(self, number: int) -> Sequence[int]:
-        """The rows of the members in a placement, in the order in which the members are tried."""
-        rows = self._rows[number]
-        assert rows is not None, "it is refreshed"
-        return rows[: self._size]
-
-
-def places_in(placement: Placement, evaluation: Evaluation, size: int) -> Sequence[int]:
-    """The rows in a placement of equal members: of `size`, and of some more if there is room. The evaluation must be refreshed."""
-    candidates, most = evaluation.admitted & placement.rows, max(size, AHEAD)
-    return list(islice(plan(evaluation, candidates, most), most)) if candidates.any() else []
-
-
-class PlacementMemory:
-    """What attempts of one session keep for those after them."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.of_all_nodes: dict[Any, Placements] = {}
-        self._planned: dict[Any, PlannedPlaces] = {}
-
-    def planned(
-        self, shape: Hashable, found: Placements, size: int, plan_in: Callable[[Placement], Sequence[int]], template: Template | None = None
-    ) -> PlannedPlaces:
-        """The planned places of a group with `size` members, up to date. `shape`: what decides them besides the nodes."""
-        key = (shape, found)
-        places = self._planned.get(key)
-        if places is None:
-            places = self._planned[key] = PlannedPlaces(self._cluster, found, size, template)
-        places.refresh(plan_in)
-        return places

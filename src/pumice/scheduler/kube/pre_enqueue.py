@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pumice.scheduler.framework.decisions import HeldBack
 from pumice.scheduler.framework.policy import Profile
-from pumice.scheduler.framework.world import WaitingPods
+from pumice.scheduler.framework.waiting_pods import WaitingPods
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.catalogue import GANG

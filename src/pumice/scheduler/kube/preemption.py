@@ -22,10 +22,12 @@ from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun, UnitsTable, VictimsTable
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, UnitsTable, VictimsTable
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, Rotation
-from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.pipelined_room import PipelinedRoom
+from pumice.scheduler.kube.resource_dry_run import ResourceDryRun
 from pumice.scheduler.kube.units import POD, Units
 from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import PODS, Mask, Rows

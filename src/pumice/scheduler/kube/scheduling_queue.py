@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pumice.scheduler.framework.cluster_events import OWN, ClusterEvent, EventKind, QueueingHint
-from pumice.scheduler.framework.world import G, GroupOutcome, WaitingGroup
+from pumice.scheduler.framework.waiting_pods import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQueue
-from pumice.scheduler.kube.nominator import PipelinedRoom
+from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS

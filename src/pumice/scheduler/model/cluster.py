@@ -10,19 +10,24 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.meta import DEFAULT_QUEUE, Wire
+from pumice.api.defaults import DEFAULT_QUEUE
+from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
 from pumice.scheduler.model import status
-from pumice.scheduler.model.index import Index, RowChange, RowLog
-from pumice.scheduler.model.job import PENDING, Job, is_shadow, shadow_group
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.job import PENDING, Job
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.queue import KnownPromises, Queue, refresh_promises, withdraw_promises
+from pumice.scheduler.model.promises import KnownPromises, refresh_promises, withdraw_promises
+from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
+from pumice.scheduler.model.row_log import RowChange, RowLog
+from pumice.scheduler.model.shadow_group import is_shadow, shadow_group
+from pumice.scheduler.model.shared_templates import Shared
 from pumice.scheduler.model.task import Task, key_of, owner_of
-from pumice.scheduler.model.template import Shared, Template
+from pumice.scheduler.model.template import Template
 
 Kept = TypeVar("Kept", bound=Index)
 

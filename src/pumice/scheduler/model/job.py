@@ -1,6 +1,11 @@
 """A PodGroup and its tasks: the unit that is queued, admitted, and started together or not at all.
 
 Counts and sums follow every move of a task; `Cluster` calls `enter` and `remove`.
+
+Gangs whose placing was cut short: some of their pods have nodes, and the others have waited since before these got theirs.
+
+Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lease, or binds failed. A
+gang that ran and then lost pods is a different case: its waiting pods were created after the others had got their nodes.
 """
 
 from __future__ import annotations
@@ -16,16 +21,12 @@ from pumice.api.annotations import (
     OLD_SLA_WAITING_TIME,
     PREEMPTABLE,
     QUEUE_GATE,
-    SHADOW_MIN_MEMBER,
     SLA_WAITING_TIME,
 )
-from pumice.api.meta import Metadata
-from pumice.api.pod import Pod
-from pumice.api.quantity import integer
 from pumice.api.times import duration
-from pumice.api.volcano import PodGroup, PodGroupSpec
+from pumice.api.volcano import PodGroup
 from pumice.scheduler.model import status
-from pumice.scheduler.model.queue import Promises
+from pumice.scheduler.model.promises import Promises
 from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone
@@ -296,11 +297,6 @@ def _seconds(text: str | None) -> float | None:
     return seconds if seconds is None or seconds >= 0 else None
 
 
-# Gangs whose placing was cut short: some of their pods have nodes, and the others have waited since before these got theirs.
-#
-# Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lease, or binds failed. A
-# gang that ran and then lost pods is a different case: its waiting pods were created after the others had got their nodes.
-
 PLACED = status.BOUND | status.RUNNING
 
 
@@ -313,26 +309,3 @@ def cut_short_at(job: Job) -> float | None:
     if len(since) < placed or any(task.created > min(since) for task in job.tasks.values()):
         return None
     return max(since)
-
-
-# Shadow PodGroups, as kube-batch makes them inside the scheduler: every pod without a group gets one that only the scheduler knows.
-#
-# Pods of one controller share a group. Its minimum is the pod's annotation; its status is never written.
-
-MARK = "volcano/shadow-pod-group"
-
-
-def shadow_group(pod: Pod) -> PodGroup:
-    meta = pod.metadata
-    owner = meta.controller
-    namespace = meta.namespace or "default"
-    name = f"shadow-{(owner.uid or owner.name) if owner else meta.uid or f'{namespace}-{meta.name}'}"
-    minimum = (meta.annotations or {}).get(SHADOW_MIN_MEMBER, "")
-    return PodGroup(
-        Metadata(name=name, namespace=namespace, annotations={MARK: "true"}, creation_timestamp=meta.creation_timestamp),
-        PodGroupSpec(min_member=max(0, integer(minimum, 1)), priority_class_name=pod.spec.priority_class_name),
-    )
-
-
-def is_shadow(group: PodGroup | None) -> bool:
-    return group is not None and MARK in (group.metadata.annotations or {})

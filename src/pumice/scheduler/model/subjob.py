@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pumice.api.quantity import integer
+from pumice.api.integers import integer
 from pumice.api.selectors import matches
 from pumice.api.volcano import NetworkTopology, SubGroupPolicy
 from pumice.scheduler.model import status

@@ -14,7 +14,8 @@ from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or, rfc3339
 from pumice.scheduler.model import status
-from pumice.scheduler.model.template import Pairs, Template
+from pumice.scheduler.model.shared_templates import Pairs
+from pumice.scheduler.model.template import Template
 
 if TYPE_CHECKING:
     from pumice.scheduler.model.job import Job
@@ -181,9 +182,6 @@ def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
             if -(2**31) <= override < 2**31:
                 return override
     return 1 if pod.spec.priority is None else pod.spec.priority
-
-
-# Tasks as Kubernetes objects again, for services that are called about them.
 
 
 def as_pod(task: Task) -> Pod:

@@ -23,7 +23,8 @@ from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
-from pumice.scheduler.placement.placing import NoDomain, Placing, RoomBound, missing, shortage, strayed
+from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.room_bound import NoDomain, RoomBound, missing, shortage, strayed
 
 MOST_TRIED = 8  #: HyperNodes of one group that are tried for a job in parts
 

@@ -15,7 +15,8 @@ import numpy as np
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON
-from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise, Timetable, Usage, places, promise_of
+from pumice.scheduler.placement.room_over_time import Timetable, places, promise_of
+from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise, Usage
 
 
 class OneNode(Timetable):

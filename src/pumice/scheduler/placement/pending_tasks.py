@@ -2,13 +2,16 @@
 
 Best-effort tasks are left to the action backfill. Tasks with scheduling gates are left out, except those whose only gate is that of their
 queue: for them the queue is asked for room, and the gate is removed.
+
+Jobs by queue, jobs and queues in their order: what enqueue, allocate and reclaim work through.
+
+The place of a queue follows its share: the queue is taken out, served, and put back with a fresh key, or in a hierarchy compared anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
-from typing import Generic, TypeVar
 
 from pumice.scheduler.framework.alike import Alike, Turns
 from pumice.scheduler.framework.hopes import Hopes
@@ -18,6 +21,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.lazy_heap import LazyHeap
 
 
 class PendingTasks:
@@ -111,51 +115,6 @@ def _needed(session: Session, job: Job) -> frozenset[str]:
             missing[part.policy] -= 1
             needed.add(part.uid)
     return frozenset(needed)
-
-
-# Jobs by queue, jobs and queues in their order: what enqueue, allocate and reclaim work through.
-#
-# The place of a queue follows its share: the queue is taken out, served, and put back with a fresh key, or in a hierarchy compared anew.
-
-# A binary heap whose order may change meanwhile: two elements are compared only when one moves past the other, by the state of that moment.
-#
-# Volcano keeps its queues so. In a hierarchy, what one queue gets changes the order of its sibling queues too, but it counts only then.
-
-T = TypeVar("T")
-
-
-class LazyHeap(Generic[T]):
-    """`before(one, other)`: whether one comes out first."""
-
-    def __init__(self, before: Callable[[T, T], bool]) -> None:
-        self._before = before
-        self._items: list[T] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
-    def push(self, item: T) -> None:
-        items, place = self._items, len(self._items)
-        items.append(item)
-        while place and self._before(item, items[above := (place - 1) // 2]):
-            items[place], items[above] = items[above], item
-            place = above
-
-    def pop(self) -> T:
-        items = self._items
-        last = items.pop()
-        if not items:
-            return last
-        first, items[0] = items[0], last
-        place = 0
-        while (below := 2 * place + 1) < len(items):
-            if below + 1 < len(items) and self._before(items[below + 1], items[below]):
-                below += 1
-            if not self._before(items[below], last):
-                break
-            items[place], items[below] = items[below], last
-            place = below
-        return first
 
 
 class JobsByQueue:

@@ -6,6 +6,11 @@ the least CPU and GPU left wins; with `tieBreak: random` a draw by `seed` and th
 `Cards` has the thousandths that are left of each card of each node; `TypicalPods` computes how much of them is of no use: fragments. A pod
 requests `alibabacloud.com/gpu-milli`: below 1000 for a part of one card, else for whole cards. The annotation `alibabacloud.com/gpu-index`
 says which cards the pod has. Without it, `choose` picks the card for a part of one: by default the fullest card that has enough left.
+
+Fragments: the part of a node's idle GPUs that the typical pods cannot use (FGD, USENIX ATC'23).
+
+For a typical pod, all that is left on a node's cards is a fragment if the pod cannot run there or requests no GPU; else what is left on
+cards that have less left than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by frequency.
 """
 
 from __future__ import annotations
@@ -145,12 +150,6 @@ class Cards(Index):
 
     def agrees(self, recount: Self) -> bool:
         return bool((self.left.sum(axis=1) == recount.left.sum(axis=1)).all() and (self.by_kind == recount.by_kind).all())
-
-
-# Fragments: the part of a node's idle GPUs that the typical pods cannot use (FGD, USENIX ATC'23).
-#
-# For a typical pod, all that is left on a node's cards is a fragment if the pod cannot run there or requests no GPU; else what is left on
-# cards that have less left than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by frequency.
 
 
 class PodShape(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.simulate.compare import Crew
+from pumice.simulate.crew import Crew
 from pumice.simulate.run import Summary
 
 FILE = "played.jsonl"

@@ -6,7 +6,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from pumice.api.cel.functions import ORDERED, SUMMED, Purse, free, function, method
+from pumice.api.cel.activation import Purse
+from pumice.api.cel.functions import ORDERED, SUMMED, free, function, method
 from pumice.api.cel.library.operators import whole
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Optional, Span, equal, kind_of

@@ -31,15 +31,19 @@ from pumice.api.json_objects import (
     uid_of,
 )
 from pumice.api.quota import Usage, add, pod_usage, times, written
-from pumice.controllers.controller import NOTHING, Create, Emit, Lister, ObjectChange, Result, Write, change, delete, patch, result
+from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of
-from pumice.controllers.volcano.job import event, spec, state
-from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands, why_unschedulable
+from pumice.controllers.volcano.job import draft, event, spec, state
+from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
+from pumice.controllers.volcano.job.kill import condemned, end, end_on_purpose, targeted
 from pumice.controllers.volcano.job.plugins import JobPlugin, KeyPairs, SpareKeyPairs, Ssh, plugins_of, with_implied
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
-from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
+from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start
+from pumice.controllers.volcano.job.policy import SYNC, choose, delayed, still_stands
 from pumice.controllers.volcano.job.state import JobPlan
+from pumice.controllers.volcano.job.volumes import missing_claim, mount, volume_writes
 from pumice.controllers.waiting_pods import MOST_WAITING, REASON, burst, room
+from pumice.controllers.writes import Create, Emit, Write, change, delete, patch
 
 # The PodGroup of a job: how many of its pods must start together, and which resources these pods need.
 #
@@ -134,46 +138,6 @@ def _priority(task: Object, lister: Lister) -> int:
     return int(found.get("value") or 0) if found else 0
 
 
-# Ending the pods of a job: all pods except those in retained phases, or only the pods of one task or partition, or one pod.
-#
-# A whole kill ends an attempt: the job's version counts up, so that later events of these pods are stale, and the PodGroup and the plugins'
-# objects are deleted. A partial kill leaves the rest of the job running; its pods are marked first, so that their end is not taken for an
-# eviction. After the last retry, pods that have ended stay, so that users can look at them.
-
-
-def condemned(job: Object, pods: Iterable[Object], retain: frozenset[str]) -> list[Object]:
-    """The pods that a kill ends: pods in other phases than the retained ones; after the last retry, only pods that have not ended."""
-    begun = spec.retry_count(job) + (spec.phase_of(job) != state.RESTARTING)
-    if begun >= spec.max_retry(job):
-        retain = state.SOFT
-    return [pod for pod in pods if not terminating(pod) and (status_of(pod).get("phase") or "Pending") not in retain]
-
-
-def targeted(pods: Iterable[Object], action: str, request: JobEvent) -> list[Object]:
-    """The pods that a partial restart ends. If the event's pod is gone, a successor with its name is not meant."""
-
-    def meant(pod: Object) -> bool:
-        if action == state.RESTART_POD:
-            return uid_of(pod) == request.pod_uid
-        same_task = bool(request.task) and annotations_of(pod).get(key.TASK_SPEC) == request.task
-        if action == state.RESTART_PARTITION and request.partition:
-            return same_task and labels_of(pod).get(key.PARTITION_ID) == request.partition
-        return same_task
-
-    return [pod for pod in pods if meant(pod)]
-
-
-def end(pods: Iterable[Object]) -> list[Write]:
-    return [delete(pod) for pod in pods]
-
-
-def end_on_purpose(pods: Iterable[Object]) -> list[Write]:
-    """End pods without an event for the job's policies: all pods are marked first, so that they end together."""
-    mark = {"metadata": {"annotations": {key.KILLED_ON_PURPOSE: "true"}}}
-    gone = list(pods)
-    return [*(patch(pod, mark) for pod in gone), *end(gone)]
-
-
 class Setting(Struct, frozen=True):
     """A job with its pods and plugins, and the lister."""
 
@@ -187,10 +151,10 @@ class Setting(Struct, frozen=True):
 def sync(at: Setting, status: Object) -> list[Write]:
     """The writes that a job which is to run needs now. The counts and reasons go into `status`, the draft of its status."""
     job = at.job
-    state.count_pods(status, at.pods)
+    draft.count_pods(status, at.pods)
     waits = spec.phase_of(job) in ("", "Pending")
     obstacle = _obstacle(at) if waits else ("", "")
-    state.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
+    draft.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
     if obstacle[0]:
         return []
     queue = at.lister.get(kinds.QUEUE, "", spec.queue_name(job))
@@ -251,7 +215,7 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     surplus = [pod for pod in surplus if not terminating(pod)]
     chosen = _in_this_turn(at, lacking, status)
     made = [_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for task, index in chosen]
-    state.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
+    draft.count_pods(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
     return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
 
 
@@ -267,7 +231,7 @@ def _in_this_turn(at: Setting, lacking: list[tuple[Object, int]], status: Object
         needed, others = lacking[:still], lacking[still:]
     free = max(0, room(at.job, at.pods, at.most_waiting) - len(needed))
     if len(others) > free:
-        state.explain(status, REASON, f"{at.most_waiting} of its pods wait for a node; more are made as these get one")
+        draft.explain(status, REASON, f"{at.most_waiting} of its pods wait for a node; more are made as these get one")
     return [*needed, *others[:free]][: burst(len(at.pods))]
 
 
@@ -360,7 +324,7 @@ class Jobs:
         plan = state.plan(job, action)
         if plan.target_only and not key.task:
             plan = state.plan(job, SYNC)  # an event of the whole job, or a user's Command, names no pod
-        status = state.new_status(job)
+        status = draft.new_status(job)
         if plan.retain is None:
             writes = sync(at, status)
             plan.enter(job, status)
@@ -369,7 +333,7 @@ class Jobs:
         else:
             writes = _kill_all(at, plan, status)
         tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []
-        return [*writes, *state.status_writes(job, status, now), *tell]
+        return [*writes, *draft.status_writes(job, status, now), *tell]
 
 
 def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
@@ -382,7 +346,7 @@ def _unanswered(job: Object, lister: Lister) -> JobEvent | None:
 def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
     """The writes that end some of the pods and leave the rest running."""
     gone = condemned(at.job, meant, plan.retain or state.NONE)
-    state.count_pods(status, at.pods, frozenset(map(name_of, gone)))
+    draft.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
     return end_on_purpose(gone)
 
@@ -390,7 +354,7 @@ def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: O
 def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
     """The writes that end this attempt: they delete the pods, the PodGroup, and the objects of plugins."""
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
-    state.count_pods(status, at.pods, frozenset(map(name_of, gone)))
+    draft.count_pods(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
     if gone or not plan.retain or status["state"]["phase"] != spec.phase_of(at.job):
         status["version"] = spec.version_of(at.job) + 1

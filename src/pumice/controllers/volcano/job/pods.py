@@ -6,10 +6,11 @@ the scheduler and as labels for selectors. A task that depends on other tasks ge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pumice.api import annotations as key
 from pumice.api import kinds
+from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.json_objects import (
     Object,
     annotations_of,
@@ -20,11 +21,7 @@ from pumice.api.json_objects import (
     namespace_of,
     spec_of,
     status_of,
-    suffix,
-    uid_of,
 )
-from pumice.api.meta import SCHEDULER_NAME
-from pumice.controllers.controller import Create, Lister, Write, patch
 from pumice.controllers.volcano.job import spec
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
@@ -109,48 +106,3 @@ def _serves(pod: Object) -> bool:
     if phase == "Succeeded":
         return True
     return phase == "Running" and all(each.get("ready") for each in status_of(pod).get("containerStatuses") or ())
-
-
-# The volumes of a job: claims that the job names must exist, claims that it describes are made, and all pods mount them.
-#
-# A described claim gets a name from the job's uid and its place in the list. The name is written into the job, where users see it.
-
-
-def claims(job: Object) -> Iterator[tuple[str, Object]]:
-    """The volumes of a job, as (name of the claim, entry of the job)."""
-    for index, volume in enumerate(spec_of(job).get("volumes") or ()):
-        generated = f"{name_of(job)}-pvc-{suffix(uid_of(job), 'volume', index, length=12)}"
-        yield volume.get("volumeClaimName") or generated, volume
-
-
-def missing_claim(job: Object, lister: Lister) -> str:
-    """The name of a claim that the job names but does not describe, and that does not exist; empty if there is none."""
-    for name, volume in claims(job):
-        if not volume.get("volumeClaim") and lister.get(kinds.CLAIM, namespace_of(job), name) is None:
-            return name
-    return ""
-
-
-def volume_writes(job: Object, status: Object, lister: Lister) -> list[Write]:
-    """The writes that create described claims and put their names into the job. All claims are noted in `status`."""
-    named = [{**volume, "volumeClaimName": name} for name, volume in claims(job)]
-    writes: list[Write] = [patch(job, {"spec": {"volumes": named}})] if named != (spec_of(job).get("volumes") or []) else []
-    for name, volume in claims(job):
-        status["controlledResources"] = {**(status.get("controlledResources") or {}), f"volume-pvc-{name}": name}
-        if volume.get("volumeClaim") and lister.get(kinds.CLAIM, namespace_of(job), name) is None:
-            claim = kinds.new(kinds.CLAIM, namespace_of(job), name, spec=copied(volume["volumeClaim"]))
-            claim["metadata"]["ownerReferences"] = [controlled_by(job)]
-            writes.append(Create(claim, job))
-    return writes
-
-
-def mount(pod: Object, job: Object) -> None:
-    """Mount the job's volumes in every container of a pod; a claim that is mounted at two paths is one volume."""
-    mounted: set[str] = set()
-    for claim, volume in claims(job):
-        name = f"volume-{suffix(uid_of(job), claim, length=12)}"  # not every name of a claim may be the name of a volume
-        if claim not in mounted:
-            mounted.add(claim)
-            pod["spec"].setdefault("volumes", []).append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
-        for container in pod["spec"].get("containers") or ():
-            container.setdefault("volumeMounts", []).append({"name": name, "mountPath": volume["mountPath"]})

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pumice.api.problems import Args
+from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
 from pumice.scheduler.model.cluster import Cluster

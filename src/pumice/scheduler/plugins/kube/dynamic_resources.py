@@ -14,7 +14,8 @@ import numpy as np
 from msgspec import field
 
 from pumice.api.devices import ResourceClaim
-from pumice.api.problems import Args, Path, Problems, check_duration
+from pumice.api.problems import Path, Problems, check_duration
+from pumice.api.strict_decoding import Args
 from pumice.api.structs import encode
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from pumice.api.problems import Args, Path, Problems
+from pumice.api.problems import Path, Problems
+from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always

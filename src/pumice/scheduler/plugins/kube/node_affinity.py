@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
-from pumice.api.problems import Args, Path, Problems, qualified_name_fault
+from pumice.api.problems import Path, Problems, qualified_name_fault
 from pumice.api.selectors import OPERATORS, Requirement
+from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows

@@ -45,9 +45,6 @@ def _frees_port(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return any((protocol, port) in freed for protocol, _, port in task.template.host_ports)
 
 
-# The host ports that are in use, per row.
-
-
 class Ports(Index):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.problems import Args, Path, Problems
+from pumice.api.problems import Path, Problems
+from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.scheduler.engine.view import Scores, View, at_most

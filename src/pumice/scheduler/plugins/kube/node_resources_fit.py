@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.problems import Args, Conf, Path, Problems, qualified_name_fault
+from pumice.api.problems import Path, Problems, qualified_name_fault
+from pumice.api.strict_decoding import Args, Conf
 from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, weighted
 from pumice.scheduler.engine.view import Scores, View, at_least

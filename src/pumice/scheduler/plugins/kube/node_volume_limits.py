@@ -96,13 +96,13 @@ def _limits(cluster: Cluster, driver: str) -> Scores:
     return limits
 
 
-# How many volumes of each CSI driver are attached per row: each volume once, however many pods mount it.
-#
-# Volumes count that pods on the node mount or that VolumeAttachments name: the latter stay attached for a while after their pods are gone.
-# They are counted at the first question, and again when volumes, claims or attachments have changed since.
-
-
 class Attached(NamedTuple):
+    """How many volumes of each CSI driver are attached per row: each volume once, however many pods mount it.
+
+    Volumes count that pods on the node mount or that VolumeAttachments name: the latter stay attached for a while after their pods are
+    gone. They are counted at the first question, and again when volumes, claims or attachments have changed since.
+    """
+
     driver: str
     handle: str
 

@@ -1,4 +1,7 @@
-"""VolumeRestrictions: disks that only one pod of a node may mount, and claims that only one pod at all may use."""
+"""VolumeRestrictions: disks that only one pod of a node may mount, and claims that only one pod at all may use.
+
+Which disks the pods on nodes mount, per row, and how many pods use each claim.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +65,6 @@ class VolumeRestrictions(Filter):
             conflict |= known.in_the_way(disk, rows)
         in_use = np.full(rows, any(key in known.claims for key in wanted.exclusive)) & ~conflict
         return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(in_use), IN_USE)]  # type: ignore[arg-type]
-
-
-# Which disks the pods on nodes mount, per row, and how many pods use each claim.
 
 
 class ExclusiveDisk(NamedTuple):

@@ -17,7 +17,8 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import COMPLETED, Job
-from pumice.scheduler.model.past_usage import PastUsageArgs, format_amount, past_shares, user_of
+from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
+from pumice.scheduler.model.past_usage import user_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, NDArray, Vector, dominant_share
 from pumice.scheduler.model.task import Task

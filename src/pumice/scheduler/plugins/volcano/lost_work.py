@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.past_evictions import at_risk_s, gpus, ran_s, seconds
+from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, ran_s, seconds
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.scheduler.engine.domain_sums import DomainSums
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
-from pumice.scheduler.engine.view import DomainSums, Scores, View
+from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose, Topology

@@ -2,6 +2,11 @@
 
 The PodGroup's annotations say which roles (`volcano.sh/task-topology-affinity: "ps,worker"`). Such a job's tasks are sorted into
 buckets when the session opens; a bucket's tasks are placed in a row, on the node that can take most of them.
+
+Buckets: tasks of a job that should be on the same node.
+
+A bucket belongs to the node where some of its tasks already are, or to no node yet. Tasks that wait are put into the bucket that attracts
+them most. Tasks that are placed or taken back in a session move between `waiting` and `on`.
 """
 
 from __future__ import annotations
@@ -96,11 +101,6 @@ def read_relations(annotations: Mapping[str, str], roles: Collection[str]) -> Re
 def _groups(text: str | None) -> list[list[str]]:
     return [group.split(",") for group in text.split(";")] if text is not None else []
 
-
-# Buckets: tasks of a job that should be on the same node.
-#
-# A bucket belongs to the node where some of its tasks already are, or to no node yet. Tasks that wait are put into the bucket that attracts
-# them most. Tasks that are placed or taken back in a session move between `waiting` and `on`.
 
 MIB = 2.0**20
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
-from pumice.controllers.controller import Lister, Write, delete
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
+from pumice.controllers.writes import Write, delete
 
 
 class JobPlugin:
@@ -107,10 +108,9 @@ def hosts_of(job: Object, task_name: str) -> list[str]:
     return hosts(job, task) if task is not None else []
 
 
-# env: every container gets the index of its pod within the task as a variable, under Volcano's name and under the old one.
-
-
 class Env(JobPlugin):
+    """env: every container gets the index of its pod within the task as a variable, under Volcano's name and under the old one."""
+
     def __init__(self, arguments: Sequence[str]) -> None:
         """Takes no arguments."""
 

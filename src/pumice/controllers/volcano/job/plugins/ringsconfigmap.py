@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, name_of, namespace_of, uid_of
-from pumice.controllers.controller import Create, Lister, Write
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, removed
+from pumice.controllers.writes import Create, Write
 
 TEXTS = {
     "configmap-labels": '{"ring-controller.atlas": "ascend-910b"}',

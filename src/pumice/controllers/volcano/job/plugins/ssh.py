@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, name_of, namespace_of
-from pumice.controllers.controller import Create, Lister, Write
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, removed
+from pumice.controllers.writes import Create, Write
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 FOLDER = ".ssh"

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pumice.api import annotations as key
 from pumice.api import kinds
 from pumice.api.json_objects import Object, copied, name_of, namespace_of
-from pumice.controllers.controller import Create, Lister, Write, change
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, removed, set_env
+from pumice.controllers.writes import Create, Write, change
 
 PATH = "/etc/volcano"
 DEFAULTS = {"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}

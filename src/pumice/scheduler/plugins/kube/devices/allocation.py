@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.devices import DeviceConstraint
-from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, DeviceUse, InUse, Offered
-from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, ClaimedDevices, Failed, RequestedDevices, consumption, prevented
+from pumice.scheduler.plugins.kube.devices.consumption import Amounts, consumption
+from pumice.scheduler.plugins.kube.devices.in_use import DeviceUse, InUse
+from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, Offered
+from pumice.scheduler.plugins.kube.devices.requests import ALL, ClaimedDevices, Failed, RequestedDevices
+from pumice.scheduler.plugins.kube.devices.taints import prevented
 
 # Constraints of a claim on the devices that its requests get: all have the same value of an attribute, or all have different values.
 

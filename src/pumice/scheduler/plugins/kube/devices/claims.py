@@ -3,6 +3,10 @@
 Extended resources that a node does not have itself, but has as devices of a class that serves them, become a claim as well. A class serves
 the resource that it names, and the resource that is named after the class. The scheduler makes such a claim, one for each pod, and writes
 it when the pod is bound.
+
+A claim that a pod and its native PodGroup have in the same words serves the whole group: it is reserved for the group, once.
+
+Where pods can use the devices of a claim: on one node, on the nodes that reach all of the devices, or everywhere.
 """
 
 from __future__ import annotations
@@ -156,9 +160,6 @@ def shareable_claims(cluster: Cluster, task: Task) -> frozenset[str]:
     return frozenset(f"{task.namespace}/{name}" for name_in_pod, name in named_claims(cluster, task) if name_in_pod in named and name)
 
 
-# A claim that a pod and its native PodGroup have in the same words serves the whole group: it is reserved for the group, once.
-
-
 def named_claims(cluster: Cluster, task: Task) -> Sequence[tuple[str, str]]:
     """For each device claim of the pod, its name in the pod and the name of the ResourceClaim, which is "" if that is not made yet."""
     shared = group_claims(cluster, task)
@@ -211,9 +212,6 @@ def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason
     if claim.status.allocation is not None and len(users) >= MOST_USERS and all(user.uid != task.uid for user in users):
         return IN_USE
     return None
-
-
-# Where pods can use the devices of a claim: on one node, on the nodes that reach all of the devices, or everywhere.
 
 
 def reach(picks: Sequence[Pick], node: str) -> NodeSelector | None:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api.cel import Program, condition
+from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
-from pumice.api.cel.functions import EACH_EXPRESSION, Purse
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import ANY, BOOL, STRING, kind

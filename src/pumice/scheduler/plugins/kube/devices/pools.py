@@ -1,4 +1,4 @@
-"""The devices that drivers publish: which of them a row can reach, and which are in use.
+"""The devices that drivers publish: and which of them a row can reach.
 
 Of a pool only the newest generation counts, and only when all its slices are there. A slice belongs to a node, or says which nodes reach it
 or each of its devices. Pools, and the slices of a pool, are searched in the order of their names; pools whose devices have binding
@@ -8,24 +8,24 @@ conditions come last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.devices import AllocatedDevice, Device, DeviceCounter, DeviceTaintRule, ResourceClaim, ResourceSlice
+from pumice.api.devices import Device, DeviceCounter, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
-from pumice.api.quantity import Quantity
 from pumice.api.structs import encode
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices, taints_by_rules
+from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices
+from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:
-    from pumice.api.cel.functions import Purse
+    from pumice.api.cel.activation import Purse
     from pumice.scheduler.plugins.kube.devices.facts import Facts
 
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
@@ -202,58 +202,3 @@ def _rows(name: str | None, everywhere: bool | None, selector: NodeSelector | No
     if everywhere:
         return table.alive
     return selector_matches(selector, table) if selector is not None else np.zeros(len(table), bool)
-
-
-# Which devices are in use: exclusively, or how much is taken of a shared device.
-
-
-class DeviceUse(NamedTuple):
-    """The use of one device by one request. `amounts`: what is taken of a shared device; None for exclusive use."""
-
-    device: DeviceKey
-    amounts: Mapping[str, Quantity] | None = None
-
-
-class InUse:
-    """Counts of the uses of devices. They are counts, since two claims may both say that they have a device."""
-
-    def __init__(self) -> None:
-        self.alone: dict[DeviceKey, int] = {}  #: never 0
-        self.shares: dict[DeviceKey, int] = {}  #: never 0
-        self.taken: dict[DeviceKey, dict[str, int]] = {}  #: in milli-units, by capacity
-
-    def __contains__(self, device: DeviceKey) -> bool:
-        return device in self.alone or device in self.shares
-
-    def change(self, uses: Iterable[DeviceUse], sign: int) -> None:
-        for device, amounts in uses:
-            _count(self.alone if amounts is None else self.shares, device, sign)
-            taken = self.taken.setdefault(device, {})
-            for name, share in (amounts or {}).items():
-                taken[name] = taken.get(name, 0) + sign * share.milli
-            if device not in self.shares:
-                del self.taken[device]
-
-    def room(self, device: DeviceKey, has: Mapping[str, int], more: Mapping[str, Quantity]) -> bool:
-        """Whether `more` can be taken of a shared device whose capacities are `has`, in milli-units."""
-        taken = self.taken.get(device, {})
-        return all(taken.get(name, 0) + amount.milli <= has[name] for name, amount in more.items())
-
-
-def _count(counts: dict[DeviceKey, int], device: DeviceKey, sign: int) -> None:
-    count = counts.get(device, 0) + sign
-    if count:
-        counts[device] = count
-    else:
-        del counts[device]
-
-
-def uses_of(claim: ResourceClaim) -> list[DeviceUse]:
-    """The uses of devices that the claim's status lists. Administrative access uses nothing."""
-    results = claim.status.allocation.devices.results if claim.status.allocation else None
-    return [_use(result) for result in results or () if not result.admin_access]
-
-
-def _use(result: AllocatedDevice) -> DeviceUse:
-    shared = result.share_id is not None
-    return DeviceUse((result.driver, result.pool, result.device), (result.consumed_capacity or {}) if shared else None)

@@ -6,26 +6,20 @@ and is loaded only where there are devices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from pumice.api.devices import (
-    Device,
-    DeviceCapacity,
     DeviceConstraint,
     DeviceRequest,
-    DeviceTaint,
-    DeviceTaintRule,
     DeviceToleration,
     ExactRequest,
-    RequestPolicy,
     ResourceClaim,
     SubRequest,
-    ValidRange,
 )
-from pumice.api.quantity import Quantity, quantity
+from pumice.api.quantity import Quantity
 from pumice.scheduler.engine.rules import Reason
 
 ALL = 0  #: as a count: every suitable device
@@ -114,74 +108,6 @@ def _asked(
     )
 
 
-# How much of its capacities a device gives to a request, by its request policies.
-#
-# A request that names no amount gets the policy's default, or else the whole capacity. An amount is rounded up to what the policy allows.
-
-WHOLE = 1000  #: milli-units
-Amounts = dict[str, Quantity]
-
-
-def consumption(asked: Mapping[str, Quantity], device: Device) -> Amounts | None:
-    """What the request takes of each capacity of the device; None if the device has less, or if its policy does not allow the amount."""
-    has = device.capacity or {}
-    if not has and not asked:
-        return {}
-    if not asked.keys() <= has.keys():
-        return None
-    amounts = {name: _amount(asked.get(name), capacity) for name, capacity in has.items()}
-    fine = all(amount.milli <= has[name].value.milli and _is_allowed(amount, has[name].request_policy) for name, amount in amounts.items())
-    return amounts if fine else None
-
-
-def _amount(asked: Quantity | None, capacity: DeviceCapacity) -> Quantity:
-    policy = capacity.request_policy
-    if asked is None:
-        return policy.default if policy is not None and policy.default is not None else capacity.value
-    if policy is not None and policy.valid_range is not None and policy.valid_range.min is not None:
-        return _stepped(asked, policy.valid_range.min, policy.valid_range)
-    values = (policy.valid_values if policy is not None else None) or ()
-    return next((value for value in values if asked.milli <= value.milli), asked)
-
-
-def _stepped(asked: Quantity, least: Quantity, valid: ValidRange) -> Quantity:
-    if asked.milli < least.milli:
-        return least
-    if valid.step is None or not valid.step.milli:
-        return asked
-    unit = _unit(valid)
-    first, step = _in_units(least, unit), _in_units(valid.step, unit)
-    milli = (first + -(-(_in_units(asked, unit) - first) // step) * step) * unit
-    return quantity(f"{milli}m" if milli % WHOLE else str(milli // WHOLE))
-
-
-def _unit(valid: ValidRange) -> int:
-    """What amounts of a range are counted in, in milli-units: whole units, or thousandths if the range has a fraction."""
-    return 1 if any(each.milli % WHOLE for each in (valid.min, valid.max, valid.step) if each is not None) else WHOLE
-
-
-def _in_units(amount: Quantity, unit: int) -> int:
-    """The amount in such units, rounded up."""
-    return -(-amount.milli // unit)
-
-
-def _is_allowed(amount: Quantity, policy: RequestPolicy | None) -> bool:
-    if policy is None or (policy.default is not None and amount.milli == policy.default.milli):
-        return True
-    if policy.valid_range is not None:
-        return _is_within(amount, policy.valid_range)
-    return not policy.valid_values or any(amount.milli == value.milli for value in policy.valid_values)
-
-
-def _is_within(amount: Quantity, valid: ValidRange) -> bool:
-    if valid.max is not None and amount.milli > valid.max.milli:
-        return False
-    if valid.step is None or not valid.step.milli or valid.min is None:
-        return True
-    unit = _unit(valid)
-    return (_in_units(amount, unit) - _in_units(valid.min, unit)) % _in_units(valid.step, unit) == 0
-
-
 class Failed(Exception):
     """A claim that cannot be evaluated on a node: the pod's scheduling attempt ends with this text."""
 
@@ -194,34 +120,3 @@ class Selector(Struct, frozen=True):
     @property
     def name(self) -> str:
         return f"{self.whose}: selector #{self.number}"
-
-
-# Taints of devices, which claims must tolerate. Slices publish them, and DeviceTaintRules of administrators add to them.
-
-HARD = ("NoSchedule", "NoExecute")  #: the effects that keep a device from being allocated; others only inform people
-
-
-def taints_by_rules(rules: Iterable[DeviceTaintRule], driver: str, pool: str, device: str) -> list[DeviceTaint]:
-    found = []
-    for rule in rules:
-        means = rule.spec.device_selector
-        if means is not None and all(
-            wanted in (None, is_) for wanted, is_ in ((means.driver, driver), (means.pool, pool), (means.device, device))
-        ):
-            found.append(rule.spec.taint)
-    return found
-
-
-def prevented(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
-    """Whether the taints keep a request with these tolerations from getting the device."""
-    return any(taint.effect in HARD and not any(tolerates(each, taint) for each in tolerations) for taint in taints)
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in (None, "", "Equal") and (toleration.value or "") == (taint.value or "")

@@ -4,6 +4,16 @@ A group is counted once, when it is first needed, from the pods with a label tha
 
 `PodCounts` are counts per row, and their sums per domain (the rows that share a label's value). Most counts concern few rows, so they are a
 mapping; counts over many rows keep an array beside it once sums are needed.
+
+Which pods a term or constraint selects, and an index that finds what selects a given pod without a look at everything.
+
+A thing is filed under a label that each pod it selects must have, if its selector names one. So a pod is compared only with the things
+that are filed under its own labels, and with those that are filed under none.
+
+The pods that a dry run has put onto rows or removed, where the counts do not show it.
+
+A spread constraint with an empty selector counts no existing pod, and no constraint counts a terminating pod; but kube-scheduler counts
+both when a dry run adds or removes them.
 """
 
 from __future__ import annotations
@@ -95,11 +105,6 @@ def shown_per_node(sums: Scores, codes: Codes) -> Scores:
     spread: Scores = np.append(sums, 0.0).take(codes)
     return spread
 
-
-# Which pods a term or constraint selects, and an index that finds what selects a given pod without a look at everything.
-#
-# A thing is filed under a label that each pod it selects must have, if its selector names one. So a pod is compared only with the things
-# that are filed under its own labels, and with those that are filed under none.
 
 NOTHING: Selector = (Requirement("", "In", ()),)  #: an absent selector, which matches no pod
 
@@ -252,12 +257,6 @@ class ExistingPods(Index):
                 if value is not None:
                     known.setdefault(value, {})[task.uid] = task
         return known
-
-
-# The pods that a dry run has put onto rows or removed, where the counts do not show it.
-#
-# A spread constraint with an empty selector counts no existing pod, and no constraint counts a terminating pod; but kube-scheduler counts
-# both when a dry run adds or removes them.
 
 
 class Imagined(Index):

@@ -21,7 +21,9 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardPools, CardRequest, Exclusive, GpuShare
+from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardRequest, Exclusive
+from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuShare
+from pumice.scheduler.plugins.volcano.deviceshare.node_cards import CardPools
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import Vgpu
 
 LOCK_S = 300.0

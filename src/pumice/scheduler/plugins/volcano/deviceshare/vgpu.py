@@ -26,8 +26,8 @@ from pumice.api.annotations import (
     VGPU_TO_ALLOCATE,
 )
 from pumice.api.core import Node
+from pumice.api.integers import integer
 from pumice.api.pod import Container
-from pumice.api.quantity import integer
 from pumice.scheduler.model.task import TRUE_WORDS, Task
 from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit, Cards, CardShare, Holding
 

@@ -20,15 +20,13 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.volcano.extender.client import MAX_BYTES, ExtenderClient, ServiceFailure
 from pumice.scheduler.plugins.volcano.extender.service import (
-    MAX_BYTES,
     AskedFailure,
     AskedFilter,
     AskedScorer,
     Body,
-    ExtenderClient,
     Ratings,
-    ServiceFailure,
     job_body,
     queue_body,
     session_body,

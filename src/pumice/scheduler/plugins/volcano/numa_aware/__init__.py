@@ -21,7 +21,8 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
-from pumice.scheduler.plugins.volcano.numa_aware.hints import CPU, NO_CPUS, NONE, Cpus, Machine, Machines, NumaTopology, assign
+from pumice.scheduler.plugins.volcano.numa_aware.hints import NO_CPUS, NONE, Cpus, NumaTopology, assign
+from pumice.scheduler.plugins.volcano.numa_aware.machines import CPU, Machine, Machines
 
 OTHER_POLICY = Reason("node(s) have not the NUMA topology policy that the pod asks for", final=True)
 NOT_ADMITTED = Reason("node(s) have not the CPUs that the NUMA topology policy demands")

@@ -1,0 +1,60 @@
+"""Optional values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pumice.api.cel.activation import Purse
+from pumice.api.cel.functions import function, method
+from pumice.api.cel.tree import EvaluationError
+from pumice.api.cel.values import Optional, Span
+
+NONE = Optional(False)
+
+
+@function("optional.of(A) optional_type<A>")
+def of(value: Any) -> Optional:
+    return Optional(True, value)
+
+
+@function("optional.none() optional_type<A>")
+def none() -> Optional:
+    return NONE
+
+
+@function("optional.ofNonZeroValue(A) optional_type<A>")
+def of_non_zero(value: Any) -> Optional:
+    empty = value in (None, Span(0)) if not isinstance(value, bool | int | float | str | bytes | list | Mapping) else not value
+    return NONE if empty else Optional(True, value)
+
+
+@method("hasValue(optional_type<A>) bool")
+def has_value(value: Optional) -> bool:
+    return value.present
+
+
+@method("value(optional_type<A>) A")
+def value_of(value: Optional) -> Any:
+    if not value.present:
+        raise EvaluationError("optional.none() dereference")
+    return value.value
+
+
+@method("or(optional_type<A>, optional_type<A>) optional_type<A>")
+def or_(value: Optional, other: Optional) -> Optional:
+    return value if value.present else other
+
+
+@method("orValue(optional_type<A>, A) A")
+def or_value(value: Optional, other: Any) -> Any:
+    return value.value if value.present else other
+
+
+@function("optional.unwrap(list<optional_type<A>>) list<A>", pays=True)
+@method("unwrapOpt(list<optional_type<A>>) list<A>", pays=True)
+def unwrap(purse: Purse, items: list[Any]) -> list[Any]:
+    if not all(isinstance(item, Optional) for item in items):
+        raise EvaluationError("no such overload")
+    purse.pay(len(items) // 16)
+    return [item.value for item in items if item.present]

@@ -1,0 +1,13 @@
+"""Names that Volcano uses by default."""
+
+from __future__ import annotations
+
+SCHEDULER_NAME = "volcano"
+DEFAULT_QUEUE = "default"  #: the queue of PodGroups that name none
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}  #: PriorityClasses of every cluster
+ROOT_QUEUE = "root"  #: the queue above all others
+
+
+def required_queues(default: str = DEFAULT_QUEUE) -> dict[str, bool]:
+    """The queues that must exist, and whether others may reclaim what they hold."""
+    return {ROOT_QUEUE: False, default: True}

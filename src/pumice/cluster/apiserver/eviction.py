@@ -1,0 +1,74 @@
+"""Eviction: a delete that needs the permission of the pod's PodDisruptionBudget, and uses up one of its allowed disruptions.
+
+The disruptions that a budget still allows are in its status, which its controller maintains. Between two runs of that controller, granted
+evictions are subtracted here and noted in `disruptedPods`, as the API server does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.api.selectors import matches_selector
+from pumice.api.times import rfc3339
+from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.deletion import DeleteOptions
+from pumice.cluster.apiserver.schema import Object
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def evict(store: Store, namespace: str, name: str, delete_options: DeleteOptions, options: WriteOptions) -> Object:
+    pod = store.get("pods", name, namespace)
+    phase = (pod.get("status") or {}).get("phase")
+    if phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp"):
+        budgets = [budget for budget in store.all("poddisruptionbudgets.policy", namespace) if _covers(budget, pod)]
+        if len(budgets) > 1:
+            raise status.StatusError(
+                500, "InternalError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            )
+        if budgets and not _spares_unready(budgets[0], pod):
+            _spend(store, budgets[0], pod, options)
+    store.delete("pods", name, namespace, delete_options, options)
+    return pod
+
+
+def _covers(budget: Object, pod: Object) -> bool:
+    selector = budget["spec"].get("selector")
+    return selector is not None and matches_selector(selector, pod["metadata"].get("labels") or {})
+
+
+def _is_ready(pod: Object) -> bool:
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in (pod.get("status") or {}).get("conditions") or ())
+
+
+def _spares_unready(budget: Object, pod: Object) -> bool:
+    """Whether the pod is not ready and the budget lets such a pod be evicted without using up a disruption."""
+    if _is_ready(pod):
+        return False
+    now = budget.get("status") or {}
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    return bool(now.get("currentHealthy", 0) >= now.get("desiredHealthy", 0) > 0)
+
+
+def _spend(store: Store, budget: Object, pod: Object, options: WriteOptions) -> None:
+    name, now = budget["metadata"]["name"], budget.get("status") or {}
+    if now.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):
+        cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {name} is still being processed by the server."}
+        raise status.too_many_requests(_REFUSED, 10, [cause])
+    if now.get("disruptionsAllowed", 0) <= 0:
+        needed, healthy = now.get("desiredHealthy", 0), now.get("currentHealthy", 0)
+        text = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+        raise status.too_many_requests(_REFUSED, 0, [{"reason": "DisruptionBudget", "message": text}])
+    spent = now | {
+        "disruptionsAllowed": now["disruptionsAllowed"] - 1,
+        "disruptedPods": {**(now.get("disruptedPods") or {}), pod["metadata"]["name"]: rfc3339(store.now())},
+    }
+    changed = budget | {"metadata": dict(budget["metadata"]), "status": spent}
+    if not options.dry_run:
+        store.put_trusted("poddisruptionbudgets.policy", (budget["metadata"]["namespace"], name), changed)

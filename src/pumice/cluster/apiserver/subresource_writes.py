@@ -1,0 +1,89 @@
+"""What a write through a subresource may change: its part of the object, and nothing else.
+
+`kept` makes the object to be written: that part comes from the new state, all else is copied from the stored object, which must not be
+changed. `causes_of` returns what is wrong with the part. A write to the object itself changes everything except the status; of a
+namespace, it does not change the finalizers in the spec either.
+"""
+
+from __future__ import annotations
+
+from pumice.cluster.apiserver import group_checks, pod_updates
+from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.apiserver.metadata import clone
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.strategies import Causes, strategy_of
+
+_RESIZED = ("resources", "resizePolicy")
+_PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
+
+
+def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object:
+    """The object to write, made from the new state `obj` and the stored object `old`. `obj` may be changed."""
+    match subresource:
+        case "status":
+            return _with_status(kind, obj, old)
+        case "approval":
+            conditions = (obj.get("status") or {}).get("conditions")
+            obj["status"] = clone(old.get("status") or {}) | ({"conditions": conditions} if conditions else {})
+            return _with_status(kind, obj, old)
+        case "":
+            if kind.has_status:
+                _keep_field(obj, old, "status")
+            if kind.resource == "services":
+                _keep_addresses(obj.setdefault("spec", {}), old["spec"])
+            if kind.resource == "namespaces":
+                _keep_field(obj.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
+            return obj
+    changed: Object = clone(old)
+    spec, wanted = changed.setdefault("spec", {}), obj.get("spec") or {}
+    match subresource:
+        case "finalize":
+            _keep_field(spec, wanted, "finalizers")
+        case "ephemeralcontainers":
+            _keep_field(spec, wanted, "ephemeralContainers")
+        case "resize":
+            _keep_field(spec, wanted, "resources")
+            for field in ("containers", "initContainers"):
+                named = {container.get("name"): container for container in wanted.get(field) or ()}
+                for container in spec.get(field) or ():
+                    for part in _RESIZED:
+                        _keep_field(container, named.get(container["name"], container), part)
+    if "managedFields" in obj["metadata"]:
+        changed["metadata"]["managedFields"] = obj["metadata"]["managedFields"]
+    return changed
+
+
+def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
+    """The object for a write to the status: only its status is new; of built-in kinds labels, annotations and finalizers, too."""
+    for field in {*obj, *old} - {"status", "metadata"}:
+        _keep_field(obj, old, field)
+    if kind.custom:
+        managed = obj["metadata"].get("managedFields")
+        obj["metadata"] = clone(old["metadata"]) | ({} if managed is None else {"managedFields": managed})
+    else:
+        _keep_field(obj["metadata"], old["metadata"], "ownerReferences")
+    return obj
+
+
+def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: str) -> Causes:
+    if kind.storage in group_checks.KINDS:
+        return group_checks.group_causes(kind, obj, old)
+    causes = _PART_CAUSES.get(subresource, strategy_of(kind).causes)
+    return causes(obj, old)
+
+
+def _keep_addresses(spec: Object, before: Object) -> None:
+    """A Service keeps the addresses that a change of it does not state. Of two statements, `clusterIP` counts."""
+    if not before.get("clusterIP") or spec.get("type") == "ExternalName":
+        return
+    stated = spec.get("clusterIP") or before["clusterIP"]
+    if not spec.get("clusterIPs") or (stated != before["clusterIP"] and spec["clusterIPs"] == before["clusterIPs"]):
+        spec["clusterIPs"] = [stated, *before["clusterIPs"][1:]]
+    spec["clusterIP"] = stated
+
+
+def _keep_field(obj: Object, old: Object, field: str) -> None:
+    if field in old:
+        obj[field] = clone(old[field])
+    else:
+        obj.pop(field, None)

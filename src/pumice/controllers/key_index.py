@@ -1,0 +1,77 @@
+"""The look-ups of a lister that need an index: objects with a value in a field, objects owned by a uid, and objects without a controller.
+
+The store that keeps the objects passes every change to the index. The index holds keys, never objects.
+"""
+
+from __future__ import annotations
+
+from pumice.api.json_objects import Key, Object, controller_of, field, labels_of, owners_of
+from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
+
+IndexKey = tuple[str, Key]  #: kind and key of an object
+
+
+class KeyIndex:
+    """An index of keys: by the value of a field, by owner, and those of objects without a controller."""
+
+    def __init__(self) -> None:
+        self._by_field: dict[tuple[str, str], dict[str, dict[Key, None]]] = {}
+        self._owned: dict[str, dict[IndexKey, None]] = {}  #: by the uid of the owner
+        self._strays: dict[tuple[str, str], dict[Key, None]] = {}  #: by kind and namespace
+
+    def with_value(self, kind: str, path: str, value: str) -> list[IndexKey]:
+        return [(kind, key) for key in sorted(self._by_field.get((kind, path), {}).get(value, ()))]
+
+    def owned_by(self, uid: str, kind: str | None = None) -> list[IndexKey]:
+        return [place for place in sorted(self._owned.get(uid, ())) if kind is None or place[0] == kind]
+
+    def number_owned(self, uid: str) -> int:
+        return len(self._owned.get(uid, ()))
+
+    def strays(self, kind: str, namespace: str) -> list[IndexKey]:
+        return [(kind, key) for key in sorted(self._strays.get((kind, namespace), ()))]
+
+    def changed(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
+        for path in INDEXED.get(kind, ()):
+            self._index_field(self._by_field.setdefault((kind, path), {}), path, key, old, new)
+        self._index_owners((kind, key), old, new)
+        if kind in ADOPTABLE:
+            self._index_strays(self._strays.setdefault((kind, key.namespace), {}), key, new)
+
+    def _index_strays(self, strays: dict[Key, None], key: Key, new: Object | None) -> None:
+        if new is not None and controller_of(new) is None:
+            strays[key] = None
+        else:
+            strays.pop(key, None)
+
+    def _index_field(self, index: dict[str, dict[Key, None]], path: str, key: Key, old: Object | None, new: Object | None) -> None:
+        before, after = _indexed(old, path), _indexed(new, path)
+        if before == after:
+            return
+        if before is not None:
+            index[before].pop(key, None)
+            if not index[before]:
+                del index[before]
+        if after is not None:
+            index.setdefault(after, {})[key] = None
+
+    def _index_owners(self, place: IndexKey, old: Object | None, new: Object | None) -> None:
+        before = owners_of(old) if old else []
+        after = owners_of(new) if new else []
+        if before is after or before == after:
+            return
+        for owner in before:
+            owned = self._owned.get(owner["uid"], {})
+            owned.pop(place, None)
+            if not owned:
+                self._owned.pop(owner["uid"], None)
+        for owner in after:
+            self._owned.setdefault(owner["uid"], {})[place] = None
+
+
+def _indexed(subject: Object | None, path: str) -> str | None:
+    """The value by which an object is found; None if it cannot be found by this field."""
+    if subject is None:
+        return None
+    found = labels_of(subject).get(path.removeprefix(LABELS)) if path.startswith(LABELS) else field(subject, path)
+    return str(found) if found else None if path in RARE else ""

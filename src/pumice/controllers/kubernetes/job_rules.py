@@ -1,0 +1,58 @@
+"""The rules that a Job states: which failures of pods count, and when it has succeeded before all its pods have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from pumice.api.integers import index_set
+from pumice.api.json_objects import Object, condition, name_of, namespace_of, spec_of, status_of
+
+FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
+
+
+class Judged(NamedTuple):
+    """The action that the failure of a pod leads to."""
+
+    action: str
+    because: str = ""  #: the reason, in Kubernetes' words
+
+
+def judged(job: Object, pod: Object) -> Judged:
+    """The action for a failed pod, by the first rule of the podFailurePolicy that matches; `COUNT` if none matches."""
+    whose = f"{namespace_of(pod)}/{name_of(pod)}"
+    for number, rule in enumerate((spec_of(job).get("podFailurePolicy") or {}).get("rules") or ()):
+        met = _exited(rule["onExitCodes"], pod, whose) if rule.get("onExitCodes") else _has_condition(rule, pod, whose)
+        if met:
+            return Judged(rule["action"], f"{met} matching {rule['action']} rule at index {number}")
+    return Judged(COUNT)
+
+
+def _exited(wanted: Object, pod: Object, whose: str) -> str:
+    statuses = [*(status_of(pod).get("containerStatuses") or ()), *(status_of(pod).get("initContainerStatuses") or ())]
+    for each in statuses:
+        code = ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
+        if not code or wanted.get("containerName") not in (None, each["name"]):
+            continue
+        if (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In"):
+            return f"Container {each['name']} for pod {whose} failed with exit code {code}"
+    return ""
+
+
+def _has_condition(rule: Object, pod: Object, whose: str) -> str:
+    for pattern in rule.get("onPodConditions") or ():
+        found = condition(pod, pattern["type"])
+        if found is not None and found.get("status") == (pattern.get("status") or "True"):
+            return f"Pod {whose} has condition {pattern['type']}"
+    return ""
+
+
+def success_rule(job: Object, done: Collection[int]) -> int | None:
+    """The number of the first rule of the successPolicy that is met; None if none is."""
+    for number, rule in enumerate((spec_of(job).get("successPolicy") or {}).get("rules") or ()):
+        named = index_set(rule["succeededIndexes"]) if rule.get("succeededIndexes") else None
+        succeeded = len(done) if named is None else len(named.intersection(done))
+        enough = rule.get("succeededCount")
+        if succeeded >= (int(enough) if enough is not None else len(named or ())):
+            return number
+    return None

@@ -1,0 +1,43 @@
+"""Plugins as rules of the engine. A profile may name Pumice's own plugins (`pumice.plugins`), too, for their filters and scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import FilterMaker, ScorerMaker
+from pumice.scheduler.plugins.kube.catalogue import ALL, ARGS
+
+Configured = dict[str, Any]  #: plugin name to its arguments, as given
+
+
+def args_of(configured: Configured, name: str) -> Any:
+    """The arguments of a plugin: those configured, else its defaults; None if the plugin has no arguments."""
+    return configured.get(name) or (ARGS[name]() if name in ARGS else None)
+
+
+def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker | None:
+    """A function that makes the plugin's filters for a session; None if the plugin has no filters here."""
+    filters = ALL[name].filters if name in ALL else None
+    if filters is not None:
+        return lambda session: filters(args_of(configured, name), session.cluster)
+    if name in own:
+        return lambda session: session.plugins.rules_for(own[name], GIVEN_FILTERS)
+    return None
+
+
+def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[str, type[Plugin]]) -> ScorerMaker | None:
+    def weighted(scorers: list[Scorer]) -> list[Scorer]:
+        for scorer in scorers:
+            scorer.weight = weight
+        return scorers
+
+    made = ALL[name].scorer if name in ALL else None
+    if made is not None:
+        return lambda session: weighted([made(args_of(configured, name), session.cluster)])
+    if name in own:
+        return lambda session: weighted(session.plugins.rules_for(own[name], GIVEN_SCORERS))
+    return None

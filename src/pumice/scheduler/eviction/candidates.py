@@ -1,0 +1,77 @@
+"""Where evictions could make room at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from pumice.scheduler.eviction.permitted_victims import held_by
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Table, cells
+from pumice.scheduler.model.resources import EPSILON, Mask
+from pumice.scheduler.model.task import Task
+
+Eligible = Callable[[Task], bool]
+
+
+class EvictionCandidates:
+    """Per node, what eligible victims hold: an upper bound of the room that evictions could make.
+
+    Jobs that plugins spare in any case are left out (`exposed`).
+    """
+
+    def __init__(self, session: Session, exposed: set[Job], eligible: Eligible) -> None:
+        """`exposed`: the jobs that may lose tasks."""
+        self._session = session
+        self._cluster = session.cluster
+        self._nodes = session.nodes
+        self._exposed = exposed
+        self._eligible = eligible
+        self._sums: Table = np.zeros_like(session.nodes.used)
+        self._count(exposed, eligible, 1)
+        self._position = len(self._cluster.log)
+
+    def without(self, jobs: Iterable[Job], eligible: Eligible) -> EvictionCandidates:
+        """The same candidates without the tasks of some jobs, which `eligible` must refuse. Takes time only for those tasks."""
+        self._catch_up()
+        rest = EvictionCandidates(self._session, set(), eligible)
+        rest._sums, rest._exposed = self._sums.copy(), self._exposed
+        rest._count(self._exposed.intersection(jobs), self._eligible, -1)
+        return rest
+
+    def _count(self, jobs: Iterable[Job], eligible: Eligible, sign: int) -> None:
+        sums = cells(self._sums)
+        for job in jobs:
+            for task in job.tasks.values() if len(job.pending) < len(job.tasks) else ():
+                if task.node >= 0 and eligible(task):
+                    for column, amount in task.template.needs:
+                        sums[column][task.node] += amount * sign
+
+    @property
+    def most(self) -> Table | None:
+        """What all of them hold, [r, node]; None if there are none."""
+        return self._sums if self._sums.any() else None
+
+    def _catch_up(self) -> None:
+        """Count anew the rows where a task has moved."""
+        log = self._cluster.log
+        for row in {change.row for change in log[self._position :]}:
+            self._recount(row)
+        self._position = len(log)
+
+    def _recount(self, row: int) -> None:
+        self._sums[:, row] = held_by((task for task in self.victims(row) if task.job in self._exposed), len(self._sums))
+
+    def victims(self, row: int) -> list[Task]:
+        """The eligible tasks on a node."""
+        return [task for task in self._nodes.tasks[row].values() if self._eligible(task)]
+
+    def rows(self, task: Task) -> Mask:
+        """The nodes where the task could fit if all eligible victims were evicted."""
+        self._catch_up()
+        enough = self._nodes.alive.copy()
+        for column, amount in task.template.needs:
+            enough &= self._nodes.future_idle_in(column) + self._sums[column] > amount - EPSILON
+        return enough

@@ -1,0 +1,77 @@
+"""What admitted jobs are promised beyond what they hold: the sums of queues that depend on a job as a whole.
+
+A job's part in these sums is kept with the job, so that a change of one job costs one subtraction and one addition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.model.resources import PODS, Dimensions, Sum, Vector, as_sum
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.job import Job
+
+
+class Promises(NamedTuple):
+    """A job's part in the sums of its queue. None stands for zero."""
+
+    reserve: Sum | None = None  #: in Queue.reserved: what it may still request
+    surplus: Sum | None = None  #: in Queue.surplus: what it holds above its minimum
+    admitted: Sum | None = None  #: in Queue.promised: what overcommit counts
+
+    def fitted(self, dimensions: Dimensions) -> Promises:
+        return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
+
+
+#: Promises by what they depend on. The key has the `id` of a vector of minimum resources, so that vector is kept with them.
+KnownPromises = dict[tuple[bytes, int, bool, str], tuple[Vector, Promises]]
+MOST_KNOWN = 4096
+
+
+def refresh_promises(job: Job, known: KnownPromises) -> None:
+    """Bring the job's part in the sums of its queue up to date. `known`: parts that were computed before, for jobs that are alike."""
+    if any(task.gated for task in job.pending.values()):
+        _replace(job, _promises(job))
+        return
+    holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
+    counts_minimum = reserves or holding.strip(b"\0")  # a job that neither holds nor reserves anything has no part in any sum
+    question = holding, id(job.min_resources) if counts_minimum else 0, reserves, job.phase
+    if question not in known:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[question] = job.min_resources, _promises(job)
+    _replace(job, known[question][1])
+
+
+def _promises(job: Job) -> Promises:
+    held = job.held
+    rest = job.without_gated(job.outstanding(held)) if job.reserves and not job.beyond else None
+    surplus = np.maximum(held - job.min_resources, 0.0)
+    surplus[PODS] = 0.0  # queues do not count pods
+    counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
+    return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
+
+
+def _kept(amounts: Vector | None) -> Sum | None:
+    return None if amounts is None else as_sum(amounts)
+
+
+def withdraw_promises(job: Job) -> None:
+    """Take the job's part out of the sums of its queue."""
+    _replace(job, Promises())
+
+
+def _replace(job: Job, promises: Promises) -> None:
+    queue = job.queue
+    assert queue is not None
+    if promises is job.promises:
+        return
+    for total, before, after in zip((queue.reserved, queue.surplus, queue.promised), job.promises, promises, strict=True):
+        if before is not None:
+            total -= before
+        if after is not None:
+            total += after
+    job.promises = promises

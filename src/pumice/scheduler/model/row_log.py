@@ -1,0 +1,48 @@
+"""The log of a cluster: which tasks came to nodes and left them, for readers that catch up later."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pumice.scheduler.model.index import MOST_ROWS
+from pumice.scheduler.model.task import Task
+
+
+class RowChange(NamedTuple):
+    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), or filters do not see the task (0)."""
+
+    row: int
+    task: Task
+    sign: int
+
+
+class RowLog(list[RowChange]):
+    """The changes since the last session closed. Of earlier changes only the rows are remembered, and only of the last ones.
+
+    A position is the number of all entries that there have ever been.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[int] = []  #: rows of the entries, and before them the remembered rows of earlier changes
+        self.position = 0
+
+    def append(self, change: RowChange) -> None:
+        super().append(change)
+        self._rows.append(change.row)
+        self.position += 1
+
+    def clear(self) -> None:
+        if len(self._rows) > MOST_ROWS:
+            del self._rows[: -MOST_ROWS // 2]
+        super().clear()
+
+    def since(self, position: int) -> list[RowChange] | None:
+        """The changes after a position; None if the position is before the end of the last session."""
+        number = self.position - position
+        return self[len(self) - number :] if number <= len(self) else None
+
+    def rows_since(self, position: int) -> set[int] | None:
+        """The rows that changed after a position; None if the position is too long ago."""
+        first = len(self._rows) - (self.position - position)
+        return None if first < 0 else set(self._rows[first:])
