@@ -88,6 +88,11 @@ class AssumedPods:
                 yield doubtful
             del self._unseen[uid]
 
+    def notes_of(self, task: Task) -> dict[str, Any]:
+        """What was granted and is not seen yet, until when the watch must show it; the version read while the watch was behind."""
+        granted, until = self._unseen.get(task.uid, (None, None))
+        return {"granted": status.NAMES[granted.assumed] if granted is not None else None, "until": until, "read": self._read.get(task.uid)}
+
     def _task(self, ref: ObjectRef) -> Task | None:
         task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
         return task if task is not None and task.uid == ref.uid else None

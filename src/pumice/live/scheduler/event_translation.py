@@ -89,6 +89,10 @@ class EventTranslation:
 
             self._scheduling_queue = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s)
 
+    def place_of(self, task: Task) -> str:
+        """Where a pod waits in the scheduling queue, in kube-scheduler's words; empty if it is not there."""
+        return self._scheduling_queue.place_of(task) if self._scheduling_queue is not None else ""
+
     @property
     def queue(self) -> WaitingPods:
         """The queue from which cycles take the waiting pods to try."""

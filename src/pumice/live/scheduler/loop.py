@@ -50,6 +50,7 @@ from pumice.scheduler.framework.waiting_pods import WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -192,6 +193,14 @@ class Scheduler:
             return None
         with self._keeper.away() if self._keeper is not None else nullcontext():
             return at(self.cluster)
+
+    def notes_of(self, task: Task) -> dict[str, Any]:
+        """What is remembered of a pod besides the kept state, by who remembers it."""
+        return {
+            "queue": self._event_translation.place_of(task),
+            "assumed": self._assumed_pods.notes_of(task),
+            "sent": self._sent_status.notes_of(task),
+        }
 
     def watch(self, observer: CycleObserver) -> None:
         """Let an observer follow all cycles from the next one on."""

@@ -40,6 +40,7 @@ from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import SCHEDULER, LiveMetrics
 from pumice.live.scheduler.options import UNSHARDED, Options
+from pumice.live.scheduler.pod_memory import POD_PATH, pod_memory
 from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import LiveWorld
@@ -319,11 +320,14 @@ class Replica:
 
     def _servers(self) -> list[Listener]:
         settings = self._settings
-        shown = {**insights(self), PATH: self._fits, "/debug/shadow": self._compared}
+        shown = {**insights(self), PATH: self._fits, POD_PATH: self._remembered, "/debug/shadow": self._compared}
         return listeners(settings.metrics_address, shown, settings.healthz_address, probes(self), settings.tls)
 
     def _compared(self, request: Request) -> Response:
         return self._shadow.served(request) if self._shadow is not None else Response.text("there is no shadow here; see --canary", 404)
+
+    async def _remembered(self, request: Request) -> Response:
+        return await pod_memory(self._scheduler, request)
 
     async def _fits(self, request: Request) -> Response:
         return await self._questions.answer(request) if self._questions is not None else Response.text("another replica leads", 503)

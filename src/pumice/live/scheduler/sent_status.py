@@ -25,6 +25,7 @@ from pumice.client.client import Backoff
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.task import Task
 
 # Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
 #
@@ -77,6 +78,10 @@ class WriteBackoff:
 
     def __bool__(self) -> bool:
         return bool(self._pauses)
+
+    def of(self, *names: str) -> dict[str, float]:
+        """By kind, until when writes with these names are left alone."""
+        return {write.kind: pause.until for write, pause in self._pauses.items() if write.name in names}
 
     def holds(self, kind: str, name: str, now: float) -> bool:
         pause = self._pauses.get(Write(kind, name))
@@ -166,6 +171,10 @@ class SentStatus:
         self.rest_reported_at = -inf  #: when it was last found out why jobs at rest wait
         self.quiet: dict[str, Quiet] = {}  #: by job uid: jobs of which everything has been reported
         self._messages: dict[str, dict[str, Message]] = {}  #: the messages last sent, by job uid and reason
+
+    def notes_of(self, task: Task) -> dict[str, Any]:
+        """The condition last written to a pod, and until when refused writes to it are left alone."""
+        return {"condition": self.pods.get(task.uid), "pauses": self.pauses.of(task.uid, task.key)}
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
         """The note of our last write to the PodGroup with this uid. None if the watch has shown it already."""
