@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +32,7 @@ class Operator(NamedTuple):
     folder: str  #: of the manifests in its module, for kustomize
 
 
-OPERATORS = [Operator("jobset", "config/default"), Operator("kueue", "config/default"), Operator("kuberay", "config/default")]
+JOBSET, KUBERAY = Operator("jobset", "config/default"), Operator("kuberay", "config/default")
 
 
 class Cluster:
@@ -93,9 +92,10 @@ def running(operator: Operator, folder: Path) -> Iterator[Cluster]:
     command = [sys.executable, "-m", "pumice", "up", "--nodes", "10x16cpu:64Gi", "--no-page", "--data", str(folder / "data")]
     up = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cluster.environment)
     started: subprocess.Popen[bytes] | None = None
+    CERTIFICATES.mkdir(parents=True, exist_ok=True)
+    before = set(CERTIFICATES.iterdir())
     try:
         assert up.stdout is not None and up.stdout.readline().startswith("A cluster of 10 nodes runs")
-        CERTIFICATES.mkdir(parents=True, exist_ok=True)
         (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{block_of(operator.program)}\ntouch ready\nwait\n")
         started = subprocess.Popen(["bash", "block.sh"], cwd=folder, env=cluster.environment, start_new_session=True)
         cluster.until((folder / "ready").exists)  # what is created before the webhooks are registered lacks their defaults
@@ -107,7 +107,8 @@ def running(operator: Operator, folder: Path) -> Iterator[Cluster]:
             started.wait()
         up.terminate()
         up.communicate()
-        shutil.rmtree(CERTIFICATES.parent, ignore_errors=True)
+        for made in set(CERTIFICATES.iterdir()) - before:
+            made.unlink()
 
 
 def template(seconds: int, exit_code: int = 0) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path
             "spec": {"replicatedJobs": parts, **spec},
         }
 
-    with running(OPERATORS[0], tmp_path) as cluster:
+    with running(JOBSET, tmp_path) as cluster:
         cluster.apply(
             job_set(
                 "ordered",
@@ -145,47 +146,11 @@ def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path
         assert ended()["failing"]["restarts"] == 2
 
 
-def test_kueue_admits_what_fits_and_the_preempted_come_back(tmp_path: Path) -> None:
-    def queued(name: str, pods: int, seconds: int, **labels: str) -> dict[str, Any]:
-        spec = {"parallelism": pods, "completions": pods, "template": template(seconds)}
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {QUEUE: "mine"} | labels}, "spec": spec}
-
-    def kind(name: str, kind: str, **fields: Any) -> dict[str, Any]:
-        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
-
-    quota = {"name": "plain", "resources": [{"name": "cpu", "nominalQuota": 4}]}
-    rules = {
-        "namespaceSelector": {},
-        "preemption": {"withinClusterQueue": "LowerPriority"},
-        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
-    }
-    with running(OPERATORS[1], tmp_path) as cluster:
-        cluster.apply(
-            kind("plain", "ResourceFlavor"),
-            kind("team", "ClusterQueue", spec=rules),
-            kind("mine", "LocalQueue", spec={"clusterQueue": "team"}),
-            kind("urgent", "WorkloadPriorityClass", value=1000),
-        )
-
-        def is_suspended() -> dict[str, bool]:
-            return {job["metadata"]["name"]: job["spec"]["suspend"] for job in cluster.get("jobs")}
-
-        cluster.apply(queued("first", 3, 3600))
-        cluster.until(lambda: is_suspended() == {"first": False})
-        cluster.apply(queued("second", 3, 5))
-        cluster.apply(queued("third", 4, 5, **{"kueue.x-k8s.io/priority-class": "urgent"}))
-        cluster.until(lambda: is_suspended() == {"first": True, "second": True, "third": False})
-        cluster.until(lambda: is_suspended() == {"first": False, "second": True, "third": False})
-
-
-QUEUE = "kueue.x-k8s.io/queue-name"
-
-
 def test_kuberay_runs_sixty_workers_in_one_gang(tmp_path: Path) -> None:
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}]}}
     workers = {"groupName": "w", "replicas": 60, "minReplicas": 60, "maxReplicas": 60, "rayStartParams": {}, "template": pod}
     spec = {"rayVersion": "2.46.0", "headGroupSpec": {"rayStartParams": {}, "template": pod}, "workerGroupSpecs": [workers]}
-    with running(OPERATORS[2], tmp_path) as cluster:
+    with running(KUBERAY, tmp_path) as cluster:
         cluster.apply({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "sixty"}, "spec": spec})
         cluster.until(lambda: [each.get("status", {}).get("readyWorkerReplicas") for each in cluster.get("rayclusters")] == [60])
         assert [each["spec"]["minMember"] for each in cluster.get("podgroups")] == [61]
