@@ -83,6 +83,11 @@ def test_a_rollback_uses_the_old_replicaset_again() -> None:
     start(stage)
     assert len(stage.names(kinds.REPLICA_SET)) == 2
     assert annotations_of(stage.get(kinds.REPLICA_SET, first[0]))["deployment.kubernetes.io/revision"] == "3"
+    for image in "ba":
+        stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template(image)}})
+        start(stage)
+    notes = annotations_of(stage.get(kinds.REPLICA_SET, first[0]))
+    assert (notes["deployment.kubernetes.io/revision"], notes["deployment.kubernetes.io/revision-history"]) == ("5", "1,3")
 
 
 def test_old_replicasets_beyond_the_history_are_deleted() -> None:

@@ -113,6 +113,7 @@ INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"  #: pod of a Job:
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"  #: pod of a Job: earlier failures of its index that do not count
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"  #: pod: of too many pods, the one with the lowest cost is deleted first
 DEPLOYMENT_REVISION = "deployment.kubernetes.io/revision"  #: Deployment, ReplicaSet: its revision
+REVISION_HISTORY = "deployment.kubernetes.io/revision-history"  #: ReplicaSet: the revisions that it was before it was used again
 TEMPLATE_HASH = "pod-template-hash"  #: label of a ReplicaSet and its pods: the hash of the Deployment's template
 CONTROLLER_REVISION_HASH = "controller-revision-hash"  #: label of a pod of a StatefulSet or DaemonSet: its revision
 POD_INDEX = "apps.kubernetes.io/pod-index"  #: label of a pod of a StatefulSet: its index

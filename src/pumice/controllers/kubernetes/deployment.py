@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pumice.api import kinds
-from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, TEMPLATE_HASH
+from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, REVISION_HISTORY, TEMPLATE_HASH
 from pumice.api.integers import integer
 from pumice.api.json_objects import (
     Key,
@@ -240,7 +240,7 @@ def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: 
         return [Create(made, deployment), _scaled(deployment, made, 0, size), *_note_revision(deployment, revision)]
     writes: list[Write] = []
     if old and _revision(new) < int(revision):
-        writes.append(patch(new, {"metadata": {"annotations": {DEPLOYMENT_REVISION: revision}}}))
+        writes.append(patch(new, {"metadata": {"annotations": _used_again(new, revision)}}))
     else:
         revision = str(_revision(new))
     writes.extend(_resize(deployment, new, size))
@@ -250,6 +250,18 @@ def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: 
     if spec_of(new).get("minReadySeconds") != spec_of(deployment).get("minReadySeconds"):
         writes.append(patch(new, {"spec": {"minReadySeconds": spec_of(deployment).get("minReadySeconds")}}))
     return [*writes, *_note_revision(deployment, revision)]
+
+
+LONGEST_HISTORY = 2000  #: characters
+
+
+def _used_again(each: Object, revision: str) -> dict[str, str]:
+    """The annotations of a ReplicaSet that gets a new revision."""
+    notes = annotations_of(each)
+    past = ",".join(note for note in (notes.get(REVISION_HISTORY), notes.get(DEPLOYMENT_REVISION)) if note)
+    while len(past) > LONGEST_HISTORY:
+        past = past.partition(",")[2]
+    return {DEPLOYMENT_REVISION: revision, REVISION_HISTORY: past}
 
 
 def _note_revision(deployment: Object, revision: str) -> list[Write]:
@@ -276,7 +288,7 @@ def _new_set(deployment: Object, hash_: str, size: int, revision: str) -> Object
 
 def _inherited(deployment: Object) -> dict[str, str]:
     """The annotations of the Deployment that its ReplicaSet inherits (and so the PodGroup that is made for it)."""
-    left_out = (DEPLOYMENT_REVISION, LAST_APPLIED)
+    left_out = (DEPLOYMENT_REVISION, REVISION_HISTORY, LAST_APPLIED)
     return {name: value for name, value in annotations_of(deployment).items() if name not in left_out}
 
 
