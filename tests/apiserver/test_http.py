@@ -328,3 +328,15 @@ def test_versions_of_a_custom_kind_are_told_best_first_and_old_ones_with_a_warni
         told[version] = wire.answer()[1].get("warning")
     assert told["v1alpha1"] == '299 - "example.com/v1alpha1 Box is deprecated; use example.com/v1 Box"'
     assert told["v1beta1"] == '299 - "leave it"' and told["v1"] is None
+
+
+def test_people_get_json_in_lines(wire: Wire) -> None:
+    path = "/api/v1/namespaces/default"
+
+    def lines(query: str, agent: str) -> int:
+        wire.send(wire.request("GET", path + query, User_Agent=agent))
+        return wire.answer()[2].count(b"\n")
+
+    assert [lines("", agent) > 5 for agent in ("curl/8.5.0", "Mozilla/5.0 (X11)", "kubectl/v1.36.1")] == [True, True, False]
+    assert [lines(f"?pretty={word}", "kubectl/v1.36.1") > 5 for word in ("true", "1", "false")] == [True, True, False]
+    assert lines("?pretty=false", "curl/8.5.0") == 0

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import msgspec
+
 from pumice.api.times import duration
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.access import AccessControl
@@ -89,6 +91,8 @@ class RestHandler:
             answer = Response(b"", answer.status if isinstance(answer, Response) else 200, answer.content_type)
         if isinstance(answer, Response):
             answer.version = self.store.storage.version
+            if answer.content_type == JSON and answer.body and _is_read_by_people(request):
+                answer.body = msgspec.json.format(answer.body, indent=2) + b"\n"
         return answer
 
     def _respond(self, request: Request) -> Answer:
@@ -244,6 +248,14 @@ class RestHandler:
         if "fieldValidation" in request.query and ("json" in content_type or not content_type):
             options.doubled += requests.doubled_fields(request.body)
         return obj
+
+
+def _is_read_by_people(request: Request) -> bool:
+    """Whether JSON is to have lines: if the request says so, or comes from curl, wget or a browser and does not say no."""
+    stated = request.query.get("pretty")
+    if stated is not None:
+        return stated.lower() in ("", "1", "t", "true")
+    return request.headers.get("user-agent", "").startswith(("curl/", "Wget/", "Mozilla/5.0"))
 
 
 def _time_limit_s(request: Request) -> float:
