@@ -17,9 +17,14 @@ class Taint(Wire, frozen=True):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
+class PodPreemptionPolicy(Wire, frozen=True):
+    disable_resize_preemption: list[str] | None = None  #: if there are any, no pod is evicted so that another may grow
+
+
 class NodeSpec(Wire, frozen=True):
     unschedulable: bool | None = None
     taints: list[Taint] | None = None
+    pod_preemption_policy: PodPreemptionPolicy | None = None
 
 
 class NodeImage(Wire, frozen=True):

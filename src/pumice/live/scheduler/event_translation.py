@@ -45,10 +45,11 @@ class PodSnapshot(NamedTuple):
     annotations: Pairs
     priority: int
     claims: tuple[tuple[str, str], ...]
+    resize_deferred: bool
 
     @classmethod
     def at(cls, task: Task) -> PodSnapshot:
-        own = (task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
+        own = (task.uid, task.template, task.labels, task.annotations, task.priority, task.claims, task.resize_deferred)
         return cls(task.status, task.nominated, task.node_name, *own)
 
     @property
@@ -144,6 +145,10 @@ class EventTranslation:
             self._scheduling_queue.happened(ClusterEvent(EventKind.POD_LABELS, task.node_name, task, labels=before.labels))
         if before.template is not now.template:
             self._scheduling_queue.happened(ClusterEvent(EventKind.POD_SHRUNK, task.node_name, task, before.template.taken))
+        if before.resize_deferred and not now.resize_deferred:
+            self._scheduling_queue.forget(task)
+        elif before.resize_deferred and before.template is not now.template:
+            self._tell(EventKind.OWN_RENEWAL, task)
 
     def evicted(self, task: Task) -> None:
         """Send the event for a pod that we evict. The watch leads to no further event until the pod is gone."""

@@ -16,10 +16,11 @@ from pumice.scheduler.framework.decisions import GATED, Bind, HeldBack, Waiting
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.deferred_resizes import GATE, PLUGIN, make_room
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation, compares_all
 from pumice.scheduler.kube.group_cycle import Acts, GroupCycle
-from pumice.scheduler.kube.groups import GroupEntity, Groups
+from pumice.scheduler.kube.groups import GroupEntity, Groups, holds_node
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
@@ -29,6 +30,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
+from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
 FAILED, UNSCHEDULABLE = "SchedulerError", "Unschedulable"
@@ -100,12 +102,23 @@ class ScheduleLoop:
                 self.nominations.add(task, row)
             if self.groups is None or not task.group:
                 ready.append(task)
+        if deferred := self._deferred():
+            ready = sorted([*ready, *deferred], key=queue_key)
         rest: list[Entity] = [*self.waiting.due(ready, self.session.now)]
         if members:
             rest = sorted([*rest, *self._due_groups(members)], key=queue_key)
         self._rest = rest[::-1]
         while self._rest:
             yield self._rest.pop()
+
+    def _deferred(self) -> list[Task]:
+        """The running pods of the configured profiles whose resize in place has been put off."""
+        if not self.profiles.release.has(GATE):
+            return []
+        tasks = (task for task in self.session.cluster.tasks.values() if task.resize_deferred and holds_node(task) and task.node >= 0)
+        found = [task for task in tasks if task.template.scheduler_name in self.profiles.by_name]
+        self.session.went_by_clock |= bool(found)
+        return found
 
     def _due_groups(self, members: list[Task]) -> list[GroupEntity]:
         """The groups of these pending pods that are due. The pods of groups that are held back are told why."""
@@ -146,6 +159,9 @@ class ScheduleLoop:
 
     def attempt_pod(self, task: Task, *, planned: bool = True) -> None:
         """Bind the pod, make room for it, or record why neither is possible. `planned`: equal pods that follow may be planned together."""
+        if task.node >= 0:
+            self._resize(task)
+            return
         if lacking := self.lacks_claims(task):
             self._tell(task, UNSCHEDULABLE, lacking)
             self.waiting.refused(task, frozenset([DEVICES]), self.session.now)
@@ -162,6 +178,13 @@ class ScheduleLoop:
             self.preemption.nominate(task, -1)
             self._tell(task, FAILED if self.session.nodes.count else UNSCHEDULABLE, str(error))  # without nodes, for autoscalers
             self.waiting.failed(task, self.session.now)
+
+    def _resize(self, task: Task) -> None:
+        """Make room on the node of a pod that is to grow. It waits for its kubelet, or for its victims."""
+        for rule in self.searches[task.template.scheduler_name].filters:
+            if isinstance(rule, FitFilter):
+                make_room(self.session, self.preemption, rule, task)
+        self.waiting.refused(task, frozenset([PLUGIN]), self.session.now)
 
     def lacks_claims(self, task: Task) -> str:
         """Why the pod is not tried (PreEnqueue): a device claim of it is missing or not its own. Empty if all its claims are there."""

@@ -49,6 +49,7 @@ class Task:
         "placed_at",
         "preemptable",
         "priority",
+        "resize_deferred",
         "role",
         "started",
         "status",
@@ -84,12 +85,15 @@ class Task:
         self.nominated = pod.status.nominated_node_name or ""
         self.started = instant_or(pod.status.start_time, None)
         self.disrupted = False  #: being deleted because of a preemption
+        self.resize_deferred = False  #: its kubelet has put off a resize in place
         self.claims = device_claims(pod)
         self.placed_at: float | None = None  #: when PodScheduled became true
         self.ended: float | None = None  #: when a pod that has finished ceased to be ready
         for condition in pod.status.conditions or ():
             if condition.type == "DisruptionTarget":
                 self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
+            elif condition.type == "PodResizePending":
+                self.resize_deferred = condition.reason == "Deferred"
             elif condition.type == "PodScheduled" and condition.status == "True":
                 self.placed_at = instant_or(condition.last_transition_time, None)
             elif condition.type == "Ready" and condition.status == "False" and pod.status.phase in ("Succeeded", "Failed"):
