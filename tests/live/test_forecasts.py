@@ -49,7 +49,7 @@ def test_what_becomes_of_jobs_that_wait_is_seen_and_shown(tmp_path: Path) -> Non
             for name in ("waits", "leaves"):
                 await asyncio.sleep(1)
                 job(api, name)
-            await until(lambda: len(known) == 2, within_s=700)
+            await until(lambda: len(known) == 2, within_s=700, every_s=1.0)
             first, second = sorted(known, key=lambda each: each.latest_s)
             assert (first.job, first.started, second.job) == ("default/waits", None, "default/leaves")
             assert 1100 < first.latest_s < 1300
@@ -60,9 +60,9 @@ def test_what_becomes_of_jobs_that_wait_is_seen_and_shown(tmp_path: Path) -> Non
             await asyncio.sleep(2 * 3600)
             job(api, "later")
             leave(api, "runs")
-            await until(lambda: first.started is not None, within_s=700)
+            await until(lambda: first.started is not None, within_s=700, every_s=1.0)
             assert first.ratio(0.0) > 5
-            await until(lambda: [each.job for each in known] == ["default/waits", "default/later"], within_s=700)
+            await until(lambda: [each.job for each in known] == ["default/waits", "default/later"], within_s=700, every_s=1.0)
             making.cancel()
             (tmp_path / "state.json").write_bytes(dump(scheduler.cluster, "", forecast_events(scheduler.cluster)))
 
