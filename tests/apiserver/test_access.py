@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import urllib.request
@@ -219,6 +220,17 @@ def test_who_acts_as_another_must_be_allowed_each_of_his_groups() -> None:
         refused = wire.ask("GET", path, Impersonate_User="bob", Impersonate_Group="readers,writers")
         assert refused[0] == 403
         assert 'User "ann" cannot impersonate resource "groups"' in refused[1]["message"]
+
+
+def test_groups_and_extra_that_are_impersonated_may_have_commas() -> None:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    with in_thread(plain=True) as running, Wire(running) as wire:
+        sent = wire.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, Impersonate_User="bob")
+        more = b"".join(b"Impersonate-%s\r\n" % line for line in (b"Group: b", b"Group: ,,a", b"Extra-Key: one,two", b"Extra-Key: three"))
+        head, _, body = sent.partition(b"\r\n\r\n")
+        wire.send(head + b"\r\n" + more + b"\r\n" + body)
+        told = json.loads(wire.answer()[2])["status"]["userInfo"]
+    assert told["groups"] == ["b", ",,a", "system:authenticated"] and told["extra"] == {"key": ["one,two", "three"]}
 
 
 def test_on_other_addresses_than_loopback_it_speaks_tls_with_its_own_authority(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\Z"
 _SIZE = re.compile(r"[0-9]{1,12}\Z")
 _SECONDS = re.compile(r"[0-9]+\Z")
 #: headers that may stand in one line only
+_WITH_COMMAS = "impersonate-"  #: headers whose values may have commas: if one is sent several times, its values are lines
 _ONCE = frozenset({"host", "content-length", "transfer-encoding", "content-type", "authorization", "expect", "impersonate-user"})
 
 
@@ -71,7 +72,8 @@ class Head:
         if name in self.headers:
             if name in _ONCE:
                 raise Malformed(400, f"the header {name} stands twice")
-            value = f"{self.headers[name]}, {value}"
+            between = "\n" if name.startswith(_WITH_COMMAS) else ", "
+            value = f"{self.headers[name]}{between}{value}"
         self.headers[name] = value
 
     def framing(self, version: str, unstated: Framing | int) -> Framing | int:

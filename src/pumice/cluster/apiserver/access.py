@@ -40,7 +40,7 @@ def wanted(headers: Mapping[str, str]) -> UserInfo | None:
 
 def _values(text: str) -> tuple[str, ...]:
     """The values of a header that may have been sent several times."""
-    return tuple(value.strip() for value in text.split(",") if value.strip())
+    return tuple(value for value in text.split("\n") if value)
 
 
 def acting(lister: AdmissionLister, user: UserInfo, as_: UserInfo) -> UserInfo:
