@@ -21,7 +21,7 @@ NO_ROWS = (
     *("__main__", "causes", "small_cluster", "measure", "naive", "plot", "report", "shapes", "table"),
     *("exact_moves", "frozen", "growth", "in_accasim", "live_binder", "mutants", "mutations", "soak"),
 )
-LONG = ("large", "moving")
+LONG = ("large", "moving", "peers")
 
 
 def parts() -> list[str]:
