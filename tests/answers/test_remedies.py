@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from bench.causes import situations
+from bench.causes import failed, job, situations
+from bench.causes import node as bench_node
 from pumice import answers
 from pumice.answers import whatif
 from pumice.answers.changes import Change
+from pumice.answers.subject import called
 from pumice.answers.whatif import WhatIf
+from pumice.api.json_objects import Object
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.scene import NOW, policy
+from tests.answers.test_not_admitted import made
 
 ANSWERS = Path(answers.__file__).parent
 NOT_OF_WHY = {"changes", "pod_changes", "requests", "whatif", "moves", "other_ways", "difference", "defrag"}  #: definitions, other answers
@@ -73,3 +77,24 @@ def test_whatif_tries_what_why_can_name_and_what_would_do_in_its_place(kind: str
     ready = SITUATIONS[name].prepared()
     assert ready is not None
     assert kind in kinds(whatif(*ready.state, SITUATIONS[name].subject))
+
+
+SSD = {"nodeSelector": {"disk": "ssd"}}
+TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("closed", "pod", "change"),
+    [
+        (bench_node("n2", cordoned=True), {}, "uncordon node n2"),
+        (bench_node("n2", taints=[TAINT]), {}, "remove the taint gpu=yes:NoSchedule from node n2"),
+        (bench_node("n2", taints=[TAINT]), {}, "a toleration of gpu=yes:NoSchedule for job/waits"),
+        (failed("n2"), {}, "node n2 healthy again"),
+        (bench_node("n2"), SSD, "job/waits without its node selector and affinity"),
+    ],
+)
+def test_a_closed_node_with_room_is_tried_where_open_nodes_lack_it(closed: Object, pod: Object, change: str) -> None:
+    full = bench_node("n1", {"disk": "ssd"})
+    ready = made(full, job("old", 1, {"cpu": "6"}, pod=SSD), closed, job("waits", 1, {"cpu": "4"}, pod=pod))
+    options = whatif(*ready.state, "job/waits").options
+    assert change in [called(ready.state[0], option.change) for option in options]

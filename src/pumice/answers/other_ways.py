@@ -10,25 +10,34 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, LabelNodes, Untaint
+from pumice.answers.changes import Change, LabelNodes, Recover, Uncordon, Untaint, is_of_condition
 from pumice.answers.closed import untolerated
-from pumice.answers.pod_changes import Tolerate
+from pumice.answers.pod_changes import Drop, Tolerate
 from pumice.answers.requests import WiderTopology
+from pumice.answers.subject import Waiter
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import hypernodes_of
 from pumice.scheduler.model.nodes import copies
 from pumice.scheduler.model.task import Task
 
 MOST_NODES = 64
+ROOM = (
+    Because.NO_ROOM,
+    Because.FRAGMENTED,
+    Because.TOO_LARGE,
+    Because.GANG,
+    Because.GANG_TOO_LARGE,
+)  #: room is short on the nodes that a job may use
 OF_NODES = "kubernetes.io/"  #: labels with such a prefix say what a node is, so nobody sets them to let a pod in
 
 
-def other_ways(cluster: Cluster, tasks: Sequence[Task], headline: Headline) -> Iterator[list[Change]]:
-    task = tasks[0]
+def other_ways(cluster: Cluster, waits: Waiter, headline: Headline) -> Iterator[list[Change]]:
+    task, tasks = waits.tasks[0], waits.tasks
     match headline.because, headline.remedy:
+        case because, _ if because in ROOM:
+            yield from _closed_nodes(cluster, waits)
         case Because.TAINT, (Tolerate(taints=taints), *_):
-            tainted = {row for row in cluster.nodes if (left := untolerated(cluster.nodes, task, row)) and set(left) <= set(taints)}
-            yield _steps(cluster, tasks, tainted, lambda names: Untaint(names, taints))
+            yield _untainted(cluster, tasks, taints)
         case Because.AFFINITY, _ if labels := _wanted(task):
             lacking = {row for row in cluster.nodes if not labels.items() <= (cluster.nodes.wire[row].metadata.labels or {}).items()}
             yield _steps(cluster, tasks, lacking, lambda names: LabelNodes(names, labels))
@@ -36,6 +45,31 @@ def other_ways(cluster: Cluster, tasks: Sequence[Task], headline: Headline) -> I
             tree, uid = hypernodes_of(cluster), task.job.uid
             tiers = sorted({each.tier for each in tree.all if each is not tree.root})
             yield [*(WiderTopology(uid, tier) for tier in tiers), WiderTopology(uid)]
+
+
+def _closed_nodes(cluster: Cluster, waits: Waiter) -> Iterator[list[Change]]:
+    """Nodes that have room, and that a cordon, a taint, their state or the job's own selector closes: of each kind the roomiest."""
+    nodes, task = cluster.nodes, waits.tasks[0]
+    room = copies(task.template.needs, nodes.idle)
+    roomy = [row for row in np.argsort(-room, kind="stable").tolist() if room[row] > 0 and row in nodes]
+    for row in [row for row in roomy if nodes.cordoned[row]][:1]:
+        yield [Uncordon(nodes.names[row])]
+    tainted = [row for row in roomy if not nodes.cordoned[row] and untolerated(nodes, task, row)]
+    failed = [row for row in tainted if any(map(is_of_condition, nodes.wire[row].spec.taints or ()))]
+    for row in failed[:1]:
+        yield [Recover(nodes.names[row])]
+    for row in [row for row in tainted if row not in failed][:1]:
+        taints = untolerated(nodes, task, row)
+        yield [Tolerate(waits.name, taints)]
+        yield _untainted(cluster, waits.tasks, taints)
+    spec = task.template.spec
+    if spec.node_selector or (spec.affinity is not None and spec.affinity.node_affinity is not None):
+        yield [Drop(waits.name, "node affinity")]
+
+
+def _untainted(cluster: Cluster, tasks: Sequence[Task], taints: tuple[str, ...]) -> list[Change]:
+    tainted = {row for row in cluster.nodes if (left := untolerated(cluster.nodes, tasks[0], row)) and set(left) <= set(taints)}
+    return _steps(cluster, tasks, tainted, lambda names: Untaint(names, taints))
 
 
 def _steps(cluster: Cluster, tasks: Sequence[Task], rows: set[int], change: Callable[[tuple[str, ...]], Change]) -> list[Change]:

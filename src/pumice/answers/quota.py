@@ -21,7 +21,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import PODS, Vector, as_vector, dominant_share, in_bytes
 
-STANDING = status.BINDING | status.BOUND | status.RUNNING
+PLACED = status.BINDING | status.BOUND | status.RUNNING
 SHOWN = 3  #: how many of the jobs are named to which something is promised
 STEP_MILLI, STEP_BYTES, DEVICE = 100.0, 64.0 * 2**20, 1000.0  #: 100m of cpu, 64Mi; one device, in thousandths, as devices have no parts
 
@@ -62,7 +62,7 @@ def promised_to(job: Job) -> Vector:
 def largest_promises(cluster: Cluster, own: Job | None, count: int) -> list[Gone]:
     """The ends of so many admitted jobs that wait, those first to which most is promised."""
     total = cluster.nodes.total()
-    waiting = (job for job in cluster.waiting.values() if job.promises.reserve is not None and not job.count(STANDING) and job is not own)
+    waiting = (job for job in cluster.waiting.values() if job.promises.reserve is not None and not job.count(PLACED) and job is not own)
     found = nlargest(count, ((dominant_share(promised_to(job), total), f"podgroup/{job.uid}") for job in waiting))
     return [Gone((name,)) for _, name in found]
 

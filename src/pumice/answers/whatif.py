@@ -20,8 +20,8 @@ from pumice.answers.changes import Change, Gone, Later, MoreNodes, make_all
 from pumice.answers.course import Course, course
 from pumice.answers.difference import Difference, difference
 from pumice.answers.moves import moves, together
-from pumice.answers.other_ways import other_ways
-from pumice.answers.quota import largest_promises, step_of
+from pumice.answers.other_ways import ROOM, other_ways
+from pumice.answers.quota import PLACED, largest_promises, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
@@ -30,7 +30,6 @@ from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import PODS, dominant_share
@@ -38,14 +37,6 @@ from pumice.scheduler.model.resources import PODS, dominant_share
 MOST_ENDING = 20  #: how many running jobs are tried, the smallest first
 MOST_PROMISED = 3  #: how many admitted jobs that wait are tried, those first to which most is promised
 MOST_NODES = 64
-ROOM = (
-    Because.NO_ROOM,
-    Because.FRAGMENTED,
-    Because.TOO_LARGE,
-    Because.GANG,
-    Because.GANG_TOO_LARGE,
-)  #: nodes do not grow: others are added
-PLACED = status.BINDING | status.BOUND | status.RUNNING
 
 
 class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -130,7 +121,7 @@ class _Search:
         if remedy and not is_room:
             yield self._option(remedy)
         if why.headline is not None:
-            for way in other_ways(self._cluster, self._waits.tasks, why.headline):
+            for way in other_ways(self._cluster, self._waits, why.headline):
                 yield self._smallest(len(way), lambda step: way[step - 1])  # noqa: B023
         yield self._higher_priority()
         nodes = self._more_nodes(why.like)
