@@ -258,3 +258,12 @@ def with_versions(versions: list[dict[str, Any]]) -> dict[str, Any]:
     crd = definition()
     crd["spec"]["versions"] = versions
     return crd
+
+
+@pytest.mark.parametrize("items", [[{"type": "string"}], 5, "x", True])
+def test_items_that_are_no_schema_are_refused(items: Any) -> None:
+    crd = named("example.com")
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["list"] = {"type": "array", "items": items}
+    with pytest.raises(StatusError) as refused:
+        store().create(CRDS, crd)
+    assert 400 <= refused.value.code < 500 and "items" in str(refused.value)

@@ -18,9 +18,11 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import group_of
 from pumice.api.structs import KINDS, WORKLOADS
 from pumice.cli.main import cli
+from pumice.cluster.apiserver import StatusError
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Shape
+from tests.apiserver.made import store
 from tests.hostile.mutations import Object, Steps, examples, places
 
 SCALARS = {"string": "x", "bytes": "eA==", "bool": True, "Quantity": "1", "any": {}, "Time": "2026-01-01T00:00:00Z"}
@@ -89,3 +91,16 @@ def test_whatever_an_object_lacks_every_command_ends_with_at_most_one_line(whole
         path.write_text(yaml.dump_all([NODE, POD, subject]))
         for command in (CYCLE, OTHERS[number % len(OTHERS)]) if is_read(whole) else (CYCLE,):
             assert len(said(command, path)) <= 1, (subject, command, said(command, path))
+
+
+MADE = store()
+
+
+@pytest.mark.parametrize("kind", list(builtin_kinds()), ids=lambda kind: f"{kind.api_version}-{kind.kind}")
+def test_whatever_an_object_lacks_the_api_server_takes_it_or_says_what_it_lacks(kind: ServedKind) -> None:
+    for number, subject in enumerate([{}, {"spec": None, "metadata": None}, {"spec": {}}, *lacking(whole(kind))]):
+        named = {**subject, "metadata": {"generateName": "w-", **(subject.get("metadata") or {}), "name": f"w{number}"}}
+        try:
+            MADE.create(kind.resource, named, "default" if kind.namespaced else "")
+        except StatusError as error:
+            assert 400 <= error.code < 500, (named, error)

@@ -122,6 +122,7 @@ def test_doubling_lists_costs_more_each_time() -> None:
     ("expression", "cost"),
     [
         ("1 + 2", 1),
+        ("[1][0]", 2),
         ("self.a == 1", 3),
         ("self.l.all(x, x > 0)", 18),
         ("[1, 2].map(x, x * 2)", 29),

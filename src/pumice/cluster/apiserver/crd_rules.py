@@ -185,8 +185,10 @@ def _of_kind(program: Program, wanted: CelType) -> Program:
 
 
 def definition_rule_causes(schema: Object, path: str, is_root: bool = True) -> Causes:
-    """The causes for refusing a schema: its rules that cannot be compiled, with path and error."""
+    """The causes for refusing a schema: rules that cannot be compiled, and items that are no schema, with path and error."""
     causes: Causes = []
+    if not isinstance(schema.get("items") or {}, dict):
+        causes.append((f"{path}.items", "Forbidden: items must be a schema object and not an array"))
     for index, stated in enumerate(schema.get(RULES) or ()):
         try:
             _rule(stated, schema, is_root)

@@ -42,7 +42,7 @@ def signing_rules() -> list[AdmissionRule]:
 
 
 def _by_its_user(review: AdmissionAttributes, lister: AdmissionLister) -> Object:
-    user, spec = review.user, review.obj["spec"]
+    user, spec = review.user, review.obj.setdefault("spec", {})
     asked = {
         "username": user.name,
         "uid": user.uid,
@@ -58,7 +58,7 @@ def _by_its_user(review: AdmissionAttributes, lister: AdmissionLister) -> Object
 
 def request_causes(request: Object, old: Object | None) -> list[tuple[str, str]]:
     """What is wrong with a request: pairs of a field's path and a sentence."""
-    spec = request["spec"]
+    spec = request.get("spec") or {}
     try:
         subject_of(base64.b64decode(spec.get("request") or ""))
     except ValueError as error:
