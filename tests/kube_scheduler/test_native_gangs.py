@@ -628,3 +628,13 @@ def test_gang_gets_the_same_places_without_shortcuts() -> None:
     objects = [machine("a", 2), machine("b", 2), group("g", 3), *(member(f"p{number}", "g") for number in range(4))]
     with_them, without = (run(cluster(chosen, *objects), chosen, NOW) for chosen in (policy(), replace(policy(), shortcuts=False)))
     assert with_them.binds == without.binds and len(without.binds) == 4
+
+
+def test_units_return_to_nodes_of_no_member_and_leave_room_to_nominated_pods_of_other_groups() -> None:
+    """`top` is nominated to n1 and its group is held back, so that both pods there must go; the pod on n2 is in nobody's way."""
+    lower = [existing("low1", "n1"), existing("low2", "n1"), existing("far", "n2")]
+    nominated = member("top", "h", priority=99).having("status", "nominatedNodeName", value="n1")
+    held = member("held", "h", priority=99).having("spec", "schedulingGates", value=[{"name": "example.com/wait"}])
+    groups = group("g", 1, priority=9), group("h", 2, priority=99)
+    outcome = play(machine("n1", cpu=3), machine("n2", cpu=1), *lower, *groups, nominated, held, member("p", "g", cpu=2, priority=9))
+    assert outcome.evictions == ["low1", "low2"] and outcome.nominations == {"p": "n1"}
