@@ -265,7 +265,7 @@ def test_nine_of_ten_start_within_what_they_were_told(tmp_path: Path) -> None:
     read = source(f"yaml:{tmp_path / 'busy.yaml'}", "").read(None)
     decides = read_policy("FIFO")[0]
     found = calibrate(cluster_of(decides, read), decides, read, every=15)
-    assert len(found.told) >= 100
+    assert len(found.predictions) >= 100
     assert 0.85 <= found.within_p90 <= 0.97
     assert 0.5 <= found.within_p50 <= 0.85
 

@@ -88,3 +88,31 @@ def test_no_comment_stands_between_definitions() -> None:
         lines = enumerate(text.splitlines()[begin:], begin + 1)
         found += [f"{path.name}:{at}" for at, line in lines if line.startswith("#") and not line.startswith("#:") and at not in within]
     assert found == []
+
+
+#: words of our own for what Kubernetes, Volcano or the code beside it has a word for: storage, pending tasks, outcome, message ...
+PRIVATE_WORDS = (
+    "sheet outlook backlog residents originals ledger shelf shelves wish behaviour told said heard news standing happening misfit"
+)
+
+
+def test_names_are_of_the_field() -> None:
+    """Word for word: `_told` and `EvictionLedger` as well. Names that are only used are given by others."""
+    words = frozenset(PRIVATE_WORDS.split())
+    found = set()
+    for path in Path(pumice.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for name in names_given_by(node):
+                if words & {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}:
+                    found.add(f"{path.name}: {name}")
+    assert found == set()
+
+
+def names_given_by(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return [node.name]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    return [node.attr] if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) else []

@@ -7,7 +7,7 @@ from typing import Any
 from scene import only
 
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardShortage
 from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import VgpuRequest
 from pumice.testing import NodeBuilder, node
@@ -28,6 +28,6 @@ def gpu_node(name: str, cards: int = 2, each: int = 8192, **annotations: str) ->
 def picks(request: GpuRequest | VgpuRequest, *cards: Card) -> list[list[int]] | str:
     """Positions of the chosen cards by container, or why there are none."""
     choice = request.choose(cards)
-    if isinstance(choice, CardMisfit):
+    if isinstance(choice, CardShortage):
         return str(choice)
     return [[at for at, _, _ in container] for container in choice.picks]

@@ -7,7 +7,7 @@ from scene import Thing, binds, cycle_on, opened
 from sharing import IDS, INDEX, gpu_node, picks, rules
 
 from pumice.scheduler.model import status
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardShortage
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import Need, VgpuRequest
 from pumice.testing import NOW, NodeBuilder, cluster, node, pod, podgroup, refusals, scores
 
@@ -95,7 +95,7 @@ def test_containers_are_served_in_turn_each_with_different_cards() -> None:
 
 def test_cards_in_another_mode_are_left_alone() -> None:
     assert picks(VgpuRequest((Need(1, 1, 0, 0),), "", "mig"), card()) == "node(s) had no GPU cards in mode mig"
-    assert not isinstance(VgpuRequest((Need(1, 1, 0, 0),), "", "hami-core").choose((card(),)), CardMisfit)
+    assert not isinstance(VgpuRequest((Need(1, 1, 0, 0),), "", "hami-core").choose((card(),)), CardShortage)
 
 
 VGPU = rules(VGPUEnable=True)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from statistics import median
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from pumice.answers.eta import Forecast
 from pumice.answers.past import Past
@@ -41,7 +41,7 @@ class Calibration(Struct, frozen=True, rename="camel"):
     instants: int
     median_p90: float  #: seconds
     median_waited: float
-    told: list[Prediction]
+    predictions: list[Prediction] = field(name="told")
 
 
 def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) -> Calibration:

@@ -131,7 +131,7 @@ def calibration_page(found: Calibration) -> str:
     p90 = span(found.median_p90) if found.median_p90 < inf else f">{span(HORIZON_S)}"
     return "\n\n".join(
         (
-            f"{len(found.told)} jobs that waited were told when they would start, at {found.instants} instants",
+            f"{len(found.predictions)} jobs that waited were told when they would start, at {found.instants} instants",
             columns(("TOLD", "STARTED WITHIN"), rows),
             f"Median of the times told as P90: {p90}; of the times until they started: {span(found.median_waited)}.",
         )

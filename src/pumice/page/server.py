@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 PERIOD_S = 0.25  #: between two looks at the cluster, as long as the page has readers
 SELDOM = 50  #: the pause after a look is at least this many times as long as the look: looks cost at most a fiftieth of a core
-TIME_TOLD_S = 1.0  #: readers are sent the time at least this often
+TIME_SENT_S = 1.0  #: readers are sent the time at least this often
 ALONE_S, SELDOM_ALONE = 1.0, 200  #: the same while the page has no readers, for readers who come later and go back in time
 STREAM_S = 60.0  #: a stream to a reader with a token ends after this time, so that the token is sent and checked again
 SIMULATE = "/api/simulate"
@@ -82,7 +82,7 @@ class PageServer:
         self._looking = asyncio.Lock()
         self._came = asyncio.Event()  #: set when a reader comes
         self._sent_policy = scheduler.policy
-        self._told_s = 0.0  #: when readers were last sent something
+        self._sent_s = 0.0  #: when readers were last sent something
         self._working: list[asyncio.Task[None]] = []
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
         find_job = None if api is None else lambda namespace, name: api.store.find("jobs.batch.volcano.sh", namespace, name)
@@ -179,8 +179,8 @@ class PageServer:
         async with self._looking:
             rows, spent_s = await self._scheduler.look(self._timed_changes)
             cycles, policy, at = self._sent.fresh_cycles(), self._fresh_policy(), self._scheduler.clock.now()
-            if rows or cycles or policy or (self.feed.readers and time.monotonic() - self._told_s >= TIME_TOLD_S):
-                self._told_s = time.monotonic()
+            if rows or cycles or policy or (self.feed.readers and time.monotonic() - self._sent_s >= TIME_SENT_S):
+                self._sent_s = time.monotonic()
                 if "queues" in rows:
                     self._history.note(at, self._sent.rows["queues"])
                 change = PastChange(self.feed.last + 1, at, self._recorder.count, rows, cycles)

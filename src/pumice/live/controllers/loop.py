@@ -45,7 +45,7 @@ from pumice.live.synced import synced
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff()
-TOLD_AT = 6  #: so many failures in a row, which take 1.5 s, are told if the server could not do what was asked
+LOGGED_AT = 6  #: so many failures in a row, which take 1.5 s, are told if the server could not do what was asked
 
 
 AT_ONCE = 50  #: the most writes of one key that are under way, so that the other keys' writes do not wait behind thousands
@@ -144,7 +144,7 @@ class ObjectWrites:
                 if isinstance(error, Fenced) or is_refusal(error):
                     raise
                 log.log(
-                    logging.WARNING if attempt == TOLD_AT else logging.DEBUG,
+                    logging.WARNING if attempt == LOGGED_AT else logging.DEBUG,
                     "%s %s/%s is to be deleted: %s",
                     write.kind,
                     write.namespace,
@@ -324,7 +324,7 @@ class Controllers:
         """Log a failure that somebody may have to mend: what is refused, at once; what the server could not do, once it lasts. That an
         object has changed or is gone mends itself, and that the server does not answer is told by those who watch."""
         message = "%s: it is tried again, with pauses that grow: %s"
-        lasts = isinstance(error, ApiError) and error.code >= 500 and failures == TOLD_AT
+        lasts = isinstance(error, ApiError) and error.code >= 500 and failures == LOGGED_AT
         if lasts or (is_refusal(error) and failures == 1):
             assert isinstance(error, ApiError)
             self._log.warning((work.controller.name, error.code, error.reason), now, message, work_text(work), error)

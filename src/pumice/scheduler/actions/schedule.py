@@ -256,7 +256,7 @@ class ScheduleLoop:
 
     # -- when there is no node
 
-    def _make_room(self, task: Task, search: NodeFinder, misfit: FitError) -> None:
+    def _make_room(self, task: Task, search: NodeFinder, fit_error: FitError) -> None:
         """Run the PostFilter plugins, which may make room; the message has the answer of each. An old nomination is taken back if there are
         no such plugins, or if preemption clears it."""
         steps, is_old = search.profile.post_filters, self.profiles.release.minor < 37
@@ -264,14 +264,14 @@ class ScheduleLoop:
         keep = bool(steps)
         for step in steps:
             if step == DEVICES:
-                if misfit.is_rejected_before(DEVICES):
+                if fit_error.is_rejected_before(DEVICES):
                     tail, keep = ["not found"], True
                     break
-                has_claims = misfit.rejected is None and wants_devices(self.session.cluster, task)
+                has_claims = fit_error.rejected is None and wants_devices(self.session.cluster, task)
                 tail += [STILL if has_claims else NO_CLAIMS] if is_old else []
             else:
                 try:
-                    verdict = self.preemption.consider(task, misfit, search.profile.preemption)
+                    verdict = self.preemption.consider(task, fit_error, search.profile.preemption)
                 except AttemptFailed as error:
                     tail, keep = [f"preemption: {error}"], True
                     break
@@ -283,9 +283,9 @@ class ScheduleLoop:
                 keep = not verdict.clear
         if not keep:
             self.preemption.nominate(task, -1)
-        fleeting = {PipelinedRoom.name} if self.preemption.spares(task, misfit) else ()
-        self.waiting.refused(task, misfit.by.union(fleeting), self.session.now)
-        self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
+        fleeting = {PipelinedRoom.name} if self.preemption.spares(task, fit_error) else ()
+        self.waiting.refused(task, fit_error.by.union(fleeting), self.session.now)
+        self._tell(task, UNSCHEDULABLE, " ".join(part for part in (fit_error.text, ", ".join(tail)) if part))
 
     def _hold(self, task: Task, held: HeldBack) -> None:
         self.session.decisions.held[task] = held

@@ -151,9 +151,9 @@ class UnitsTable(VictimsTable):
         self.uneven = 0
 
     def _read(self, row: int) -> None:
-        residents = sorted(with_pods(self.cluster.nodes.tasks[row].values()), key=lambda task: task.number)
+        on_node = sorted(with_pods(self.cluster.nodes.tasks[row].values()), key=lambda task: task.number)
         local: dict[Unit, list[Task]] = {}
-        for task in residents:
+        for task in on_node:
             local.setdefault(self._units.of_pod(task, self._made), []).append(task)
         units = self.units[row] = by_importance(local, np.inf)
         if len(units) > self._shape[0]:

@@ -140,7 +140,7 @@ class NodeFinder:
         self._evaluations = Evaluations(
             session.cluster, self.filters, self.scorers, session.observer.asking, shortcuts=session.policy.shortcuts
         )
-        self._last_misfit: tuple[Hashable, FitError] | None = None
+        self._last_fit_error: tuple[Hashable, FitError] | None = None
         self.placement: Mask | None = None  #: the rows among which a node is searched; None: all
 
     def evaluation(self, task: Task) -> Evaluation:
@@ -173,7 +173,7 @@ class NodeFinder:
         feasible, statuses = self.feasible(task, evaluation)
         found = np.count_nonzero(feasible)
         if not found:
-            return self._misfit(task, evaluation, statuses)
+            return self._fit_error(task, evaluation, statuses)
         return int(feasible.argmax()) if found == 1 else self.choose(task, evaluation, feasible)
 
     # -- feasible nodes
@@ -287,23 +287,23 @@ class NodeFinder:
         resolvable = self._among & (not reason.final)
         return FitError(evaluation, tried, Counter({reason.text: tried}), resolvable, frozenset([evaluation.rejected_by]), reason)
 
-    def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderRefusals) -> FitError:
+    def _fit_error(self, task: Task, evaluation: Evaluation, extended: ExtenderRefusals) -> FitError:
         """Why each node refuses the pod. Equal pods in an unchanged cluster get the same answer."""
         among = b"" if self.placement is None else self.placement.tobytes()
         nominated = task.uid if self.nominations else ""
         key = (evaluation, self.session.cluster.log.position, int(self.nominations.stamp.sum()), nominated, among)
-        if self._last_misfit is not None and self._last_misfit[0] == key and not extended:
-            return self._last_misfit[1]
+        if self._last_fit_error is not None and self._last_fit_error[0] == key and not extended:
+            return self._last_fit_error[1]
         statuses = self.statuses(task, evaluation)
         counts, final = statuses.counts, statuses.final | ~statuses.refused  # evictions do not help where an extender drops a node silently
         for row, (text, is_final) in extended.items():
             counts[text] += 1
             final[row] = is_final
         extenders = frozenset(e.spec.name for e in self.extenders) if extended else frozenset()
-        misfit = FitError(evaluation, self._tried, counts, ~final & self._among, statuses.by | extenders)
+        fit_error = FitError(evaluation, self._tried, counts, ~final & self._among, statuses.by | extenders)
         if not extended:
-            self._last_misfit = (key, misfit)
-        return misfit
+            self._last_fit_error = (key, fit_error)
+        return fit_error
 
     def statuses(self, task: Task, evaluation: Evaluation) -> NodeStatuses:
         """What filters say about every node: with the pods nominated there if filters refuse it then, else without them."""

@@ -358,7 +358,7 @@ class GroupAttempt:
         except AttemptFailed as error:
             return MemberResult(task, Status(Code.ERROR, [str(error)]), loses_nomination=True)
         if isinstance(found, FitError):
-            return MemberResult(task, Status(Code.UNSCHEDULABLE, [found.text]), misfit=found)
+            return MemberResult(task, Status(Code.UNSCHEDULABLE, [found.text]), fit_error=found)
         self._assume(task, found)
         return MemberResult(task, Status(), found)
 

@@ -56,12 +56,12 @@ class Status(Struct):
 
 
 class MemberResult(Struct):
-    """The result for one member. `row`: where it was placed, -1 for nowhere; `misfit`: why no node fits, if that was found out."""
+    """The result for one member. `row`: where it was placed, -1 for nowhere; `fit_error`: why no node fits, if that was found out."""
 
     task: Task
     status: Status
     row: int = -1
-    misfit: FitError | None = None
+    fit_error: FitError | None = None
     tried: bool = True
     loses_nomination: bool = False
 

@@ -75,12 +75,12 @@ class Preemption:
     def budgets(self) -> BudgetsByNamespace:
         return BudgetsByNamespace(self.cluster)
 
-    def consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
+    def consider(self, task: Task, fit_error: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
         """The node where evictions would make room, with the victims, or why there is none. Raises AttemptFailed."""
         self.session.observer.begins(Stage.EVALUATION, task)
         tried = PreemptionTry("pod", "Error")
         try:
-            verdict = self._consider(task, misfit, args)
+            verdict = self._consider(task, fit_error, args)
             tried = self._tried(verdict.candidate) if verdict.candidate is not None else PreemptionTry("pod", "Unschedulable")
             return verdict
         finally:
@@ -92,27 +92,27 @@ class Preemption:
         disruptions = sum(unit.kind != POD for unit in units)
         return PreemptionTry("pod", "Success", len(chosen.victims), disruptions, chosen.violations)
 
-    def _consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
-        if reason := self._ineligible(task, misfit):
+    def _consider(self, task: Task, fit_error: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
+        if reason := self._ineligible(task, fit_error):
             return PreemptionVerdict(text=reason)
         order = self.rotation.order
-        potential = order[(misfit.resolvable & ~self._promised)[order]]
+        potential = order[(fit_error.resolvable & ~self._promised)[order]]
         share = len(potential) * args.min_candidate_nodes_percentage // 100
         wanted = min(max(share, args.min_candidate_nodes_absolute), len(potential))
-        run = self._dry_run(task, misfit)
+        run = self._dry_run(task, fit_error)
         asked = [e for e in self.extenders if e.spec.preempt_verb and e.interested(task)]
         if run is not None:
             run.refresh(task, self.nominations)
             if run.success[potential].any() and not asked:
                 return PreemptionVerdict(self._cheapest(run, potential, wanted))
-            found = self._all_at_once(run, potential, wanted, task, misfit)
+            found = self._all_at_once(run, potential, wanted, task, fit_error)
         else:
-            found = self._one_by_one(potential, wanted, task, misfit)
+            found = self._one_by_one(potential, wanted, task, fit_error)
         return self._decide(found, asked, task, len(potential))
 
-    def spares(self, task: Task, misfit: FitError) -> bool:
+    def spares(self, task: Task, fit_error: FitError) -> bool:
         """Whether less important pods whose eviction might help are spared, because gangs are pipelined on their nodes in this session."""
-        return not task.template.never_preempts and bool((misfit.resolvable & (self._least_spared < task.pod_priority)).any())
+        return not task.template.never_preempts and bool((fit_error.resolvable & (self._least_spared < task.pod_priority)).any())
 
     @cached_property
     def _least_spared(self) -> Scores:
@@ -122,11 +122,11 @@ class Preemption:
             least[row] = min((task.pod_priority for task in self.table.tasks[row].values()), default=np.inf)
         return least
 
-    def _ineligible(self, task: Task, misfit: FitError) -> str:
+    def _ineligible(self, task: Task, fit_error: FitError) -> str:
         if task.template.never_preempts:
             return "not eligible due to preemptionPolicy=Never."
         row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
-        if row >= 0 and misfit.resolvable[row]:
+        if row >= 0 and fit_error.resolvable[row]:
             on_node = self.table.tasks[row].values()
             if any(t.deleting and t.disrupted and self.units.priority(t) < task.pod_priority for t in on_node):
                 return "not eligible due to a terminating pod on the nominated node."
@@ -134,25 +134,25 @@ class Preemption:
 
     # -- candidates
 
-    def _dry_run(self, task: Task, misfit: FitError) -> ResourceDryRun | None:
+    def _dry_run(self, task: Task, fit_error: FitError) -> ResourceDryRun | None:
         """The dry run on many nodes at once, if resources alone decide; else None."""
         if not self.session.policy.shortcuts:
             return None
-        rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PipelinedRoom)]
-        if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
+        rules = [rule for rule, _ in fit_error.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PipelinedRoom)]
+        if len(rules) != 1 or not isinstance(rules[0], FitFilter) or fit_error.evaluation.rejected is not None:
             return None
-        residents = self._residents()
-        if residents is None:
+        victims_table = self._victims_table()
+        if victims_table is None:
             return None
-        run = self._runs.get((task.template, residents))
+        run = self._runs.get((task.template, victims_table))
         if run is None:
             columns = checked_columns(rules[0], task, self.cluster.dimensions.names)
             need = task.template.request[columns]
-            run = ResourceDryRun(self.cluster, residents, need, columns, task.pod_priority, self.budgets, self.session.now)
-            self._runs[task.template, residents] = run
+            run = ResourceDryRun(self.cluster, victims_table, need, columns, task.pod_priority, self.budgets, self.session.now)
+            self._runs[task.template, victims_table] = run
         return run
 
-    def _residents(self) -> VictimsTable | None:
+    def _victims_table(self) -> VictimsTable | None:
         """The pods on each node, up to date: one by one, or by units where groups run; None if these cannot be compared by numbers."""
         if not self.units.matter(self.cluster):
             return self.cluster.index(VictimsTable)
@@ -166,7 +166,7 @@ class Preemption:
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
         return run.candidate(int(rows[cheapest(run.costs.at(rows))]))
 
-    def _all_at_once(self, run: ResourceDryRun, potential: Rows, wanted: int, task: Task, misfit: FitError) -> DryRunResults:
+    def _all_at_once(self, run: ResourceDryRun, potential: Rows, wanted: int, task: Task, fit_error: FitError) -> DryRunResults:
         found = DryRunResults()
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
         found.candidates = [run.candidate(row) for row in rows.tolist()]
@@ -174,31 +174,31 @@ class Preemption:
             return found
         empty, unfit = ~run.has_lower[potential], run.has_lower[potential] & ~run.fits[potential]
         found.counts[NO_VICTIMS] += int(empty.sum())
-        found.counts += self._refusals(run, potential[unfit], task, misfit)
+        found.counts += self._refusals(run, potential[unfit], task, fit_error)
         needless = potential[~empty & ~unfit]
         found.error = self._needless(needless[0]) if len(needless) else ""
         return found
 
-    def _refusals(self, run: ResourceDryRun, rows: Rows, task: Task, misfit: FitError) -> Counter[str]:
+    def _refusals(self, run: ResourceDryRun, rows: Rows, task: Task, fit_error: FitError) -> Counter[str]:
         """The counts of reasons on nodes where the pod would not fit even if all less important pods went."""
         nominated, held = self.nominations.against(task)
         crowd = np.zeros((len(held), len(self.table)))
         crowd[:, nominated] = held
         gone = run.walk(rows, crowd[np.ix_(run.columns, rows)]).gone
         return run_filters(
-            misfit.evaluation.filters, WithNominated(self.table, rows, crowd[:, rows] - gone), np.ones(len(rows), bool)
+            fit_error.evaluation.filters, WithNominated(self.table, rows, crowd[:, rows] - gone), np.ones(len(rows), bool)
         ).counts
 
     def _needless(self, row: int) -> str:
         return f'expected at least one victim pod on node "{self.table.names[row]}"'
 
-    def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: FitError) -> DryRunResults:
+    def _one_by_one(self, potential: Rows, wanted: int, task: Task, fit_error: FitError) -> DryRunResults:
         found = DryRunResults()
-        run = PreemptionDryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets, self.units, self.session.now)
+        run = PreemptionDryRun(self.cluster, task, fit_error.evaluation, self.nominations, self.budgets, self.units, self.session.now)
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():
-            result = run.on(row) if misfit.rejected is None else (misfit.rejected.text,)
+            result = run.on(row) if fit_error.rejected is None else (fit_error.rejected.text,)
             if not isinstance(result, Candidate):
                 found.counts.update(result)
             elif not result.victims:

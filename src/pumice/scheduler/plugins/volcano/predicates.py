@@ -66,16 +66,16 @@ class Predicates(Plugin):
     def filters(self) -> list[Filter]:
         args, cluster = self.args, self.session.cluster
         chosen: list[tuple[bool, Filter]] = [
-            (True, PodLimit()),
-            (True, NodeUnschedulable()),
-            (args.node_affinity, NodeAffinityFilter()),
-            (args.taint_toleration, TaintFilter()),
-            (args.node_ports, NodePorts(cluster)),
-            (args.pod_affinity, InterPodAffinityFilter(cluster)),
-            (args.volume_limits, NodeVolumeLimits(cluster)),
-            (args.volume_zone, VolumeZone(cluster)),
-            (args.topology_spread, PodTopologySpreadFilter(SpreadConstraints(cluster))),
-            (args.volume_binding, BoundVolumes(cluster)),
-            (args.volume_binding, WaitingVolumes(cluster)),
+            (True, PodLimit()),  #: a kubelet starts no more pods than its node allows
+            (True, NodeUnschedulable()),  #: kubectl cordon
+            (args.node_affinity, NodeAffinityFilter()),  #: nodeSelector and required node affinity
+            (args.taint_toleration, TaintFilter()),  #: NoSchedule would refuse the pod, NoExecute would evict it
+            (args.node_ports, NodePorts(cluster)),  #: a host port can be opened once
+            (args.pod_affinity, InterPodAffinityFilter(cluster)),  #: required terms of the pod, and anti-affinity of those that run
+            (args.volume_limits, NodeVolumeLimits(cluster)),  #: a driver attaches so many volumes to a node
+            (args.volume_zone, VolumeZone(cluster)),  #: a disk of a cloud is reached from its zone only
+            (args.topology_spread, PodTopologySpreadFilter(SpreadConstraints(cluster))),  #: DoNotSchedule
+            (args.volume_binding, BoundVolumes(cluster)),  #: a local volume is on one node
+            (args.volume_binding, WaitingVolumes(cluster)),  #: WaitForFirstConsumer: some volume must be left for the claim
         ]
         return [rule for wanted, rule in chosen if wanted] + (dynamic_resources(cluster) if args.dynamic_resources else [])

@@ -1,7 +1,7 @@
 """Device cards and shares of cards, as immutable values.
 
-A request is tried on a tuple of cards. It gives a `CardChoice`, or a `CardMisfit` with the reason why no cards fit. To a request that does
-not name cards, cards that differ only in their names are equal, so that one answer serves all nodes in the same state.
+A request is tried on a tuple of cards. It gives a `CardChoice`, or a `CardShortage` with the reason why no cards fit. To a request that
+does not name cards, cards that differ only in their names are equal, so that one answer serves all nodes in the same state.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CardChoice(NamedTuple):
         return tuple(tuple(CardShare(cards[at].id, memory, cores) for at, memory, cores in container) for container in self.picks)
 
 
-class CardMisfit(str):
+class CardShortage(str):
     """The reason why no cards were chosen."""
 
     __slots__ = ()
@@ -83,7 +83,7 @@ class CardRequest(Protocol):
     def names_cards(self) -> bool:
         """Whether the answer depends on the cards' names."""
 
-    def choose(self, cards: Cards) -> CardChoice | CardMisfit: ...
+    def choose(self, cards: Cards) -> CardChoice | CardShortage: ...
 
 
 class CardKind(Protocol):

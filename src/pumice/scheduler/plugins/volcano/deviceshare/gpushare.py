@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pumice.api.annotations import GPU_INDEX, GPU_TIME, GPU_UNHEALTHY
 from pumice.api.core import Node
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import WHOLE, Card, CardChoice, CardMisfit, Cards, CardShare, Holding
+from pumice.scheduler.plugins.volcano.deviceshare.cards import WHOLE, Card, CardChoice, Cards, CardShare, CardShortage, Holding
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
@@ -25,7 +25,7 @@ class GpuRequest(NamedTuple):
     marks: frozenset[str]
     names_cards: bool = False
 
-    def choose(self, cards: Cards) -> CardChoice | CardMisfit:
+    def choose(self, cards: Cards) -> CardChoice | CardShortage:
         if self.memory:
             fitting = [at for at, card in enumerate(cards) if card.idle_memory >= self.memory and not card.marks & self.marks]
             wanted, pick = 1, self.memory
@@ -35,7 +35,7 @@ class GpuRequest(NamedTuple):
             wanted, pick = self.number, WHOLE
             short = f"fewer than {self.number} unused GPU cards"
         if len(fitting) < wanted:
-            return CardMisfit(f"node(s) had {short}")
+            return CardShortage(f"node(s) had {short}")
         return CardChoice((tuple((at, pick, 0) for at in fitting[:wanted]),), 0.0)
 
 

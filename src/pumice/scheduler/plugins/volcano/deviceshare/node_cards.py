@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardMisfit, CardRequest, Cards, Exclusive, occupied
+from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardRequest, Cards, CardShortage, Exclusive, occupied
 
 JUST_PLACED = status.ALLOCATED | status.PIPELINED
 ON_ITS_WAY = status.ALLOCATED | status.BINDING | status.BOUND
@@ -35,7 +35,7 @@ class CardPools:
         self._written = written
         self._position = len(session.cluster.log)
         self._pools: dict[int, NodeCards | None] = {}
-        self._verdicts: dict[Hashable, CardChoice | CardMisfit] = {}
+        self._verdicts: dict[Hashable, CardChoice | CardShortage] = {}
         self.kind = kind
 
     def request(self, task: Task) -> CardRequest | None:
@@ -75,7 +75,7 @@ class CardPools:
                 later = occupied(later, holding, marks)
         return NodeCards(now, later, arriving)
 
-    def choose(self, request: CardRequest, cards: Cards) -> CardChoice | CardMisfit:
+    def choose(self, request: CardRequest, cards: Cards) -> CardChoice | CardShortage:
         """The choice of cards for a request, made once for all cards that look the same to the request."""
         seen: Cards = cards if request.names_cards else tuple(card._replace(id="") for card in cards)
         key = (request, seen)

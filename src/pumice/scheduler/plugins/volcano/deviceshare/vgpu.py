@@ -29,7 +29,7 @@ from pumice.api.core import Node
 from pumice.api.integers import integer
 from pumice.api.pod import Container
 from pumice.scheduler.model.task import TRUE_WORDS, Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit, Cards, CardShare, Holding
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, Cards, CardShare, CardShortage, Holding
 
 NUMBER, MEMORY = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"
 PERCENTAGE, CORES = "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"
@@ -77,15 +77,15 @@ class VgpuRequest(NamedTuple):
     def names_cards(self) -> bool:
         return bool(self.ids or self.other_ids)
 
-    def choose(self, cards: Cards) -> CardChoice | CardMisfit:
+    def choose(self, cards: Cards) -> CardChoice | CardShortage:
         if self.mode != HAMI_CORE:
-            return CardMisfit(f"node(s) had no GPU cards in mode {self.mode}")
+            return CardShortage(f"node(s) had no GPU cards in mode {self.mode}")
         allowed = {at for at, card in enumerate(cards) if self._accepts(card)}
         state, picks, score = list(cards), [], 0.0
         for need in self.needs:
             chosen = [at for at in self._order(state) if at in allowed and need.fits(state[at])][: need.number]
             if len(chosen) < need.number:
-                return CardMisfit(f"node(s) had fewer than {need} left")
+                return CardShortage(f"node(s) had fewer than {need} left")
             for at in chosen:
                 state[at] = state[at].shared(need.memory_of(state[at]), need.cores, frozenset())
                 score += self._score(state[at])
