@@ -25,8 +25,8 @@ def make_room(session: Session, preemption: Preemption, fit: FitFilter, task: Ta
     columns = checked_columns(fit, task, session.cluster.dimensions.names)
     if (policy is not None and policy.disable_resize_preemption) or task.template.never_preempts or not _is_short(session, task, columns):
         return
-    residents = sorted(session.nodes.tasks[task.node].values(), key=lambda each: each.number)
-    lower = by_importance(preemption.units.of(residents, task.pod_priority), session.now)
+    on_node = sorted(session.nodes.tasks[task.node].values(), key=lambda each: each.number)
+    lower = by_importance(preemption.units.of(on_node, task.pod_priority), session.now)
     victims = _victims(session, preemption, task, columns, lower)
     preemption.evict(victims, task.key)
 
