@@ -10,6 +10,7 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.observer import Observer, Stage
+from pumice.scheduler.model.nodes import Nodes
 
 PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
 
@@ -61,5 +62,12 @@ class TimedAsking(Asking):
         started = time.perf_counter()
         try:
             return rule.score(state, nodes)
+        finally:
+            self._spent["Scoring"] += time.perf_counter() - started
+
+    def score_one(self, rule: Scorer, state: Any, table: Nodes, row: int) -> float:
+        started = time.perf_counter()
+        try:
+            return rule.score_one(state, table, row)
         finally:
             self._spent["Scoring"] += time.perf_counter() - started

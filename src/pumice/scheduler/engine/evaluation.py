@@ -167,9 +167,8 @@ class Evaluation:
 
     def _score_of(self, row: int) -> float:
         """The score of one row by the scorers that look at each node by itself."""
-        if self._asking is not PLAINLY:
-            return float(self._node_score(View(self.table, slice(row, row + 1)))[0])
-        return float(reduce(add, [rule.score_one(state, self.table, row) * rule.weight for rule, state in self._node_scorers], 0.0))
+        ask, table = self._asking.score_one, self.table
+        return float(reduce(add, [ask(rule, state, table, row) * rule.weight for rule, state in self._node_scorers], 0.0))
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
         """The explanation of the present state, made once for all equal tasks that need it in this state."""

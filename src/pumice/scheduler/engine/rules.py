@@ -98,6 +98,9 @@ class Asking:
     def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
         return rule.score(state, nodes)
 
+    def score_one(self, rule: Scorer, state: Any, table: Nodes, row: int) -> float:
+        return rule.score_one(state, table, row)
+
 
 PLAINLY = Asking()
 
