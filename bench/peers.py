@@ -20,7 +20,7 @@ from pumice import interpreter
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 
 PATIENCE_S = 900.0
@@ -57,6 +57,10 @@ class Bench:
             while not holds():
                 await asyncio.sleep(0.1)
 
+    def is_open(self) -> bool:
+        """Whether all queues let jobs in."""
+        return all(queue.get("status", {}).get("state") == "Open" for queue in self._store.all("queues.scheduling.volcano.sh"))
+
     def bound(self, name: str, pods: int) -> bool:
         """Whether so many pods of the jobs with this name have a node."""
         found = (pod for pod in self._store.all("pods") if pod["metadata"]["name"].startswith(name))
@@ -88,6 +92,7 @@ async def timed(
     async with running(UpRequest(policy(RECLAIMING), read_stages(), objects, plain=True)) as cluster:
         interpreter.settle()
         bench = Bench(cluster)
+        await bench.until(bench.is_open)
         if first:
             await bench.fill("poor")
         cpu, wall = time.process_time(), time.perf_counter()
