@@ -71,7 +71,7 @@ def _to_others(session: Session, shortage: Shortage, own: Job) -> str:
     """To whom the resource is promised, in words: the jobs that were admitted before, in the same queue or below it. Empty if to none."""
     cluster, column = session.cluster, shortage.column
     within = [queue for queue in cluster.queues.values() if shortage.queue in ("", queue.name, *(up.name for up in _above(session, queue)))]
-    jobs = [job for queue in within for job in queue.jobs.values() if job is not own]
+    jobs = [job for queue in within for job in queue.jobs.values() if job is not own and (job.pending or not job.tasks)]
     promised = sorted(((float(promised_to(job)[column]), job.uid) for job in jobs if job.promises.reserve is not None), reverse=True)
     found = [(amount, uid) for amount, uid in promised if amount > 0]
     if not found:
