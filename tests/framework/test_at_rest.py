@@ -287,6 +287,16 @@ def test_gangreclaim_looks_at_a_job_only_if_its_queue_may_take_room_for_all_its_
         assert [alike.first.name for alike in found] == ["few"]
 
 
+def test_in_a_tree_of_queues_a_job_that_lacks_pods_has_no_turn() -> None:
+    text = WITH_ACTIONS.format("allocate", "capacity\n    enableHierarchy: true")
+    policy, tried = read_policy(text, PLUGINS)[0], Tried()
+    lame = [podgroup("lame", 3).queue("leaf").phase("Inqueue"), *pod("lame").gang("lame").cpu(1).times(2)]
+    made = full(queue("leaf").parent("root"), *lame, *gang("pair", 2, 1, of="leaf"), policy=policy)
+    made.remove("Pod", "default/a")
+    cycle(made, policy, NOW + 1, observer=tried)
+    assert tried.jobs == ["three"]
+
+
 def test_many_nodes_and_jobs_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(at_rest, "BLOCK", 1)
     tried, _ = tried_after(POLICY, [*gang("four", 4, 1), node("n2").cpu(1), node("n3").cpu(1)], gone="default/a")

@@ -107,12 +107,8 @@ class QueueAccount:
 
     def meet(self, other: QueueAccount) -> int:
         """The depth of the deepest queue that is on both paths; -1 if there is none."""
-        depth = -1
-        for mine, theirs in zip(self.path, other.path, strict=False):
-            if mine is not theirs:
-                break
-            depth += 1
-        return depth
+        apart = (depth for depth, (mine, theirs) in enumerate(zip(self.path, other.path, strict=False)) if mine is not theirs)
+        return next(apart, min(len(self.path), len(other.path))) - 1
 
     def at_depth(self, depth: int) -> QueueAccount:
         return self.path[min(depth, len(self.path) - 1)]
@@ -158,8 +154,7 @@ class Tree:
         for account in reached:
             _descend(account)
         self._inner = [account for account in reached if not account.is_leaf]
-        if self._inner:  # the root gets the sums of its children's guarantee and deserved
-            root = self._inner[0]
+        for root in self._inner[:1]:  # it gets the sums of its children's guarantee and deserved
             root.guarantee = np.sum([child.guarantee for child in root.children], axis=0)
             root.deserved = np.sum([child.deserved for child in root.children], axis=0)
         self._crowded = self._now_crowded()
