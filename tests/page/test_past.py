@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from pumice.page import sent_rows
+from pumice.page import last_minutes
 from pumice.page.last_minutes import LastMinutes, PastChange
 from pumice.page.rows import QueueRow
 from pumice.page.sent_rows import HISTORY_KEPT, HISTORY_S, History
@@ -24,7 +24,7 @@ def test_what_is_too_old_becomes_part_of_the_state() -> None:
     found = LastMinutes(lambda: now_s)
     seen = []
     for number, rows in enumerate(ROWS, 1):
-        now_s += 0.6 * sent_rows.KEPT_S
+        now_s += 0.6 * last_minutes.KEPT_S
         found.note(PastChange(number, now_s, 0, rows, []))
         seen.append(kept(found))
     assert seen == [
@@ -33,14 +33,14 @@ def test_what_is_too_old_becomes_part_of_the_state() -> None:
         ({"nodes": {"a": b"1"}}, [2, 3]),
         ({"nodes": {"a": b"1", "b": b"2"}}, [3, 4]),
     ]
-    assert (found.first.number, found.first.at) == (2, 1.2 * sent_rows.KEPT_S)
+    assert (found.first.number, found.first.at) == (2, 1.2 * last_minutes.KEPT_S)
     now_s *= 10
     found.note(PastChange(5, now_s, 0, {}, []))
     assert kept(found) == ({"nodes": {"a": b"3"}, "jobs": {"j": b"4"}}, [5])
 
 
 def test_no_more_bytes_are_kept_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sent_rows, "KEPT_BYTES", 10)
+    monkeypatch.setattr(last_minutes, "KEPT_BYTES", 10)
     found = LastMinutes(lambda: 0.0)
     for number in range(1, 6):
         found.note(PastChange(number, 0.0, 0, {"nodes": {"n": b"row"}}, [b"c"]))
