@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -22,6 +23,7 @@ from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.stage import read_stages
+from tests.apiserver.made import request_of
 from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
 
 CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": 1, "memory": "1024Mi"}, "limits": {"cpu": 1.5}}}
@@ -90,7 +92,9 @@ BODIES: dict[str, dict[str, Any]] = {
     },
     "ValidatingAdmissionPolicyBinding": {"spec": {"policyName": "none", "validationActions": ["Deny"]}},
     "MutatingAdmissionPolicyBinding": {"spec": {"policyName": "none"}},
-    "CertificateSigningRequest": {"spec": {"request": "QQ==", "signerName": "x.io/y", "usages": ["client auth"]}},
+    "CertificateSigningRequest": {
+        "spec": {"request": request_of(ec.generate_private_key(ec.SECP256R1()), "x"), "signerName": "x.io/y", "usages": ["client auth"]}
+    },
     "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "x"}}},
     "PriorityLevelConfiguration": {"spec": {"type": "Exempt"}},
     "APIService": {"spec": {"group": "x.io", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}},
