@@ -151,7 +151,7 @@ def test_a_missing_right_is_told_once_and_a_namespace_that_ends_not_at_all(caplo
 
     with caplog.at_level(logging.DEBUG):
         with_recorder(story)
-    told = [record.getMessage() for record in caplog.records if record.name == "pumice.client.events"]
+    told = [record.getMessage() for record in caplog.records if record.name == "pumice.client.event_recorder"]
     assert [text.split()[0] for text in told] == ["events", "events", "event"]
     assert told[0].startswith("events are dropped for want of a right: 403 Forbidden")
 
