@@ -43,7 +43,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
             "completion tcsh",
             "Error: Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'. (see pumice completion --help)",
         ),
-        ("job list -k /nothing", "/nothing: cannot be read (No such file or directory)"),
+        ("job list -k /nothing", "/nothing: cannot be read: No such file or directory"),
         ("apply -f /nothing", "/nothing: cannot be read: No such file or directory"),
         ("controllers --controllers=jb-controller", '--controllers: "jb-controller" is not a controller; did you mean "job-controller"?'),
         (
