@@ -45,7 +45,7 @@ class Needs:
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self._free: list[int] = []
-        self._unread: dict[int, Job] = {}  #: slots of kinds that have come in the present session: most of them go in it, too
+        self._unread: set[int] = set()  #: slots of kinds that have come in the present session: most of them go in it, too
 
     def put(self, session: Session, kind: Hashable, members: list[Member]) -> None:
         """Take in a kind, or that other jobs are of this kind."""
@@ -54,12 +54,12 @@ class Needs:
             if not self._free:
                 self._grow()
             slot = self.slots[kind] = self._free.pop()
-            self._unread[slot] = members[0].job
+            self._unread.add(slot)
         self.members[slot] = members
 
     def drop(self, kind: Hashable) -> None:
         slot = self.slots.pop(kind)
-        self._unread.pop(slot, None)
+        self._unread.discard(slot)
         self.members[slot] = []
         self.pods[slot] = self.waiting[slot] = 0
         self.restless[slot] = False
@@ -67,8 +67,8 @@ class Needs:
 
     def read(self, session: Session) -> None:
         """Take in what the kinds need that have come in this session and still wait."""
-        for slot, job in self._unread.items():
-            self._read(session, slot, job)
+        for slot in self._unread:
+            self._read(session, slot, self.members[slot][0].job)  # not who came first: that job may have been placed since
         self._unread.clear()
 
     def _grow(self) -> None:
