@@ -43,6 +43,7 @@ class Needs:
         self.taking = np.zeros(0, int)  #: pods of each job for which others may be evicted
         self.ready = np.zeros(0, bool)  #: whether each job has its minimum
         self.holds = np.zeros(0, bool)  #: whether the job has pods that do not wait
+        self.mixed = np.zeros(0, bool)  #: whether its pods differ in what they request, so that its amounts are less than most of them need
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self._free: list[int] = []
         self._unread: set[int] = set()  #: slots of kinds that have come in the present session: most of them go in it, too
@@ -77,7 +78,8 @@ class Needs:
         self.amounts = np.pad(self.amounts, ((0, 0), (0, more)))
         counts = self.pods, self.waiting, self.taking, self.least
         self.pods, self.waiting, self.taking, self.least = (np.pad(each, (0, more)) for each in counts)
-        self.ready, self.holds, self.restless = (np.pad(each, (0, more)) for each in (self.ready, self.holds, self.restless))
+        facts = self.ready, self.holds, self.mixed, self.restless
+        self.ready, self.holds, self.mixed, self.restless = (np.pad(each, (0, more)) for each in facts)
         self.members += ([] for _ in range(more))
         self._free = list(range(before + more - 1, before - 1, -1))
 
@@ -85,6 +87,7 @@ class Needs:
         tasks = [task for task in job.pending.values() if not task.best_effort and not task.gated]
         templates = list(dict.fromkeys(task.template for task in tasks))
         self.pods[slot], self.waiting[slot], self.ready[slot] = len(tasks), len(job.pending), job.is_ready
+        self.mixed[slot] = len(templates) > 1
         self.taking[slot] = sum(not task.template.never_preempts for task in tasks)
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
         self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(job)

@@ -56,6 +56,8 @@ class Hopes:
         self._limits_queues = knows_limits and not (frees_queues and evictable is not None)
         one = np.ones_like(needs.least)
         self._least = one if one_by_one else np.maximum(needs.least, 1)
+        if nominates:  # gangs of unequal pods are tried if each kind alone has room: one of them may get a place that is noted
+            self._least = np.where(needs.mixed, 1, self._least)
         self._least_of_queue = one if nominates or evictable is not None else self._least
         self._takes_for_all = takes_for_all and session.plugins.are_trusted and bool(session.plugins.flat["preemptive_room"])
         self._hopeful: Mask = self._resting.sleeping & (needs.pods >= self._least)
