@@ -217,6 +217,11 @@ class AssumedPods:
 
     def _unwritten(self, request: WriteStatus, error: KubeError) -> None:
         kind, key = request.kind.kind, str(request.ref)
+        if request.kind == POD_GROUPS and isinstance(error, ApiError) and error.code == 404:
+            self._metrics.writes.add(kind, "failed")
+            self._sent_status.unwritten(request)  # it is gone, as the watch is about to show; if not, it is written after a pause
+            self._sent_status.pauses.refused(kind, key, self._clock.now())
+            return
         if self._sent_status.unwritten(request) and request.kind == POD_GROUPS and not is_refusal(error):
             self._state.change(self._tell_again, key)
         about = InvolvedObject(kind, request.ref.name, request.ref.namespace, request.ref.uid, request.kind.api_version)

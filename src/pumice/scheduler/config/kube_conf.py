@@ -163,7 +163,7 @@ def _profile(text: ProfileText, path: Path, reading: _Reading) -> Profile:
     own_percentage = text.percentage_of_nodes_to_score
     return Profile(
         name,
-        tuple(maker for maker in filters if maker is not None),
+        tuple(filters),
         tuple(maker for maker in scorers if maker is not None),
         tuple(points["postFilter"]),
         args_of(configured, "DefaultPreemption"),

@@ -19,14 +19,12 @@ def args_of(configured: Configured, name: str) -> Any:
     return configured.get(name) or (ARGS[name]() if name in ARGS else None)
 
 
-def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker | None:
-    """A function that makes the plugin's filters for a session; None if the plugin has no filters here."""
+def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker:
+    """A function that makes the filters of a plugin that has this point, for a session."""
     filters = ALL[name].filters if name in ALL else None
     if filters is not None:
         return lambda session: filters(args_of(configured, name), session.cluster)
-    if name in own:
-        return lambda session: session.plugins.rules_for(own[name], GIVEN_FILTERS)
-    return None
+    return lambda session: session.plugins.rules_for(own[name], GIVEN_FILTERS)
 
 
 def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[str, type[Plugin]]) -> ScorerMaker | None:
