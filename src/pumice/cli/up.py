@@ -85,11 +85,15 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
         options["port"] = 0 if name else PORT
     if place.holder() is not None:
         place.claim()
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until handlers are set: a signal must not prevent the cleanup
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until handlers are set: a signal must not prevent the cleanup
     child = detach(place) if detached else None
     if child is not None and child.is_parent:
         sys.exit(child.report())
-    place.claim()
+    try:
+        place.claim()
+    except InputError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     try:
         if logging.lastResort is not None:
             logging.lastResort.setFormatter(ShownLog())
