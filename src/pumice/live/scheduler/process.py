@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 # The two queues that must exist before any job is scheduled: `root`, and the queue of PodGroups that name none. Every replica creates them.
 # Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile.
 
-RETRY = Backoff(1.0, 30.0)
+RETRY = Backoff(1.0, 5.0)
 PATIENCE_S = 5.0  #: how long the start waits for them
 log = logging.getLogger(__name__)
 
