@@ -11,7 +11,7 @@ from pumice.api.structs import document
 from pumice.api.volcano import Queue
 from pumice.controllers import admission
 from pumice.controllers.controller import Lister
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 
 def is_allowed(cluster: Cluster, before: Queue, after: Queue) -> bool:

@@ -22,15 +22,11 @@ from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import SCHEDULER_NAME
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.kube.extenders import AttemptFailed
-from pumice.scheduler.model import status
-from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import INQUEUE, HyperNode, Job, SubJob, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 

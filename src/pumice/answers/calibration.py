@@ -16,7 +16,7 @@ from pumice.answers.eta import Forecast
 from pumice.answers.past import Past
 from pumice.answers.past_forecasts import PastForecasts
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 from pumice.simulate.life import Life
 from pumice.simulate.record import Placed, Record
 from pumice.simulate.simulated_cluster import SimulatedCluster

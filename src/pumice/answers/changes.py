@@ -18,10 +18,7 @@ from pumice.api.meta import Metadata
 from pumice.api.quantity import Quantity, quantity
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Guarantee, Queue, QueueStatus
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Dimensions, Vector
+from pumice.scheduler.model import Dimensions, Job, Nodes, Vector, status
 
 Amounts = dict[str, str]
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"  #: the taint of cordoned nodes

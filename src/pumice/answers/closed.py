@@ -14,11 +14,8 @@ from pumice.answers.changes import Change, Gone, Recover, Uncordon, is_of_condit
 from pumice.answers.nodes import Closed, NodesFor
 from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
 from pumice.api.core import Taint
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Evaluation
+from pumice.scheduler.model import Cluster, Mask, Nodes, Task
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, TermRole
 from pumice.scheduler.plugins.kube.inter_pod_affinity import EXISTING
 from pumice.scheduler.plugins.kube.node_affinity import ENFORCED

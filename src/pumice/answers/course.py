@@ -24,10 +24,7 @@ from pumice.scheduler.framework.decisions import Bind, Decisions
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import INQUEUE, Cluster, Job, Task, status
 
 MOST_CYCLES = 8
 PERIOD_S = 1.0

@@ -26,10 +26,7 @@ from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import CPU, EPSILON, Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import CPU, EPSILON, Cluster, Mask, Task, Vector, status
 from pumice.scheduler.plugins.packing import WHOLE, Ask, PodShape, TypicalPods
 
 

@@ -11,7 +11,7 @@ from pumice.answers.course import Counts, Course, course
 from pumice.answers.sketch import Sketch
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 
 class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -29,10 +29,7 @@ from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Job, Task, status
 from pumice.simulate.work import Role, Work
 
 ROLLOUTS = 9  #: with a chance of one in ten, a further rollout would come after all of these

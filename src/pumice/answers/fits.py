@@ -24,15 +24,12 @@ from pumice.answers.room import Missing
 from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, who_waits
 from pumice.api.meta import Wire
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import PODS, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import PODS, Cluster, Job, Task, Vector
 
 
 class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):

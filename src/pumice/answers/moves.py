@@ -15,11 +15,7 @@ from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import EPSILON
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Cluster, Job, Task, status
 
 MOST_NODES, MOST_PODS = 3, 4  #: how many nodes that nearly fit are looked at, and how many pods of each
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pumice.api.meta import Metadata, Wire
 from pumice.cluster.offline import complete
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 
 def newcomers(items: Iterable[tuple[str, Wire]], cluster: Cluster) -> list[tuple[str, Wire]]:

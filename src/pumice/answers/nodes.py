@@ -11,11 +11,9 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.evaluation import FIT, Evaluation
-from pumice.scheduler.engine.rules import Filter, Reach
-from pumice.scheduler.engine.view import View
-from pumice.scheduler.model.nodes import Table, copies
-from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector
+from pumice.scheduler.engine import Evaluation, Filter, Reach, View
+from pumice.scheduler.engine.evaluation import FIT
+from pumice.scheduler.model import EPSILON, PODS, Mask, Table, Vector, copies
 
 ROOM = frozenset([FIT, "PodLimit", "PromisedRoom"])  #: rules that are about room
 

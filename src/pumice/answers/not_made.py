@@ -14,8 +14,7 @@ from pumice.answers.subject import NAMESPACED, split
 from pumice.api.core import FAILED_CREATE, Event
 from pumice.api.meta import Wire
 from pumice.cluster.known_jobs import phase_of
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Cluster, Job
 
 MEMORY = "pods not made"  #: its key in the cluster's memory
 OF_QUOTA = "exceeded quota"  #: in messages; what quotas refuse is computed anew for Volcano's Jobs

@@ -15,10 +15,8 @@ from pumice.answers.closed import untolerated
 from pumice.answers.pod_changes import Drop, Tolerate
 from pumice.answers.requests import WiderTopology
 from pumice.answers.subject import Waiter
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, Task, copies
 from pumice.scheduler.model.hypernodes import hypernodes_of
-from pumice.scheduler.model.nodes import copies
-from pumice.scheduler.model.task import Task
 
 MOST_NODES = 64
 ROOM = (

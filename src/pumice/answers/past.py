@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from pumice.scheduler.model.resources import NDArray
+from pumice.scheduler.model import NDArray
 from pumice.scheduler.placement.timetable import ENOUGH, LATEST, without_numbers
 from pumice.simulate.work import Work, object_name, total_of
 

@@ -22,8 +22,7 @@ from pumice.answers.past import LifeTable
 from pumice.api.core import FORECAST, Event, ObjectReference
 from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant_or, rfc3339
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import NDArray
+from pumice.scheduler.model import Cluster, NDArray
 
 T = TypeVar("T")
 MEMORY = "past forecasts"  #: the key of the past forecasts in the cluster's memory

@@ -15,9 +15,7 @@ from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.past_evictions import PastEviction, past_evictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 BEST = 5  #: how many nodes are shown
 LATEST = 10  #: how many evictions are shown

@@ -21,9 +21,7 @@ from pumice.api.pod import Affinity, Container, PodSpec, Toleration
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup, PodGroupSpec
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 
 def waiting_of(cluster: Cluster, whose: str) -> list[Task]:

@@ -20,11 +20,7 @@ from pumice.api.json_objects import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
 from pumice.api.structs import encode
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import COMPLETED, Job
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import COMPLETED, Cluster, Job, Task, Template, status
 
 
 class Refusal(Struct, frozen=True):

@@ -23,10 +23,7 @@ from pumice.cluster.known_jobs import owner_of
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.pods import make_pod, may_start
 from pumice.controllers.volcano.job.volumes import mount
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Job, Task, status
 from pumice.simulate.work import Role, role
 
 MARK = "promised/"  #: the uids of promised pods begin with it

@@ -15,11 +15,8 @@ from pumice.answers.changes import Amounts, Change, Gone, MoreQuota, MoreRoom
 from pumice.answers.subject import called
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Vector, as_vector, dominant_share, in_bytes
+from pumice.scheduler.model import PODS, Cluster, Job, Queue, Vector, dominant_share, status
+from pumice.scheduler.model.resources import as_vector, in_bytes
 
 PLACED = status.BINDING | status.BOUND | status.RUNNING
 SHOWN = 3  #: how many of the jobs are named to which something is promised

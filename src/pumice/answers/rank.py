@@ -10,9 +10,7 @@ from pumice.answers.sketch import Look
 from pumice.answers.subject import called
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import INQUEUE, Job, Queue, Task
 
 SHOWN = 3  #: how many of the jobs and pods that go first are named
 

@@ -14,9 +14,7 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.volcano import NetworkTopology, QueueSpec
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Dimensions, Vector
+from pumice.scheduler.model import Dimensions, Job, Vector, status
 
 
 class FewerPods(Change, frozen=True, tag="fewer-pods"):

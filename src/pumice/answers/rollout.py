@@ -19,10 +19,7 @@ from pumice.scheduler.framework.cycle import Rehearsal
 from pumice.scheduler.framework.decisions import Bind, Evict
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import COMPLETED
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import COMPLETED, Cluster, Task, status
 from pumice.simulate.work import Work, group_of, instant_text, pods_of, queue
 
 PACE = 1 / 20  #: the least time between two decisions, as a part of the time since the rollout began

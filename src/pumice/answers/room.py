@@ -10,10 +10,8 @@ import numpy as np
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreRoom, listed
 from pumice.answers.nodes import NodesFor
+from pumice.scheduler.model import EPSILON, Table, Task, Vector
 from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON, Vector
-from pumice.scheduler.model.task import Task
 
 
 class Missing:

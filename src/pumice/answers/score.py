@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from pumice.scheduler.actions.schedule import ScheduleLoop
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.rules import Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Evaluation, Scorer, Scores, View
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import RehearsalObserver, cycle
 from pumice.scheduler.framework.observer import Stage
@@ -22,10 +20,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters
 from pumice.scheduler.kube.extenders import AttemptFailed
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Task, status
 
 
 @dataclass

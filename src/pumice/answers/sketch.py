@@ -27,8 +27,8 @@ from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import Only
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task, metadata_of
+from pumice.scheduler.model import Cluster, Task
+from pumice.scheduler.model.task import metadata_of
 
 Undo = Callable[[], None]
 

@@ -9,10 +9,7 @@ from msgspec import Struct
 
 from pumice.api.annotations import TEMPLATE_HASH
 from pumice.api.errors import InputError, did_you_mean
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Job, Task, status
 
 KINDS = ("job", "pod", "podgroup", "queue", "node")
 NAMESPACED = ("job", "pod", "podgroup")

@@ -30,9 +30,7 @@ from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import PODS, dominant_share
+from pumice.scheduler.model import PODS, Cluster, Job, dominant_share
 
 MOST_ENDING = 20  #: how many running jobs are tried, the smallest first
 MOST_PROMISED = 3  #: how many admitted jobs that wait are tried, those first to which most is promised

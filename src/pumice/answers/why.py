@@ -27,10 +27,7 @@ from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import INQUEUE, Cluster, Job, Task, status
 
 PROMISED = (Because.QUOTA, Because.OVERCOMMITTED)  #: what is promised to others may be what is short
 MOST_REMEDIES = 6  #: changes that advice consists of at most

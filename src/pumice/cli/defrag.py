@@ -22,7 +22,7 @@ from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.eviction.movable import MoveRules
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 POLL_S = 0.5
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}

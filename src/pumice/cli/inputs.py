@@ -30,7 +30,7 @@ from pumice.scheduler.framework.eviction_events import take_in_evictions
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
 from pumice.scheduler.framework.features import Release, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
     from pumice.cli.remote import Remote

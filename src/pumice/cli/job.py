@@ -30,7 +30,7 @@ from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import wide_columns
 
 if TYPE_CHECKING:
-    from pumice.scheduler.model.cluster import Cluster
+    from pumice.scheduler.model import Cluster
 
 COLUMNS = (
     ("Creation", 15),

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from pumice.api.json_objects import Object, field, name_of, namespace_of
 from pumice.api.kinds import JOB, kind_of
 from pumice.api.manifests import Manifest
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Cluster, Job
 
 MEMORY = "jobs"  #: its key in the cluster's memory
 

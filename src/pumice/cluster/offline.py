@@ -27,8 +27,7 @@ from pumice.scheduler.framework.job_status import unserved
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import EVERYBODY
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, status
 from pumice.scheduler.model.shadow_group import is_shadow
 from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 

@@ -38,7 +38,7 @@ from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, job_key, pod_rows
 from pumice.page.sent_rows import Touched
 from pumice.scheduler.framework.world import NOWHERE
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 LONGEST_SEARCH_S = 1.0
 FEWEST_LETTERS, MOST_NAMED = 3, 8  #: of names of pods that are looked for, and pods that are found

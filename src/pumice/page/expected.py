@@ -24,7 +24,7 @@ from pumice.live.scheduler.loop import Scheduler
 from pumice.page.command import output_of
 from pumice.page.policy import written
 from pumice.page.rows import Moments
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 log = logging.getLogger(__name__)
 MOST_WRITTEN = 5000  #: pods and nodes; to write them to a file takes 0.1 s then

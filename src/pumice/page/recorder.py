@@ -16,7 +16,7 @@ from pumice.page.rows import job_key
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model import Vector
 
 KEPT = 200  #: cycles
 SHOWN = 200  #: binds, and evictions, of one cycle

@@ -13,13 +13,8 @@ from pumice.api.annotations import KUBELET
 from pumice.api.core import Node
 from pumice.api.quantity import is_gpu
 from pumice.controllers.kubernetes.node_lifecycle import NOT_READY, UNREACHABLE
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import CPU, HALF, MEMORY, Sum, Vector
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import CPU, MEMORY, Cluster, Job, Queue, Task, Template, Vector, status
+from pumice.scheduler.model.resources import HALF, Sum
 
 Amounts = dict[str, float]  #: of cpu, memory, gpu; amounts that are 0 or infinite are left out
 Moments = tuple[float | None, float | None]  #: P50 and P90 of a start, in seconds since 1970; None: not within a week

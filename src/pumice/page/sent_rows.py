@@ -28,11 +28,8 @@ from pumice.page.rows import (
     node_row,
     queue_row,
 )
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, Index, Task, status
 from pumice.scheduler.model.hypernodes import hypernodes_of
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.task import Task
 
 KINDS = ("nodes", "jobs", "queues")
 Rows = dict[str, bytes | None]  #: rows as JSON, by name; None: the row is gone

@@ -41,7 +41,7 @@ from pumice.page.recorder import Recorder
 from pumice.page.sent_rows import History, Rows, SentRows
 from pumice.page.simulations import Simulations
 from pumice.page.usage import PageUsage
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver import Server

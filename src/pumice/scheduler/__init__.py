@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pumice.scheduler.config.volcano_conf import read_policy as read_policy
-    from pumice.scheduler.engine.rules import MAX_SCORE as MAX_SCORE
-    from pumice.scheduler.engine.rules import Filter as Filter
-    from pumice.scheduler.engine.rules import Reach as Reach
-    from pumice.scheduler.engine.rules import Reason as Reason
-    from pumice.scheduler.engine.rules import Refused as Refused
-    from pumice.scheduler.engine.rules import Scorer as Scorer
-    from pumice.scheduler.engine.view import View as View
+    from pumice.scheduler.engine import MAX_SCORE as MAX_SCORE
+    from pumice.scheduler.engine import Filter as Filter
+    from pumice.scheduler.engine import Reach as Reach
+    from pumice.scheduler.engine import Reason as Reason
+    from pumice.scheduler.engine import Refused as Refused
+    from pumice.scheduler.engine import Scorer as Scorer
+    from pumice.scheduler.engine import View as View
     from pumice.scheduler.framework.cycle import cycle as cycle
     from pumice.scheduler.framework.decisions import Bind as Bind
     from pumice.scheduler.framework.decisions import Decisions as Decisions
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from pumice.scheduler.framework.policy import Policy as Policy
     from pumice.scheduler.framework.session import Session as Session
     from pumice.scheduler.framework.world import World as World
-    from pumice.scheduler.model.cluster import Cluster as Cluster
-    from pumice.scheduler.model.job import Job as Job
-    from pumice.scheduler.model.queue import Queue as Queue
-    from pumice.scheduler.model.ranges import OneOf as OneOf
-    from pumice.scheduler.model.ranges import Range as Range
-    from pumice.scheduler.model.task import Task as Task
+    from pumice.scheduler.model import Cluster as Cluster
+    from pumice.scheduler.model import Job as Job
+    from pumice.scheduler.model import OneOf as OneOf
+    from pumice.scheduler.model import Queue as Queue
+    from pumice.scheduler.model import Range as Range
+    from pumice.scheduler.model import Task as Task
     from pumice.scheduler.registry import PLUGINS as PLUGINS
 
 _WHERE = {

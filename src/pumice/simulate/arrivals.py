@@ -20,8 +20,7 @@ from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import PluginOption, Policy
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import CPU
+from pumice.scheduler.model import CPU, Cluster
 from pumice.scheduler.plugins.packing import GPU_MILLI_NAME, WHOLE, Packing, PodShape, TypicalPods
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.packing_bound import most_gpus

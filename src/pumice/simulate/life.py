@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, Waiting
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Job
 from pumice.simulate.work import Amounts, Work, amounts_of, object_name, total_of
 
 P = TypeVar("P")

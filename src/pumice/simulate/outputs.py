@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from pumice.scheduler.model.resources import NDArray
+from pumice.scheduler.model import NDArray
 from pumice.simulate import columns
 from pumice.simulate.report import report
 from pumice.simulate.report_data import columns_for

@@ -20,9 +20,7 @@ from collections import Counter
 
 import numpy as np
 
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, Vector
+from pumice.scheduler.model import Cluster, Mask, Table, Vector
 from pumice.scheduler.plugins.kube.node_affinity import required_matches
 from pumice.scheduler.plugins.packing import GPU_MILLI_NAME
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappush, heappushpop
 from typing import Protocol
 
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 from pumice.simulate.life import Life
 from pumice.simulate.rows_in_order import RowsInOrder
 from pumice.simulate.series import Gauges, Series, SeriesKey, Signal, counted

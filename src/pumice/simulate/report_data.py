@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.model.resources import NDArray
+from pumice.scheduler.model import NDArray
 from pumice.simulate.spill import Spill
 
 Column = NDArray[Any]

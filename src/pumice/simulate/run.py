@@ -14,7 +14,7 @@ from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 from pumice.simulate import columns, measures
 from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed
 from pumice.simulate.outputs import Folder

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.api.quantity import is_gpu
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import CPU, MEMORY, Vector
+from pumice.scheduler.model import CPU, MEMORY, Cluster, Vector
 from pumice.scheduler.plugins.packing import GPU_MILLI_NAME, WHOLE, Ask, Cards, Column, Lefts, PodShape, TypicalPods
 from pumice.simulate.work import Amounts, Role, amounts_of
 

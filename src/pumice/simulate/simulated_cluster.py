@@ -27,9 +27,7 @@ from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.framework.observer import Reader
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 from pumice.simulate.life import Life, Reasons, Run
 from pumice.simulate.record import Record
 from pumice.simulate.work import Work, class_name, group_of, instant_text, pods_of, priority_class, queue

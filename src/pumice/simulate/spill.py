@@ -12,7 +12,7 @@ from weakref import finalize
 
 import numpy as np
 
-from pumice.scheduler.model.resources import NDArray
+from pumice.scheduler.model import NDArray
 
 Column = NDArray[Any]
 Row = tuple[Any, ...]

@@ -12,8 +12,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.registry import ACTIONS, PLUGINS
 from pumice.testing.builders import Builder
 

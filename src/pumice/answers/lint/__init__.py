@@ -11,7 +11,7 @@ from pumice.answers.lint import configuration, objects
 from pumice.answers.lint.finding import Finding, Level
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 __all__ = ["RULES", "Finding", "Level", "Rule", "lint", "worst_first"]
 

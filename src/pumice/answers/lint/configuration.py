@@ -11,7 +11,7 @@ from pumice.answers.subject import owner_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.world import World
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 WHERE = "configuration"
 VICTIMS = {

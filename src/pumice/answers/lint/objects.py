@@ -16,11 +16,7 @@ from pumice.api.selectors import matches
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.framework.world import World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import COMPLETED
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Dimensions, Vector
+from pumice.scheduler.model import COMPLETED, PODS, Cluster, Dimensions, Queue, Vector, status
 
 MOST_JOBS = 200  #: how many waiting jobs are checked for whether they can ever run
 

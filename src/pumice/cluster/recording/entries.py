@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.gathering import Kept
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Vector, in_units
+from pumice.scheduler.model import Dimensions, Job, Vector
+from pumice.scheduler.model.resources import MOST_OF_MANY, in_units
 
 VERSION = 1
 

@@ -26,8 +26,7 @@ from pumice.scheduler.framework.past_evictions import note, past_eviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, Only
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, status
 
 _STRUCTS = {kind.kept_as: decoder(struct) for kind, struct in STRUCTS.items()}
 

@@ -24,11 +24,9 @@ from pumice.api.structs import KEPT, encode
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.framework.eviction_events import eviction_events
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Cluster, Job, Task, status
 from pumice.scheduler.model.shadow_group import is_shadow
-from pumice.scheduler.model.task import Task, as_pod, metadata_of
+from pumice.scheduler.model.task import as_pod, metadata_of
 
 PHASES = {status.RUNNING: "Running", status.SUCCEEDED: "Succeeded", status.FAILED: "Failed", status.UNKNOWN: "Unknown"}
 AT_ONCE = 1000  #: the most tasks that are copied while a cycle waits

@@ -38,8 +38,7 @@ from pumice.live.fault_log import FaultLog
 from pumice.live.scheduler.effects import about_group
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import of_job
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Cluster, Job
 from pumice.scheduler.model.shadow_group import is_shadow
 
 log = logging.getLogger(__name__)

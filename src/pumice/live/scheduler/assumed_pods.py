@@ -29,9 +29,7 @@ from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate,
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
 from pumice.live.scheduler.sources import RawObjects, slim
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 EXPIRY_S = 30.0
 GONE = 2**63  #: the version of a pod that is gone: whatever the watch shows of it is older

@@ -31,10 +31,7 @@ from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.gathering import MEMORY, Kept
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Job, Task, Vector
 
 Seen: TypeAlias = tuple[float, str, Wire | str]  #: time, kind, and an object or the key of a removed one; a plain tuple is made fastest
 

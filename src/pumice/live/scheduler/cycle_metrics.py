@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Refused, Scorer, Scores, View
+from pumice.scheduler.engine.rules import Asking
 from pumice.scheduler.framework.observer import Observer, Stage
-from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model import Nodes
 
 PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
 

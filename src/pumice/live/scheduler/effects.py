@@ -50,11 +50,8 @@ from pumice.scheduler.framework.decisions import (
 )
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.framework.policy import SCHEDULE
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job
+from pumice.scheduler.model import INQUEUE, PENDING, UNKNOWN, Cluster, Job, Task, status
 from pumice.scheduler.model.shadow_group import is_shadow
-from pumice.scheduler.model.task import Task
 
 REST_S = 5.0  #: the time between two looks at why jobs at rest wait
 COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed

@@ -12,11 +12,8 @@ from pumice.api.core import Node
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, Task, Template, status
 from pumice.scheduler.model.shared_templates import Pairs
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 
 if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue

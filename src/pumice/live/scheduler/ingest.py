@@ -32,8 +32,7 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options, ShareFilter
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.sources import RawObject
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, status
 from pumice.scheduler.model.task import key_of
 
 # Objects that could not be applied: each is tried again, with growing pauses, until it can be applied, is changed, or is gone.

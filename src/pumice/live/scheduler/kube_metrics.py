@@ -14,9 +14,7 @@ from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, HeldBack, PlacementTries, PreemptionTry
 from pumice.scheduler.framework.observer import Stage
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue

@@ -48,9 +48,7 @@ from pumice.scheduler.framework.observer import Observer, Together
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -19,11 +19,7 @@ from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import CPU, EPSILON, MEMORY, PODS, Dimensions, Vector, dominant_share
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import CPU, EPSILON, MEMORY, PODS, Cluster, Dimensions, Job, Queue, Task, Vector, dominant_share
 
 # Volcano's metrics of queues, computed when somebody scrapes.
 #

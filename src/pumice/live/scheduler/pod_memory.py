@@ -12,9 +12,7 @@ import msgspec
 
 from pumice.http.messages import Request, Response
 from pumice.live.scheduler.loop import Scheduler
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 POD_PATH = "/debug/pod"
 STATED = ("uid", "node_name", "nominated", "priority", "gated", "deleting", "disrupted", "evicted", "started", "placed_at")

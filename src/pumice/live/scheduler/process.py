@@ -45,7 +45,7 @@ from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
     from pumice.live.scheduler.black_box import BlackBox

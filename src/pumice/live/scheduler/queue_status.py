@@ -17,10 +17,7 @@ from pumice.api.volcano import QueueStatus
 from pumice.live.scheduler.options import Ring
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.live.scheduler.sent_status import QueueNote, SentStatus
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, Vector
+from pumice.scheduler.model import EPSILON, Cluster, Queue, Vector, status
 
 
 def queue_request(

@@ -8,8 +8,7 @@ from msgspec import Struct, to_builtins
 
 from pumice.api.kinds import NATIVE_POD_GROUP, Kind, ObjectRef
 from pumice.client.events import EventRecord
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.claims import Mapped, group_claims, named_claims, reach, special_key
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices

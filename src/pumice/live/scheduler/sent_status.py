@@ -23,9 +23,7 @@ from pumice.api.kinds import POD_GROUPS, QUEUES
 from pumice.api.volcano import PodGroup
 from pumice.client.client import Backoff
 from pumice.live.scheduler.requests import WriteStatus
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Task, Vector
 
 # Writes that the server refuses, and would refuse again, are tried with growing pauses, each write by itself, and are never given up.
 #

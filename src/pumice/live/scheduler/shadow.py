@@ -34,8 +34,7 @@ from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.eviction_cost import gpus
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 
 HOUR_S = 3600.0  #: how often the log says what has been compared
 log = logging.getLogger(__name__)

@@ -18,13 +18,10 @@ from pumice.api.volcano import NodeShard
 from pumice.live.scheduler.options import Sharding
 from pumice.live.scheduler.requests import WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Task
 
 PREFERENCE = 1e6  #: above any sum of scores, small enough that the scores still tell nodes of one kind apart
 REFUSAL = Reason("node(s) were outside the scheduler's shard", final=True)

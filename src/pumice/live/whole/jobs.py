@@ -29,7 +29,7 @@ from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 from pumice.simulate.life import Life, Run
 from pumice.simulate.record import Record
 from pumice.simulate.simulated_cluster import Habits

@@ -39,7 +39,7 @@ from pumice.live.whole.jobs import WholeJobs, stages
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 from pumice.simulate.accidents import Lose, NodeLosses, accidents_of, disturbed, random_of
 from pumice.simulate.compare import ComparedRun
 from pumice.simulate.faults import Faults

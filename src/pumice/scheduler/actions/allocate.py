@@ -15,8 +15,8 @@ from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import why_unheeded
-from pumice.scheduler.model.job import INQUEUE, Job, cut_short_at
-from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model import INQUEUE, Job, Queue
+from pumice.scheduler.model.job import cut_short_at
 from pumice.scheduler.placement.domains import Choice, Domains
 from pumice.scheduler.placement.pending_tasks import JobsByQueue, PendingParts, PendingTasks
 from pumice.scheduler.placement.placing import Placing

@@ -6,16 +6,13 @@ On nodes that lose tasks in this very session, those that need a port or another
 from __future__ import annotations
 
 from pumice.scheduler.actions.allocate import AllocateArgs
-from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.alike import apart
 from pumice.scheduler.framework.fit_errors import everywhere, explain
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Mask, Task, status
 
 
 class Backfill(Action):

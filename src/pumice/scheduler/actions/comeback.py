@@ -25,10 +25,7 @@ from pumice.scheduler.framework.alike import apart
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.resources import EPSILON, PODS, Dimensions
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, INQUEUE, PODS, Dimensions, Job, Task, status
 from pumice.scheduler.placement.domains import Domains
 from pumice.scheduler.placement.placing import Placing
 

@@ -26,10 +26,7 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import EPSILON, Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task
 from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing
 

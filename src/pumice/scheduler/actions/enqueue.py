@@ -15,7 +15,7 @@ from pumice.scheduler.framework.alike import Alike, Member
 from pumice.scheduler.framework.decisions import GroupEvent
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model import INQUEUE, Job
 from pumice.scheduler.placement.pending_tasks import JobsByQueue
 
 

@@ -8,10 +8,7 @@ from typing import Any
 from pumice.scheduler.eviction.gang_eviction import GangEviction
 from pumice.scheduler.eviction.victims import victim_queues
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Queue, Task, status
 
 
 class GangReclaim(GangEviction):

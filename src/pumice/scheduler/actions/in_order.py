@@ -28,11 +28,7 @@ from pumice.scheduler.framework.alike import Alike, Turns, apart
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.ranges import OneOf
-from pumice.scheduler.model.resources import EPSILON
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
 from pumice.scheduler.placement.one_node import OneNode
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 from msgspec import field
 
-from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
+from pumice.scheduler.engine import Evaluation
+from pumice.scheduler.engine.evaluation import NOTHING
 from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.make_room import is_worth_it
 from pumice.scheduler.eviction.permitted_victims import PermittedVictims
@@ -23,11 +24,7 @@ from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Mask, Queue, Task, status
 from pumice.scheduler.placement.pending_tasks import by_queue
 
 

@@ -12,18 +12,14 @@ from functools import partial
 import numpy as np
 from msgspec import field
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.search import Search
 from pumice.scheduler.eviction.victims import Budget, permitted_victims
 from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Mask, Queue, Task, status
 from pumice.scheduler.placement.pending_tasks import JobsByQueue
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation, Reason
 from pumice.scheduler.engine.plan import plan
-from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.framework.decisions import GATED, Bind, HeldBack, Waiting
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
@@ -26,7 +25,7 @@ from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.pre_enqueue import PreEnqueue, by_gates
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.units import Units
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices

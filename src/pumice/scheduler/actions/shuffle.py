@@ -7,8 +7,7 @@ from functools import cached_property
 
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, status
 
 
 class Shuffle(Action):

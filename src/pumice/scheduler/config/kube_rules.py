@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.engine import Scorer
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import FilterMaker, ScorerMaker

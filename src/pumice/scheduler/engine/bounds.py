@@ -15,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine.rules import Scorer, weighted
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask, NDArray
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import Cluster, Mask, NDArray, Template
 
 Singles = NDArray[np.float32]
 

@@ -11,10 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from pumice.scheduler.engine.view import Scores
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.hypernodes import HyperNodes
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
+from pumice.scheduler.model import EPSILON, Cluster, HyperNodes, Mask, Rows, Table, Vector
 
 
 class DomainSums:

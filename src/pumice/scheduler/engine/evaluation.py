@@ -37,8 +37,7 @@ from pumice.scheduler.engine.shared_answers import (
     refusal_bits,
 )
 from pumice.scheduler.engine.view import Scores, View, all_of, any_of, touched
-from pumice.scheduler.model.resources import EPSILON, Mask, Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Mask, Rows, Task
 
 NOTHING = -np.inf
 FIT = "NodeResourcesFit"  #: kube-scheduler's name of the filter that refuses tasks that request too much

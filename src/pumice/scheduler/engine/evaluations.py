@@ -13,8 +13,7 @@ from pumice.scheduler.engine.evaluation import Evaluation, T
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Rule, Scorer
 from pumice.scheduler.engine.shared_answers import Common
 from pumice.scheduler.engine.view import SharedScores
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 
 KEPT_CELLS = 1_000_000  #: evaluations times nodes
 KEPT_AT_LEAST = 64

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
 from pumice.scheduler.engine.view import PlannedView, Scores, snapshot
-from pumice.scheduler.model.resources import Mask, Rows
+from pumice.scheduler.model import Mask, Rows
 
 CELLS = 8192  #: the most cells that are scored together
 DEEPEST = 64  #: the most copies on one row that are scored together

@@ -18,10 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.scheduler.engine.view import Numbers, Scores, View
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import Mask, Nodes, Task, Template
 
 if TYPE_CHECKING:
     from pumice.scheduler.engine.bounds import Bounds

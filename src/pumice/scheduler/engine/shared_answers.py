@@ -13,10 +13,7 @@ import numpy as np
 from pumice.scheduler.engine.bounds import BestByBounds
 from pumice.scheduler.engine.rules import Asking, Filter, Reach, Rejected, Scorer, Unscored
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask, NDArray, Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task
 
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 

@@ -7,10 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Codes, Nodes, Table
-from pumice.scheduler.model.resources import Mask, NDArray, Rows
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import Cluster, Codes, Mask, NDArray, Nodes, Rows, Table, Template
 
 Scores = NDArray[np.float64]
 Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.float32])

@@ -13,10 +13,8 @@ from msgspec import Struct
 
 from pumice.api.core import PodDisruptionBudget
 from pumice.api.selectors import Requirement, Selector, matches
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model import Cluster, Mask, Task
 from pumice.scheduler.model.shared_templates import Pairs
-from pumice.scheduler.model.task import Task
 
 OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}  #: whether the operator needs values
 

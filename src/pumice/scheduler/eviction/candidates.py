@@ -8,10 +8,8 @@ import numpy as np
 
 from pumice.scheduler.eviction.permitted_victims import held_by
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table, cells
-from pumice.scheduler.model.resources import EPSILON, Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Job, Mask, Table, Task
+from pumice.scheduler.model.nodes import cells
 
 Eligible = Callable[[Task], bool]
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from pumice.scheduler.eviction.offer import Numbers, Offer
 from pumice.scheduler.eviction.rooms import Demand, running
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model import EPSILON, Table
 
 Cost = tuple[float, float, float, int]  #: pods that must go, their importance, for how long they have run, and the place of the last bundle
 NOTHING: Cost = (0.0, 0.0, 0.0, -1)

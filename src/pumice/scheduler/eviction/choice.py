@@ -15,9 +15,7 @@ from pumice.scheduler.eviction.offer import Offer, importance
 from pumice.scheduler.eviction.pick_node import start, weight
 from pumice.scheduler.eviction.rooms import Demand, Rooms, most_by_place
 from pumice.scheduler.eviction.victims import needed
-from pumice.scheduler.model.nodes import Table, copies
-from pumice.scheduler.model.resources import EPSILON, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Table, Task, Vector, copies
 
 Places = list[int]  #: places of bundles in the offer, in order
 

@@ -6,11 +6,11 @@ still fits.
 
 from __future__ import annotations
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.make_room import fits_now, make_room
 from pumice.scheduler.eviction.victims import needed
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 
 class EvictionDryRun:

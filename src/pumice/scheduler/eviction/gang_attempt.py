@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.choice import GangNeeds, Places, Victims, choices, fewest, victims
 from pumice.scheduler.eviction.offer import Offer
 from pumice.scheduler.eviction.rooms import Demand, Rooms
@@ -21,12 +21,7 @@ from pumice.scheduler.eviction.victims import needed
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Vector
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import HyperNode, Job, Queue, SubJob, Task, Vector
 from pumice.scheduler.placement.room_bound import RoomBound, missing
 
 if TYPE_CHECKING:

@@ -19,11 +19,7 @@ from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.model import status
-from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import HyperNode, Job, Queue, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingParts, by_queue
 
 DEFAULT_DOMAINS = 8

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model.resources import EPSILON
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Task
 
 
 def make_room(statement: Statement, task: Task, row: int, victims: list[Task], action: str, evaluation: Evaluation) -> int:

@@ -15,10 +15,9 @@ from pumice.api.annotations import STAYS
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, seconds
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Job, Task, status
 from pumice.scheduler.model.shadow_group import is_shadow
-from pumice.scheduler.model.task import TRUE_WORDS, Task
+from pumice.scheduler.model.task import TRUE_WORDS
 
 HOUR_S = 3600.0
 ON_THEIR_NODE = ("DaemonSet", "Node", "Pod")  #: owners that make no new pod, or make it for the same node

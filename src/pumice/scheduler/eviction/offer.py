@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, NDArray, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Mask, NDArray, Table, Task, Vector
 
 Numbers = NDArray[np.intp]
 

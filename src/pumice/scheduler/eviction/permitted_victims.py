@@ -11,9 +11,7 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.nodes import Nodes, Table
-from pumice.scheduler.model.resources import EPSILON, Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Mask, Nodes, Table, Task
 
 MOST_CLASSES = 16  #: of evictors, remembered at a time
 

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.view import Scores
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import NDArray, Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Scores
+from pumice.scheduler.model import NDArray, Nodes, Rows, Task
 
 Numbers = NDArray[np.int64]
 

@@ -20,9 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.eviction.movable import Movable, Unit
-from pumice.scheduler.model.nodes import Nodes, Table
-from pumice.scheduler.model.resources import EPSILON, Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Mask, Nodes, Table, Task, Vector
 
 EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first
 MOST_STEPS = 3_000  #: choices that are made, in all dives together, after the first

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.eviction.offer import Offer
-from pumice.scheduler.model.nodes import Table, copies
-from pumice.scheduler.model.resources import EPSILON, Mask, Vector
+from pumice.scheduler.model import EPSILON, Mask, Table, Vector, copies
 
 
 class Demand(NamedTuple):

@@ -15,11 +15,8 @@ import numpy as np
 from pumice.scheduler.eviction.bundles import safe_ones
 from pumice.scheduler.eviction.candidates import Eligible
 from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, NDArray, Sum, Vector, as_vectors
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Job, Mask, NDArray, Table, Task, Vector
+from pumice.scheduler.model.resources import Sum, as_vectors
 
 RankKey = Callable[[Job], Hashable]  #: the key that decides the place of a job among the victims
 SAFE, WHOLE, STAYS = 0, 1, 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Set
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.candidates import EvictionCandidates
 from pumice.scheduler.eviction.eviction_dry_run import EvictionDryRun
 from pumice.scheduler.eviction.make_room import fits_now, is_worth_it, make_room, pipeline_if_it_fits
@@ -20,9 +20,7 @@ from pumice.scheduler.eviction.victims import Budget, needed
 from pumice.scheduler.framework.journal import Operation
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import EPSILON, Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Job, Mask, Task
 
 
 class Search:

@@ -13,8 +13,7 @@ from msgspec import Struct, field
 
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Queue, Task
 
 
 def permitted_victims(

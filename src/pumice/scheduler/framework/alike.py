@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.framework.at_rest import AtRest, Needs
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import INQUEUE, Job, Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session

@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.scheduler.model.job import Job, cut_short_at
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON, Mask, NDArray, Rows, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Job, Mask, NDArray, Rows, Table, Task, Vector
+from pumice.scheduler.model.job import cut_short_at
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.alike import Member

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from pumice.scheduler.framework.decisions import Decisions, Evict
 from pumice.scheduler.framework.journal import StateJournal
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster, status
 
 
 def carry_out(changes: Cluster | StateJournal, decisions: Decisions, now: float, evict: Callable[[Evict], object]) -> None:

@@ -14,13 +14,9 @@ from msgspec.structs import replace
 
 from pumice.api.core import Node
 from pumice.api.pod import PodSpec
-from pumice.scheduler.engine.rules import Filter
-from pumice.scheduler.engine.view import View
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.engine import Filter, View
+from pumice.scheduler.model import Cluster, Task, Template, Vector
 from pumice.scheduler.model.shared_templates import Pairs
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 
 
 class EventKind(Enum):

@@ -18,12 +18,10 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.errors import did_you_mean
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View
+from pumice.scheduler.engine.rules import Unscored
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, Refusal, Vote
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Queue, Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.plugin import Plugin

@@ -21,8 +21,7 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 
 
 def cycle(

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from pumice.api.groups import NativePodGroup
 from pumice.scheduler.framework.alike import Member, filled
 from pumice.scheduler.framework.containment import Failure
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Task
 
 T = TypeVar("T")
 GATED = "SchedulingGated"  #: the reason of pods that are not tried

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.quantity import is_gpu
 from pumice.api.times import duration
-from pumice.scheduler.model.resources import Dimensions
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Dimensions, Task
 
 if TYPE_CHECKING:
     pass

@@ -12,7 +12,7 @@ from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.times import instant_or, rfc3339
 from pumice.scheduler.framework.past_evictions import PastEviction, note, past_evictions
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 EVICTION_REASONS = ("Evict", "Preempted")  #: reasons of events: of Volcano, and of kube-scheduler
 

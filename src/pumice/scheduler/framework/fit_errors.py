@@ -7,9 +7,8 @@ from collections import Counter
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.model.resources import EPSILON, Mask
+from pumice.scheduler.engine import Evaluation, Reason
+from pumice.scheduler.model import EPSILON, Mask
 
 
 class Shortage(Struct, frozen=True):

@@ -12,8 +12,7 @@ from math import inf
 
 from msgspec import Struct, field
 
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Cluster, Job
 
 MEMORY = "gathering"  #: its key in the cluster's memory
 MOST_PERIODS = 10

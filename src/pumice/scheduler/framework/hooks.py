@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.model.resources import Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, Vector
 
 # Answers that are more than yes or no: a vote of three values, and a refusal, whose text says what was needed and how much is missing.
 

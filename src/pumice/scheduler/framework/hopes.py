@@ -14,10 +14,7 @@ import numpy as np
 
 from pumice.scheduler.framework.alike import Alike
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Mask, NDArray, Rows, Vector
+from pumice.scheduler.model import PODS, Job, Mask, NDArray, Queue, Rows, Table, Vector
 
 QUICK = 2_000_000  #: so many comparisons of a job with a node cost less than to try a few jobs
 

@@ -15,10 +15,7 @@ from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCon
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Cluster, Job, Task, status
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session

@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task, key_of
+from pumice.scheduler.model import Cluster, Job, Task
+from pumice.scheduler.model.task import key_of
 
 
 class Change(Protocol):

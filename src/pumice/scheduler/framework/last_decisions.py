@@ -17,7 +17,7 @@ from pumice.scheduler.framework.job_status import next_stranded
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 MEMORY = "decisions"  #: its key in the cluster's memory
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from pumice.scheduler.engine.rules import PLAINLY, Asking
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 
 class Stage(Enum):

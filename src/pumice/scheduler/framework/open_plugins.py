@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from pumice.scheduler.engine.rules import Filter, Rule, Scorer
+from pumice.scheduler.engine import Filter, Rule, Scorer
 from pumice.scheduler.framework.containment import Broken, BrokenScorer, Failure, Guard, is_ours
 from pumice.scheduler.framework.hooks import HOOKS, all_agree, anyone
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.rules import filters_of, scorers_of
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session

@@ -21,9 +21,7 @@ from msgspec.structs import replace
 from pumice.api.times import rfc3339
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Job, Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session

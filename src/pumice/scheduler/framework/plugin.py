@@ -17,7 +17,7 @@ from pumice.scheduler.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
-    from pumice.scheduler.model.job import Job
+    from pumice.scheduler.model import Job
 
 
 #: Hooks that were renamed since the first release: old name to new name.

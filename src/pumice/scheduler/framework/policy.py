@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.engine import Filter, Scorer
 from pumice.scheduler.framework.features import DEFAULT as RELEASE_DEFAULT
 from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.hooks import HOOKS, RULE_HOOKS
@@ -20,7 +20,7 @@ from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
-    from pumice.scheduler.model.job import Job
+    from pumice.scheduler.model import Job
 
 
 # kube-scheduler's profiles, as the `schedule` action uses them: the content of a KubeSchedulerConfiguration, resolved.

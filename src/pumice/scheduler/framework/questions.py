@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, cmp_to_key
 from typing import Any, cast
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
@@ -19,13 +19,7 @@ from pumice.scheduler.framework.past_evictions import PastEvictions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rules import evaluations_for
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask, Vector
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, HyperNode, Job, Mask, Queue, SubJob, Task, Vector
 
 Key = tuple[Any, ...]
 Victims = list[Task]

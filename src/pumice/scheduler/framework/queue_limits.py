@@ -12,11 +12,7 @@ import numpy as np
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import PODS, Job, Mask, Queue, Task, Vector, status
 
 
 def asked_for(request: Vector) -> Mask:

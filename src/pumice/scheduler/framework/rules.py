@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rule, Scorer, Scores, View
 from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.engine.rules import PLAINLY, Filter, Reach, Reason, Refused, Rule, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine.rules import PLAINLY
 from pumice.scheduler.framework.containment import WrongAnswer
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.plugin import Plugin

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
@@ -33,13 +33,7 @@ from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import INQUEUE, Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask, Vector
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import INQUEUE, Cluster, Job, Mask, Queue, Task, Template, Vector, status
 
 Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  #: by queue, kind of limit and template
 

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from pumice.scheduler.framework.decisions import Bind, Evict
 from pumice.scheduler.framework.journal import Moves, Operation
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, status
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session

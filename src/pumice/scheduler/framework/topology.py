@@ -13,11 +13,8 @@ from functools import reduce
 from pumice.api.volcano import NetworkTopology, PodGroup
 from pumice.scheduler.framework.journal import StateJournal
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.hypernodes import HyperNode, hypernodes_of
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model import Cluster, HyperNode, Job, SubJob, status
+from pumice.scheduler.model.hypernodes import hypernodes_of
 
 
 def why_unheeded(group: PodGroup, policy: Policy) -> str:

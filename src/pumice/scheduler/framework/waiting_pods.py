@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 
 class WaitingGroup(Protocol):

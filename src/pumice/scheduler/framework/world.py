@@ -10,8 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask, NDArray
+from pumice.scheduler.model import Mask, NDArray, Nodes
 
 FRESH_S = 300.0
 

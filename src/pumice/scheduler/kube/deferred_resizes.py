@@ -12,8 +12,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.preemption import Preemption, checked_columns
 from pumice.scheduler.kube.units import Unit, by_budget, by_importance
-from pumice.scheduler.model.resources import Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Rows, Task
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
 GATE, PLUGIN = "InPlacePodVerticalScalingSchedulerPreemption", "DeferredPodScheduling"

@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.rules import Filter, Reach, Reason
-from pumice.scheduler.engine.view import View
-from pumice.scheduler.model.nodes import Nodes, Table
-from pumice.scheduler.model.resources import Mask, Rows
+from pumice.scheduler.engine import Evaluation, Filter, Reach, Reason, View
+from pumice.scheduler.model import Mask, Nodes, Rows, Table
 
 PreparedFilters = Sequence[tuple[Filter, Any]]
 

@@ -13,20 +13,14 @@ from typing import Self
 import numpy as np
 
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
-from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Evaluation, View
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate, Numbers, start
 from pumice.scheduler.framework.journal import Moves, Operation
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.units import Unit, Units, by_budget, by_importance, with_pods
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Index, Rows, Table, Task, status
 
 # The pods on each node, the most important first, as padded arrays: preemption walks over them, all nodes at a time.
 #

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.engine import Scores
 from pumice.scheduler.framework.policy import ExtenderSpec
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.units import with_pods
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task, as_pod
+from pumice.scheduler.model import Mask, Task
+from pumice.scheduler.model.task import as_pod
 
 SCALE = 10.0  #: extenders score 0..10, plugins 0..100
 

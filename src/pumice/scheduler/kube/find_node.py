@@ -14,10 +14,8 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation, Reason, Scores, View
 from pumice.scheduler.engine.evaluations import Evaluations
-from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.policy import Profile
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, PreparedFilters, WithNominated, run_filters, sees_columns_only, sentence, speaking
@@ -25,10 +23,7 @@ from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import pipelined_room
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask, Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Nodes, Rows, Task
 from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
 
 # The nodes that a search looks at if not at all: zone by zone in turn, from where the last search stopped, until enough are feasible.

@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.framework.decisions import PlacementTries
 from pumice.scheduler.framework.observer import Stage
@@ -24,8 +24,7 @@ from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.placements import Placement, Placements, Places, Undetermined, asked_by, best, placements
 from pumice.scheduler.kube.planned_places import PlacementMemory, places_in
-from pumice.scheduler.model.resources import Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Mask, Task, Vector
 
 FEWEST = 4  #: fewer equal members are tried one by one
 GENERATE, SCORE = "PlacementGenerate", "PlacementScore"  #: extension points

@@ -25,8 +25,7 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.placements import Places
 from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, status
 
 FAILED, UNSCHEDULABLE, SCHEDULED = "SchedulerError", "Unschedulable", "Scheduled"
 _RESULTS = {GroupOutcome.PLACED: "scheduled", GroupOutcome.REFUSED: "unschedulable", GroupOutcome.FAILED: "error"}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pumice.api.devices import ResourceClaimStatus
 from pumice.api.kinds import NATIVE_POD_GROUP
-from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
@@ -22,7 +22,7 @@ from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims
 from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import View
 from pumice.scheduler.framework.decisions import PreemptionTry
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
@@ -25,7 +25,7 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.placements import Places
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.units import POD, Unit, Units, by_budget, by_importance
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 PREFIX = "pod group preemption: "
 NO_VICTIMS = "No preemption victims found for incoming preemptor"

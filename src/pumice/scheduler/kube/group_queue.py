@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import floor, inf, sqrt
 
 from pumice.scheduler.framework.waiting_pods import G, GroupOutcome, WaitingGroup
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 #: why something is added to a queue, in upstream's words
 NEW, ATTEMPT_FAILED, ENDED = "UnscheduledPodAdd", "ScheduleAttemptFailure", "BackoffComplete"

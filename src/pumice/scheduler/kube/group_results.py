@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from pumice.scheduler.kube.find_node import FitError
 from pumice.scheduler.kube.groups import Group
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 

@@ -13,9 +13,7 @@ from pumice.api.groups import SCHEDULED, CompositePodGroup, NativePodGroup
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.api.meta import Condition
 from pumice.scheduler.framework.features import Release
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 LEAF, COMPOSITE = "podgroup", "compositepodgroup"  #: the two types, as messages name them
 

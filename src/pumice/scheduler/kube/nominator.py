@@ -10,10 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Rows, Table, Task
 
 
 class Nominator:

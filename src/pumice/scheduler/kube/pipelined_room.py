@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import EPSILON
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Task, status
 
 PROMISED = Reason("node(s) had no room but what is promised to a gang")
 

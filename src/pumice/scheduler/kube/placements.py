@@ -18,13 +18,9 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from pumice.scheduler.engine.rules import MAX_SCORE
-from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.engine import MAX_SCORE, Scores
 from pumice.scheduler.kube.groups import Group
-from pumice.scheduler.model.nodes import ABSENT, Nodes
-from pumice.scheduler.model.resources import CPU, MEMORY, Mask, Rows, Vector
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import ABSENT, CPU, MEMORY, Mask, Nodes, Rows, Task, Template, Vector
 from pumice.scheduler.plugins.kube.catalogue import PODS_COUNT
 from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT
 from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.kube.placements import Placement, Placements
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Vector
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import Cluster, Template, Vector
 
 AHEAD = 64  #: so many members of one kind are planned at least
 

@@ -11,7 +11,7 @@ from pumice.scheduler.framework.decisions import HeldBack
 from pumice.scheduler.framework.policy import Profile
 from pumice.scheduler.framework.waiting_pods import WaitingPods
 from pumice.scheduler.kube.groups import LEAF, Group, GroupEntity, Groups
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.catalogue import GANG
 from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
 

@@ -13,8 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import Reach
-from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.engine import Reach, Scores
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
 from pumice.scheduler.framework.decisions import PreemptionTry
@@ -29,9 +28,7 @@ from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
 from pumice.scheduler.kube.resource_dry_run import ResourceDryRun
 from pumice.scheduler.kube.units import POD, Units
-from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import PODS, Mask, Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import PODS, Mask, Rows, Task, status
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"

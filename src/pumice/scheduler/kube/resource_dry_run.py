@@ -14,10 +14,7 @@ from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs
 from pumice.scheduler.kube.dry_run import VictimsTable
 from pumice.scheduler.kube.nominator import Nominator
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, Rows, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Rows, Table, Task, Vector
 
 
 class Walk(Struct, frozen=True):

@@ -18,8 +18,7 @@ from pumice.scheduler.framework.cluster_events import OWN, ClusterEvent, EventKi
 from pumice.scheduler.framework.waiting_pods import G, GroupOutcome, WaitingGroup
 from pumice.scheduler.kube.group_queue import ATTEMPT_FAILED, ENDED, NEW, GroupQueue
 from pumice.scheduler.kube.pipelined_room import PipelinedRoom
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS
 
 # Whether an event may help a pod that found no node: the queueing hints of the plugins that refused it decide.

@@ -14,9 +14,7 @@ from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.scheduler.eviction.budgets import BudgetsByNamespace
 from pumice.scheduler.eviction.pick_node import start
 from pumice.scheduler.kube.groups import LEAF, Group, Groups, holds_node
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task, status
 
 POD, POD_GROUP, COMPOSITE_GROUP = range(3)  #: kinds of units, the more important later
 

@@ -15,13 +15,7 @@ from msgspec import Struct
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.model import status
-from pumice.scheduler.model.hypernodes import HyperNode
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import HyperNode, Job, Mask, Queue, SubJob, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
 from pumice.scheduler.placement.placing import Placing
 from pumice.scheduler.placement.room_bound import NoDomain, RoomBound, missing, shortage, strayed

@@ -13,8 +13,7 @@ from math import inf
 import numpy as np
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model import EPSILON, Table
 from pumice.scheduler.placement.room_over_time import Timetable, places, promise_of
 from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise, Usage
 

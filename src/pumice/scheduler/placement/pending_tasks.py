@@ -17,10 +17,7 @@ from pumice.scheduler.framework.alike import Alike, Turns
 from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Queue, SubJob, Task
 from pumice.scheduler.placement.lazy_heap import LazyHeap
 
 

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine import Evaluation, Reason
 from pumice.scheduler.engine.plan import plan
-from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.engine.view import any_of
 from pumice.scheduler.framework.fit_errors import FitErrors, everywhere, explain
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Mask, Queue, SubJob, Task
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 MIN_RUN = 4  #: shorter runs of equal tasks are placed one by one

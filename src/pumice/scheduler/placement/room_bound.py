@@ -12,11 +12,8 @@ import numpy as np
 
 from pumice.scheduler.framework.fit_errors import FitErrors
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER, HyperNode
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import copies
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import HyperNode, Job, SubJob, Task, copies
+from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER
 
 
 class RoomBound:

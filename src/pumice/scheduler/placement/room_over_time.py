@@ -9,8 +9,8 @@ from math import inf
 import numpy as np
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.nodes import Table, cells
-from pumice.scheduler.model.resources import EPSILON, Vector
+from pumice.scheduler.model import EPSILON, Table, Vector
+from pumice.scheduler.model.nodes import cells
 from pumice.scheduler.placement.timetable import PlannedEnds, PodSet, Promise, RoomChange, Usage
 
 

@@ -20,11 +20,7 @@ from typing import NamedTuple, Self, TypeAlias
 
 from pumice.api.annotations import USER
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Index, Job, Mask, Task, Vector, status
 
 ENOUGH = 5  #: runs of a kind that are needed to know the usual run
 LATEST = 300  #: runs of a kind that are kept, the latest ones

@@ -24,16 +24,10 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import ALIBABA_GPU_INDEX
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.resources import CPU, NDArray
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import CPU, Cluster, Index, NDArray, Task, Template, status
 
 GPU_MILLI_NAME = "alibabacloud.com/gpu-milli"
 WHOLE = 1000.0

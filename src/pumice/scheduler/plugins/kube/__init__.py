@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.engine import Filter, Scorer
 from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
-from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model import Cluster
 
 
 class KubePlugin(Struct, frozen=True):

@@ -11,11 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.pod import PodSpec
-from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
-from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Rows
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
+from pumice.scheduler.model import Cluster, Rows, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 
 MEBIBYTE = 1024.0 * 1024

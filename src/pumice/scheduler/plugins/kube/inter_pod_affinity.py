@@ -14,13 +14,9 @@ from msgspec import Struct
 
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import ABSENT, Nodes
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import ABSENT, Cluster, Mask, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodCounts, shown_per_node
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, PodTerms, TermRole

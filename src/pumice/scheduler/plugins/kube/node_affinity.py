@@ -14,13 +14,9 @@ from pumice.api.pod import NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec
 from pumice.api.problems import Path, Problems, qualified_name_fault
 from pumice.api.selectors import OPERATORS, Requirement
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, to_hundred
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from pumice.api.pod import PodSpec
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.cluster_events import EventKind, always
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match Pod's required features", final=True)

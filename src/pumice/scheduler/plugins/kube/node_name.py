@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match the requested node name", final=True)

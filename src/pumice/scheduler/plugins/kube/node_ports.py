@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Index, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
 

@@ -16,13 +16,10 @@ import numpy as np
 
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
+from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
 from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
-from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
-from pumice.scheduler.engine.view import Scores, View, at_most
-from pumice.scheduler.model.nodes import Nodes, Table
-from pumice.scheduler.model.resources import CPU, MEMORY
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.engine.view import at_most
+from pumice.scheduler.model import CPU, MEMORY, Nodes, Table, Task, Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
 

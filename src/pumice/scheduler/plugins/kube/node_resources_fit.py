@@ -15,15 +15,12 @@ import numpy as np
 
 from pumice.api.problems import Path, Problems, qualified_name_fault
 from pumice.api.strict_decoding import Args, Conf
+from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.engine.bounds import SLACK, Bound, Bounds
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, weighted
-from pumice.scheduler.engine.view import Scores, View, at_least
+from pumice.scheduler.engine.rules import weighted
+from pumice.scheduler.engine.view import at_least
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import CPU, MEMORY, PODS
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import CPU, MEMORY, PODS, Cluster, Nodes, Task, Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.claims import classes_by_resource
 

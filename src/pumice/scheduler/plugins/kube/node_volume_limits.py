@@ -11,13 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pumice.api.core import PersistentVolume, VolumeAttachment
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scores, View
 from pumice.scheduler.framework.cluster_events import EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Index, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
 from pumice.scheduler.plugins.kube.volume_matching import claim_of, class_name, class_of, has_claims, pod_key, uses, volume_of

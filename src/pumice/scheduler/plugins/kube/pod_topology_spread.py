@@ -19,15 +19,10 @@ from pumice.api.pod import TopologySpreadConstraint
 from pumice.api.problems import Path, Problems, qualified_name_fault
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.api.strict_decoding import Args, Conf
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model import ABSENT, Cluster, Codes, Mask, Nodes, Task, Template
 from pumice.scheduler.model.shared_templates import Pairs
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, PodScope, shown_per_node
 from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of

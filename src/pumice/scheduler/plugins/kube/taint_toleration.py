@@ -10,11 +10,9 @@ import numpy as np
 from pumice.api.core import Taint
 from pumice.api.pod import Toleration
 from pumice.api.selectors import integer
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, to_hundred
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 
 REFUSAL = Reason("node(s) had untolerated taint(s)", final=True)

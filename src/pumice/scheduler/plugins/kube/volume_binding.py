@@ -14,12 +14,9 @@ import numpy as np
 from pumice.api.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.assumed import Assumed, AssumedVolumes
 from pumice.scheduler.plugins.kube.node_resources_fit import RequestedToCapacityRatio, ShapePoint, check_shape

@@ -16,12 +16,8 @@ from pumice.api.annotations import BIND_COMPLETED, OLD_STORAGE_CLASS, SELECTED_N
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
-from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask, NDArray, Rows
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.engine import Reason
+from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task, Template
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 # A pod's volume claims and their states: bound, waiting for the pod's node, or unusable on every node.

@@ -12,13 +12,9 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.pod import Volume
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
 from pumice.scheduler.framework.cluster_events import EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Index, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
 from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key

@@ -11,12 +11,9 @@ from msgspec.structs import replace
 from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim
 from pumice.api.selectors import Requirement
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
 from pumice.scheduler.framework.cluster_events import EventKind, always
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import ABSENT
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import ABSENT, Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import (
     claim_of,

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 from msgspec import Struct, field
 
-from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer, parts_of, weighted_mean
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
+from pumice.scheduler.engine.rules import parts_of, weighted_mean
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.ranges import OneOf, Range
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import OneOf, Range, Task
 
 
 class BinpackArgs(Struct):

@@ -10,8 +10,7 @@ from typing import Any
 from pumice.api.annotations import COOLDOWN_TIME
 from pumice.api.times import duration
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, status
 
 
 class CooldownProtection(Plugin):

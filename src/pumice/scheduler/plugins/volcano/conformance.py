@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 
 class Conformance(Plugin):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.model.resources import CPU
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Scores, View
+from pumice.scheduler.model import CPU, Task
 from pumice.scheduler.plugins.packing import CPU_MILLI, GPU_MILLI, Ask, Packing, shown
 
 

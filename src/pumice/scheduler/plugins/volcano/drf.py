@@ -15,13 +15,9 @@ import numpy as np
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import COMPLETED, Job
+from pumice.scheduler.model import COMPLETED, EPSILON, PODS, Job, Mask, NDArray, Queue, Task, Vector, dominant_share, status
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import user_of
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, PODS, Mask, NDArray, Vector, dominant_share
-from pumice.scheduler.model.task import Task
 
 # Hierarchical dominant resource fairness: shares of queues in a tree, as drf compares them with the switch enableHierarchy.
 #

@@ -11,10 +11,9 @@ from collections import Counter
 import numpy as np
 from msgspec import field
 
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Scores, View
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.resources import CPU
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import CPU, Task
 from pumice.scheduler.plugins.packing import Ask, Column, Lefts, Packing, PackingArgs, PodShape, TypicalPods, shown
 
 SCALE = 1000.0

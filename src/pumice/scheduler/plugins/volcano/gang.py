@@ -15,10 +15,7 @@ from pumice.scheduler.framework.hooks import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH
 from pumice.scheduler.framework.job_status import fit_error
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, SubJob, Task, status
 
 
 class Gang(Plugin):

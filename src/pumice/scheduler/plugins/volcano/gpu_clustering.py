@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Scores, View
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.packing import GPU_MILLI, Ask, Packing, shown
 
 

@@ -14,9 +14,7 @@ from msgspec import Struct, field
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus, ran_s, seconds
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.ranges import OneOf, Range
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import OneOf, Range, Task, status
 
 HOUR_S = 3600.0
 

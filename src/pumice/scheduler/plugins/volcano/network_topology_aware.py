@@ -12,20 +12,12 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
 from pumice.scheduler.engine.domain_sums import DomainSums
-from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
-from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose, Topology
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.hypernodes import HyperNode, HyperNodes
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import Mask, Vector
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import Cluster, HyperNode, HyperNodes, Job, Mask, SubJob, Task, Template, Vector, status
 
 # Scores of nodes by the network: how near they are to the rest of the job, or for pods without a topology, how full their domains are.
 #

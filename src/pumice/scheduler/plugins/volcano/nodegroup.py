@@ -19,14 +19,10 @@ from msgspec import Struct, field
 from pumice.api.annotations import NODE_GROUP, NODE_GROUP_LIMITS
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.volcano import QueueAffinity
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, Mask, Queue, Task, Vector, status
 
 OUTSIDE = Reason("node(s) were in no node group of the queue", final=True)
 EXHAUSTED = Reason("node(s) were in a node group of which the queue holds all it may", final=True)

@@ -6,10 +6,9 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.engine import Scorer
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.ranges import Range
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model import Mask, Range
 from pumice.scheduler.plugins.kube.image_locality import ImageLocality
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityScorer

@@ -11,9 +11,8 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.ranges import Range
-from pumice.scheduler.model.resources import Vector, as_vector
+from pumice.scheduler.model import Job, Range, Vector
+from pumice.scheduler.model.resources import as_vector
 
 DEFAULT_FACTOR = 1.2
 

@@ -12,7 +12,7 @@ from typing import Any
 from pumice.api.core import PodDisruptionBudget
 from pumice.api.selectors import Selector, matches
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 
 class Pdb(Plugin):

@@ -7,11 +7,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, View
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.resources import PODS
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import PODS, Task
 from pumice.scheduler.plugins.kube.dynamic_resources import dynamic_resources
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter

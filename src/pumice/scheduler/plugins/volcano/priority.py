@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.subjob import SubJob
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, SubJob, Task
 
 
 class Priority(Plugin):

@@ -15,11 +15,8 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, PODS, Vector, as_vectors, dominant_share, fits
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import EPSILON, PODS, Job, Queue, Table, Task, Vector, dominant_share
+from pumice.scheduler.model.resources import as_vectors, fits
 
 
 class Share:

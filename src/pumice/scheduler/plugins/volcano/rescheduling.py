@@ -16,9 +16,8 @@ from pumice.api.times import duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import measured
-from pumice.scheduler.model.resources import CPU, MEMORY, Vector
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import POD_LEVEL, Template
+from pumice.scheduler.model import CPU, MEMORY, Task, Template, Vector
+from pumice.scheduler.model.template import POD_LEVEL
 
 INTERVAL_S = 300.0
 LOW_NODE_UTILIZATION = "lowNodeUtilization"

@@ -15,11 +15,10 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, parts_of, weighted_mean
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
+from pumice.scheduler.engine.rules import parts_of, weighted_mean
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.resources import CPU, MEMORY, PODS
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import CPU, MEMORY, PODS, Task
 
 LEAST, MOST = "LeastAllocated", "MostAllocated"
 DEFAULT_WEIGHT = 10

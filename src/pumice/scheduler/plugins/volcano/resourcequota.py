@@ -13,7 +13,7 @@ from pumice.api.pod import ResourceList
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Job
 
 
 class Quotas(Plugin):

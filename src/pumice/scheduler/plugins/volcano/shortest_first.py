@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import inf
 
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import Job
 
 
 class ShortestFirst(Plugin):

@@ -16,8 +16,7 @@ from pumice.api.times import duration
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.ranges import OneOf
+from pumice.scheduler.model import Job, OneOf
 
 
 class SlaArgs(Struct):

@@ -20,15 +20,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import TASK_AFFINITY, TASK_ANTI_AFFINITY, TASK_ORDER
-from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import MAX_SCORE, Reach, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.resources import EPSILON, MEMORY, Vector
+from pumice.scheduler.model import EPSILON, MEMORY, Cluster, Job, Task, Vector
 from pumice.scheduler.model.status import ALLOCATED, PENDING, PIPELINED
-from pumice.scheduler.model.task import Task
 
 # The relations between the roles of a job, read from its PodGroup's annotations.
 #

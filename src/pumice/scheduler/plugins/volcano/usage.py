@@ -14,15 +14,11 @@ from msgspec import Struct, field
 
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import measured
-from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import CPU, MEMORY
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import CPU, MEMORY, Task, Template, status
 
 INTERVAL_S = 30.0  #: between measurements, unless the configuration says otherwise
 UNSEEN = status.ALLOCATED | status.PIPELINED | status.BINDING | status.BOUND

@@ -21,9 +21,8 @@ from pumice.api.groups import NativePodGroup
 from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.api.meta import LabelSelectorRequirement, Metadata
 from pumice.api.pod import Container, NodeSelector, NodeSelectorTerm, PodSpec
-from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Reason
+from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube.devices.allocation import Pick
 from pumice.scheduler.plugins.kube.devices.pools import Offered
 

@@ -17,9 +17,7 @@ from msgspec.structs import replace
 from pumice.api.devices import Device, DeviceCounter, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
 from pumice.api.structs import encode
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model import Cluster, Mask, Nodes
 from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices
 from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches

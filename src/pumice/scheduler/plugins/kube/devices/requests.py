@@ -20,7 +20,7 @@ from pumice.api.devices import (
     SubRequest,
 )
 from pumice.api.quantity import Quantity
-from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.engine import Reason
 
 ALL = 0  #: as a count: every suitable device
 

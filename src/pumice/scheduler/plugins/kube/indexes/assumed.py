@@ -21,11 +21,7 @@ from pumice.api.core import PersistentVolumeClaim
 from pumice.api.devices import ResourceClaim
 from pumice.api.structs import encode
 from pumice.scheduler.engine.evaluations import LastUsed
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.resources import Mask, NDArray
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Index, Mask, NDArray, Task, status
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, picked
 from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, named_claims, special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.in_use import InUse, uses_of

@@ -25,13 +25,8 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.selectors import Requirement, Selector, matches
-from pumice.scheduler.engine.view import Scores
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
-from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
-from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.engine import Scores
+from pumice.scheduler.model import ABSENT, Cluster, Codes, Index, Mask, Nodes, Task, status
 
 FEW = 64  #: up to this number of rows a loop is faster than an array of all rows
 

@@ -17,11 +17,8 @@ from msgspec import Struct
 from pumice.api.meta import LabelSelector
 from pumice.api.pod import PodAffinity, PodAffinityTerm
 from pumice.api.selectors import Requirement, Selector, matches
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.index import Index
+from pumice.scheduler.model import Cluster, Index, Task, Template
 from pumice.scheduler.model.shared_templates import Pairs
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodCounts, PodScope
 
 FEW = 256  #: up to this number of templates of deleted pods a recount is not worth its cost

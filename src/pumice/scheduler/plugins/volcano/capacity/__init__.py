@@ -23,12 +23,10 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, room_within, shortfall, within
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
+from pumice.scheduler.model import EPSILON, Job, Queue, Task, Vector
 from pumice.scheduler.model.past_shares import PastUsageArgs, format_amount, past_shares
 from pumice.scheduler.model.past_usage import queue_of
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, Vector, fits
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.resources import fits
 from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount, Tree, flat
 from pumice.scheduler.plugins.volcano.capacity.device_quotas import Devices
 

@@ -14,10 +14,8 @@ import numpy as np
 
 from pumice.api.defaults import ROOT_QUEUE
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import COMPLETED
-from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, as_vectors, dominant_share
+from pumice.scheduler.model import COMPLETED, EPSILON, MEMORY, PODS, Mask, Queue, Table, Vector, dominant_share
+from pumice.scheduler.model.resources import as_vectors
 
 
 class QueueAccount:

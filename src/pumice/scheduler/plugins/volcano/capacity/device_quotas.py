@@ -12,10 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pumice.api.devices import ResourceClaim
-from pumice.scheduler.model import status
-from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask, Vector
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Cluster, Mask, Task, Vector, status
 from pumice.scheduler.plugins.kube.devices.by_class import CLASS, claimed
 from pumice.scheduler.plugins.volcano.capacity.accounts import QueueAccount
 

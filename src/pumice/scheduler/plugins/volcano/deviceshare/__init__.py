@@ -15,12 +15,10 @@ from msgspec import Struct, field
 
 from pumice.api.annotations import DEVICE_LOCK
 from pumice.api.times import instant
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, status
 from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardRequest, Exclusive
 from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuShare
 from pumice.scheduler.plugins.volcano.deviceshare.node_cards import CardPools

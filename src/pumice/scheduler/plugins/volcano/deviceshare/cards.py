@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from pumice.api.annotations import VGPU_GROUP_POLICY
 from pumice.api.core import Node
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 
 WHOLE = -1  #: the memory of a share that takes the whole card
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pumice.api.annotations import GPU_INDEX, GPU_TIME, GPU_UNHEALTHY
 from pumice.api.core import Node
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.volcano.deviceshare.cards import WHOLE, Card, CardChoice, Cards, CardShare, CardShortage, Holding
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"

@@ -10,8 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Task, status
 from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardRequest, Cards, CardShortage, Exclusive, occupied
 
 JUST_PLACED = status.ALLOCATED | status.PIPELINED

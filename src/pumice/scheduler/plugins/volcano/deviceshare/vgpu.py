@@ -28,7 +28,8 @@ from pumice.api.annotations import (
 from pumice.api.core import Node
 from pumice.api.integers import integer
 from pumice.api.pod import Container
-from pumice.scheduler.model.task import TRUE_WORDS, Task
+from pumice.scheduler.model import Task
+from pumice.scheduler.model.task import TRUE_WORDS
 from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, Cards, CardShare, CardShortage, Holding
 
 NUMBER, MEMORY = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"

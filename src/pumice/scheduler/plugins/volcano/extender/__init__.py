@@ -13,13 +13,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from pumice.api.times import duration
-from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.engine import Filter, Scorer
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model import Job, Queue, Task
 from pumice.scheduler.plugins.volcano.extender.client import MAX_BYTES, ExtenderClient, ServiceFailure
 from pumice.scheduler.plugins.volcano.extender.service import (
     AskedFailure,

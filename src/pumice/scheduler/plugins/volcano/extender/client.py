@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.world import ExtenderService
 
 MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is a failure

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pumice.api.annotations import REVOCABLE_ZONE
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import CPU, MEMORY, Dimensions, Vector
-from pumice.scheduler.model.task import Task, as_pod
+from pumice.scheduler.model import CPU, MEMORY, Dimensions, Job, Nodes, Queue, Task, Vector
+from pumice.scheduler.model.task import as_pod
 from pumice.scheduler.plugins.volcano.extender.client import ServiceFailure
 
 if TYPE_CHECKING:

@@ -14,13 +14,10 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.api.annotations import NUMA_DECISION, NUMA_POLICY
-from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, to_hundred
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View, to_hundred
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.model import status
-from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
+from pumice.scheduler.model import Task, Template, status
 from pumice.scheduler.plugins.volcano.numa_aware.hints import NO_CPUS, NONE, Cpus, NumaTopology, assign
 from pumice.scheduler.plugins.volcano.numa_aware.machines import CPU, Machine, Machines
 
