@@ -12,10 +12,10 @@ from bench import shapes
 from bench.exact_moves import rates, verdicts
 from bench.measure import Row, measured
 from bench.sessions import NOW, policy
+from pumice.api import Object
 from pumice.api.meta import OwnerReference
 from pumice.cli.embedded import running as running_cluster
 from pumice.cli.up_options import UpRequest
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.scheduler.framework.cycle import cycle

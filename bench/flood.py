@@ -12,14 +12,13 @@ from collections.abc import Iterator
 
 from bench.measure import Row
 from pumice import interpreter
-from pumice.api import kinds
+from pumice.api import Object, kinds
 from pumice.api.kinds import PODS
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up_options import UpRequest, policy_of
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
 from pumice.client.transport import ListScope
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 

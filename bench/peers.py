@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from bench.measure import Row
 from bench.sessions import VICTIMS, policy
 from pumice import interpreter
+from pumice.api import Object
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up_options import UpRequest
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.scheduler import actions as actions_package
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Action

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from pumice.answers.sketch import Sketch
-from pumice.api.json_objects import Object, field
+from pumice.api import Object
+from pumice.api.json_objects import field
 from pumice.api.structs import document
 from pumice.api.volcano import Queue
 from pumice.controllers import admission

@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.answers.sketch import Sketch
+from pumice.api import rfc3339
 from pumice.api.core import Node, ResourceQuota, Taint
 from pumice.api.meta import Metadata
 from pumice.api.quantity import Quantity, quantity
-from pumice.api.times import rfc3339
 from pumice.api.volcano import Guarantee, Queue, QueueStatus
 from pumice.scheduler.model import Dimensions, Job, Nodes, Vector, status
 

@@ -24,9 +24,9 @@ from pumice.answers.promised import promise, roles_to_come
 from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import find, who_waits
+from pumice.api import rfc3339
 from pumice.api.annotations import GROUP_NAME, USER
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster, Job, Task, status

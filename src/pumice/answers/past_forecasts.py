@@ -19,9 +19,10 @@ import numpy as np
 from msgspec import Struct
 
 from pumice.answers.past import LifeTable
+from pumice.api import rfc3339
 from pumice.api.core import FORECAST, Event, ObjectReference
 from pumice.api.meta import Metadata, Wire
-from pumice.api.times import instant_or, rfc3339
+from pumice.api.times import instant_or
 from pumice.scheduler.model import Cluster, NDArray
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from pumice.answers.answer import Scored, Why
 from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import SHORT, Subject, waiter
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.past_evictions import PastEviction, past_evictions

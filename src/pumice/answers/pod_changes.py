@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from pumice.answers.changes import Change
 from pumice.answers.promised import MARK
 from pumice.answers.sketch import Sketch, pod_of
+from pumice.api import rfc3339
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
 from pumice.api.meta import Metadata
 from pumice.api.pod import Affinity, Container, PodSpec, Toleration
 from pumice.api.quantity import quantity
-from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup, PodGroupSpec
 from pumice.scheduler.model import Cluster, Task, status
 

@@ -15,8 +15,8 @@ from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import RaiseQuota
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Sketch
+from pumice.api import Object
 from pumice.api.core import ResourceQuota
-from pumice.api.json_objects import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
 from pumice.api.structs import encode

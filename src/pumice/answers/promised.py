@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from pumice.answers.newcomers import newcomers
 from pumice.answers.sketch import Sketch
+from pumice.api import Object, name_of
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.defaults import SCHEDULER_NAME
-from pumice.api.json_objects import Object, name_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import format_milli

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from pumice.answers.changes import Amounts, Change, listed, quantities
 from pumice.answers.pod_changes import resubmit, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
+from pumice.api import InputError, did_you_mean
 from pumice.api.core import PriorityClass
-from pumice.api.errors import InputError, did_you_mean
 from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.volcano import NetworkTopology, QueueSpec

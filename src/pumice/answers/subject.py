@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from pumice.api import InputError, did_you_mean
 from pumice.api.annotations import TEMPLATE_HASH
-from pumice.api.errors import InputError, did_you_mean
 from pumice.scheduler.model import Cluster, Job, Task, status
 
 KINDS = ("job", "pod", "podgroup", "queue", "node")

@@ -12,7 +12,7 @@ from pumice.answers.changes import Change
 from pumice.answers.defrag import Defrag
 from pumice.answers.difference import Difference
 from pumice.answers.whatif import Option, WhatIf
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 from pumice.text_table import columns
 
 Naming = Callable[[str], str]

@@ -26,7 +26,7 @@ from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, Smalle
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
 from pumice.answers.why import PROMISED, Asked, expect
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World

@@ -22,7 +22,7 @@ from pumice.answers.promised import is_promised, promise
 from pumice.answers.quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded

@@ -15,8 +15,7 @@ from typing import Any
 
 import click
 
-from pumice.api import yaml
-from pumice.api.errors import InputError
+from pumice.api import InputError, yaml
 from pumice.api.files import streams
 from pumice.api.kinds import ObjectRef
 from pumice.cli.remote import Remote, namespace_option, remote_options

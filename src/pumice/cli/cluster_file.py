@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pumice.api import yaml
-from pumice.api.errors import InputError
+from pumice.api import InputError, Object, yaml
 from pumice.api.file_content import file_bytes
-from pumice.api.json_objects import Object
 from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
 from pumice.cluster.apiserver import StatusError
 

@@ -19,7 +19,7 @@ from typing import Any
 import click
 import yaml
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cli.data_dir import DataDir, places
 from pumice.cli.remote import Remote
 from pumice.cli.tables import print_table, say

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pumice.api.json_objects import name_of, namespace_of
+from pumice.api import name_of, namespace_of
 from pumice.api.kinds import CONFIG_MAPS, DEPLOYMENTS, STATEFUL_SETS, ObjectRef
 from pumice.api.manifests import CONFIG_MAP_KEYS, ConfigText
 from pumice.client.client import Client

@@ -9,21 +9,10 @@ from typing import Any
 
 import click
 
-from pumice.api.errors import InputError, did_you_mean
-from pumice.api.json_objects import Key
+from pumice.api import InputError, Key, did_you_mean
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import GoCommand, seconds, switch
-from pumice.cli.replica_flags import (
-    ELECTION,
-    PROBES_TLS,
-    access_of,
-    lock_namespace,
-    options,
-    probes_tls,
-    tell_of,
-    term_of,
-    until_signal,
-)
+from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_signal
 from pumice.controllers.volcano.hyper_node_tree import HyperNodeTree, by_labels
 from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
@@ -46,7 +35,7 @@ CONTROLLERS = {
 }  #: by Volcano's name of a controller, our names of the controllers that do its work
 DEFAULT = "*,-sharding-controller"
 NOT_HERE = {
-    "colocation-config-controller": "ColocationConfigurations are carried out by Volcano's node agent; run Volcano's controller for them",
+    "colocation-config-controller": "ColocationConfigurations are carried out by Volcano's node agent; run Volcano's controller for them"
 }  #: Volcano's controllers that we do not have, and what to do instead
 
 NOT_NEEDED = {

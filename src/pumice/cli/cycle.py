@@ -13,7 +13,8 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from pumice.api.errors import InputError, raise_all
+from pumice.api import InputError
+from pumice.api.errors import raise_all
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.objects import as_yaml
 from pumice.cli.tables import print_table, say

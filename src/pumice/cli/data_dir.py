@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 
 DEFAULT_NAME = "pumice"
 TRIES = 100  #: to lock a directory in which other clusters end at the same moment

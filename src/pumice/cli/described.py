@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pumice.api.times import instant, span
+from pumice.api import instant
+from pumice.api.times import span
 from pumice.text_table import columns
 
 HIDDEN = frozenset({"managedFields", "name", "namespace", "labels", "annotations"})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits
 from pumice.cli.tables import say

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pumice.api.json_objects import Object, controller_of, field
+from pumice.api import Object
+from pumice.api.json_objects import controller_of, field
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.controllers.admission import CREATE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.times import age
 from pumice.cli.apply import manifests

@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 import click
 import msgspec
 
-from pumice.api import kinds
-from pumice.api.errors import InputError
+from pumice.api import InputError, kinds
 from pumice.api.kinds import ObjectRef
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.cli.server_table import ServerTable, print_objects

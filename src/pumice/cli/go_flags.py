@@ -18,8 +18,7 @@ from typing import Any
 import click
 
 from pumice import __version__
-from pumice.api.errors import did_you_mean
-from pumice.api.times import duration
+from pumice.api import did_you_mean, duration
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -34,14 +33,7 @@ KLOG_SWITCHES = (
     "skip-headers",
     "skip-log-headers",
 )
-KLOG_VALUES = (
-    "alsologtostderrthreshold",
-    "log-backtrace-at",
-    "log-file-max-size",
-    "log-flush-frequency",
-    "stderrthreshold",
-    "vmodule",
-)
+KLOG_VALUES = ("alsologtostderrthreshold", "log-backtrace-at", "log-file-max-size", "log-flush-frequency", "stderrthreshold", "vmodule")
 
 
 class Seconds(click.ParamType[float]):

@@ -14,12 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice import interpreter
+from pumice.api import InputError, instant
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
-from pumice.api.errors import InputError
 from pumice.api.file_content import file_text
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
-from pumice.api.times import instant
 from pumice.cli.tables import say
 from pumice.cluster.known_jobs import jobs_among, know_jobs
 from pumice.cluster.offline import complete

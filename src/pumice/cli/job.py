@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pumice.api import InputError
 from pumice.api.annotations import JOB_NAME, JOB_TYPE
-from pumice.api.errors import InputError
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.apply import Manifest, manifests
@@ -149,12 +149,7 @@ def list_(
         say("No resources found")
         return
     widest = [max(len(item["metadata"][field]) for item in found) + 3 for field in ("namespace", "name")]
-    head = [
-        *([("Namespace", widest[0])] if everywhere else []),
-        ("Name", max(widest[1], 7)),
-        *COLUMNS,
-        *([ETA] if with_eta else []),
-    ]
+    head = [*([("Namespace", widest[0])] if everywhere else []), ("Name", max(widest[1], 7)), *COLUMNS, *([ETA] if with_eta else [])]
     rows = [([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found]
     for row, eta in zip(rows, _etas(remote, found) if with_eta else (), strict=False):
         row.append(eta)

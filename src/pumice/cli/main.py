@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pumice import __version__, interpreter
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api import InputError, did_you_mean
 from pumice.cli.tables import complain
 
 if TYPE_CHECKING:

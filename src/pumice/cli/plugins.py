@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec import structs
 
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api import InputError, did_you_mean
 from pumice.cli.tables import print_table, say
 from pumice.extensions import actions
 from pumice.extensions import plugins as known
@@ -45,12 +45,7 @@ def describe(plugin: type[Plugin]) -> dict[str, Any]:
     text = (plugin.__doc__ or __import__(plugin.__module__, fromlist=["_"]).__doc__ or "").strip()
     summary = text.split("\n\n")[0].replace("\n", " ").removeprefix(f"{plugin.name}: ")
     arguments = [
-        {
-            "name": field.encode_name,
-            "type": _type(type_of(field)),
-            "default": _default(field),
-            "range": _range(range_of(field)),
-        }
+        {"name": field.encode_name, "type": _type(type_of(field)), "default": _default(field), "range": _range(range_of(field))}
         for field in structs.fields(plugin.Args)
         if field.encode_name != REST
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cli.inputs import warn
 from pumice.cli.remote import Remote, remote_options
 from pumice.cli.tables import say

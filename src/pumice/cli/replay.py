@@ -14,7 +14,7 @@ import msgspec
 from pumice.answers import why as why_of
 from pumice.answers.subject import KINDS, SHORT, called
 from pumice.answers.text import page
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 from pumice.cli.inputs import recorded_policy, warn
 from pumice.cli.tables import print_table, say
 from pumice.cluster.recording.entries import Cycle

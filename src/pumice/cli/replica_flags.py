@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cli.finite import Finite
 from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
 from pumice.client.access import Access

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from pumice.api import InputError
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.errors import InputError
 from pumice.api.file_content import file_text
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import Decorator, GoCommand, seconds, switch

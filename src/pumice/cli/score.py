@@ -7,7 +7,7 @@ import msgspec
 
 from pumice.answers.score import ScoreTable
 from pumice.answers.score import score as score_of
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.cli.objects import as_yaml

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cli.simulate_tables import Progress, curve_table, tables
 from pumice.cli.tables import print_table, say
 from pumice.simulate.inputs import nodes_from, read_policy, source

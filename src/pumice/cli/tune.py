@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 @click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu.")
 @click.option("--objective", required=True, metavar="MEASURE", help="What is to become better, such as 'p95(wait, queue=team-a)'.")
 @click.option(
-    "--keep",
-    "keeps",
-    multiple=True,
-    metavar="TEXT",
-    help="What must hold: 'mean(wait) <= 1.02x' (of what it is now), 'p95(wait) < 2h'.",
+    "--keep", "keeps", multiple=True, metavar="TEXT", help="What must hold: 'mean(wait) <= 1.02x' (of what it is now), 'p95(wait) < 2h'."
 )
 @click.option("--conf", metavar="NAME|FILE", help="The configuration in force. Default: of a recording its own, else the built-in one.")
 @click.option("--trials", type=click.IntRange(1), default=60, show_default=True, help="How many configurations are tried.")

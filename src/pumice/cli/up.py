@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pumice import interpreter
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cli.data_dir import DataDir, own_name
 from pumice.cli.detached import Detached, detach
 from pumice.cli.finite import Finite

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import click
 
-from pumice.api.errors import did_you_mean
-from pumice.api.json_objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
+from pumice.api import Object, did_you_mean, name_of, namespace_of, status_of, uid_of
+from pumice.api.json_objects import owners_of
 from pumice.cli.cluster_file import Given
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import click
 
-from pumice.api.errors import InputError, did_you_mean
-from pumice.api.times import rfc3339
+from pumice.api import InputError, did_you_mean, rfc3339
 from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
 from pumice.cluster.recording.entries import Entry

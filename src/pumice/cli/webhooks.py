@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from pumice.api import yaml
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api import InputError, did_you_mean, yaml
 from pumice.api.file_content import file_bytes
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import SPELLINGS, GoCommand, switch

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.client.tls import KeyPair
 
 DAY_S = 86400.0

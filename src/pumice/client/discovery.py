@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api import InputError, did_you_mean
 from pumice.api.kinds import Kind
 from pumice.client.client import Client
 from pumice.client.transport import as_dict

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 
 REMEMBERED = 4096
 FOLDED_FROM = 10

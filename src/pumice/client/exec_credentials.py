@@ -13,8 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from pumice.api.errors import InputError
-from pumice.api.times import instant
+from pumice.api import InputError, instant
 from pumice.client.access import TimeSource
 from pumice.client.tls import KeyPair
 

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.client.access import Access
 from pumice.client.failures import KubeError, NoAnswer, NoCredentials, api_error
 from pumice.client.shallow_json import shallow

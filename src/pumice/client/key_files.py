@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.client.tls import KeyPair, present
 
 LOOK_AGAIN_S = 10.0

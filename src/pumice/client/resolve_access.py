@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
 from pumice.client.key_files import KeyFiles

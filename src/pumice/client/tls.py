@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 
 
 class Trust(msgspec.Struct, frozen=True):

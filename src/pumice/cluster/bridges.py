@@ -18,18 +18,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pumice.api import Key, Object
 from pumice.api.defaults import required_queues
-from pumice.api.json_objects import Key, Object
 from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page, PatchType
-from pumice.cluster.apiserver import (
-    DeleteOptions,
-    PatchRequest,
-    StatusError,
-    Store,
-    WriteOptions,
-)
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.read import selectors_of

@@ -20,10 +20,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from pumice.api import Object, instant, name_of, namespace_of, uid_of
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
 from pumice.api.defaults import SCHEDULER_NAME
-from pumice.api.json_objects import Object, field, name_of, namespace_of, uid_of
-from pumice.api.times import instant
+from pumice.api.json_objects import field
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.bridges import InProcess, StoreLister, default_queues
@@ -80,12 +80,7 @@ class ControllerLoop:
     """Runs some controllers; holds their work queue and the retries of failed keys."""
 
     def __init__(
-        self,
-        lister: StoreLister,
-        controllers: Sequence[Controller],
-        clock: AlarmClock,
-        slice_s: float = SLICE_S,
-        long_s: float = LONG_S,
+        self, lister: StoreLister, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S, long_s: float = LONG_S
     ) -> None:
         self.wake: Callable[[], None] | None = None
         self._slice_s = slice_s

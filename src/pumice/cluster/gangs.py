@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pumice.api import kinds
+from pumice.api import InputError, Object, key_of, kinds, name_of, namespace_of, uid_of
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.dialects import BY_NAME, OWNERS, Dialect
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, copied, field, key_of, merged, name_of, namespace_of, owners_of, uid_of
+from pumice.api.json_objects import copied, field, merged, owners_of
 from pumice.api.kinds import kind_of
 from pumice.api.manifests import Manifest, Objects
 from pumice.api.meta import Metadata, Wire

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pumice.api.json_objects import Object, field, name_of, namespace_of
+from pumice.api import Object, name_of, namespace_of
+from pumice.api.json_objects import field
 from pumice.api.kinds import JOB, kind_of
 from pumice.api.manifests import Manifest
 from pumice.scheduler.model import Cluster, Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from pumice.api.json_objects import Object
+from pumice.api import Object
 from pumice.cluster.apiserver import Store
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from pumice.api import InputError, Object, kinds, name_of, namespace_of, spec_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, annotations_of, copied, field, labels_of, name_of, namespace_of, spec_of
+from pumice.api.json_objects import annotations_of, copied, field, labels_of
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, NATIVE_POD_GROUPS, WORKLOADS, Kind, group_of, kind_of
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from pumice.api import rfc3339
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
 from pumice.api.defaults import SYSTEM_CLASSES, required_queues
@@ -17,7 +18,6 @@ from pumice.api.kinds import CLUSTER_WIDE, NATIVE_POD_GROUP
 from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
-from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.containment import Failure

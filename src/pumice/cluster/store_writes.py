@@ -7,7 +7,7 @@ and thinned out as in every component of Kubernetes, by the same correlator that
 
 from __future__ import annotations
 
-from pumice.api.json_objects import Object, key_of, name_of, namespace_of, status_of, uid_of
+from pumice.api import Object, key_of, name_of, namespace_of, status_of, uid_of
 from pumice.api.kinds import kind_of
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from pumice.api.json_objects import Object
+from pumice.api import Object
 from pumice.api.kinds import group_of
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.decoding import WrongType, conformed, schema_causes

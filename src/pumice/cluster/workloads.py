@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from pumice.api import kinds
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, controller_of, namespace_of
+from pumice.api import InputError, Object, kinds, namespace_of
+from pumice.api.json_objects import controller_of
 from pumice.api.kinds import group_of, kind_of
 from pumice.api.manifests import Manifest
 from pumice.api.meta import Wire

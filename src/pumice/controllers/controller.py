@@ -18,14 +18,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from pumice.api import kinds
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    controller_of,
-    key_of,
-    namespace_of,
-)
+from pumice.api import Key, Object, key_of, kinds, namespace_of
+from pumice.api.json_objects import controller_of
 from pumice.api.kinds import kind_of
 from pumice.controllers.writes import Write
 

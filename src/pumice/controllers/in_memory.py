@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, copied, key_of, merged, terminating, uid_of
+from pumice.api import Key, Object, key_of, kinds, rfc3339, uid_of
+from pumice.api.json_objects import copied, merged, terminating
 from pumice.api.kinds import kind_of
-from pumice.api.times import rfc3339
 from pumice.controllers.controller import Controller, ObjectChange
 from pumice.controllers.key_index import IndexKey, KeyIndex
 from pumice.controllers.work_queue import KeyQueue

@@ -5,7 +5,8 @@ The store that keeps the objects passes every change to the index. The index hol
 
 from __future__ import annotations
 
-from pumice.api.json_objects import Key, Object, controller_of, field, labels_of, owners_of
+from pumice.api import Key, Object
+from pumice.api.json_objects import controller_of, field, labels_of, owners_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
 
 IndexKey = tuple[str, Key]  #: kind and key of an object

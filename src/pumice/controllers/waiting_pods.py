@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api import Object, rfc3339, spec_of
 from pumice.api.annotations import GROUP_MIN_MEMBER
 from pumice.api.integers import integer
-from pumice.api.json_objects import Object, annotations_of, condition, spec_of, terminating
-from pumice.api.times import rfc3339
+from pumice.api.json_objects import annotations_of, condition, terminating
 
 MOST_WAITING = 2000
 TYPE, REASON, REFUSED = "ReplicaFailure", "TooManyPodsWait", "FailedCreate"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from pumice.api.json_objects import Object, difference, name_of, namespace_of, status_of, uid_of
+from pumice.api import Object, name_of, namespace_of, status_of, uid_of
+from pumice.api.json_objects import difference
 from pumice.api.kinds import kind_of
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
-from pumice.api.json_objects import Key, Object, key_of, uid_of
+from pumice.api import Key, Object, key_of, uid_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import Change, Deleted
 from pumice.controllers.controller import ObjectChange

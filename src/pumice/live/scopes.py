@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pumice.api import kinds
+from pumice.api import Key, Object, kinds
 from pumice.api.annotations import JOB_NAME
 from pumice.api.dialects import READ
-from pumice.api.json_objects import Key, Object, labels_of
+from pumice.api.json_objects import labels_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
 from pumice.client.transport import ListScope, Transport, as_dict

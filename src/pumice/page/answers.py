@@ -24,8 +24,7 @@ from pumice.answers.lint.finding import Finding
 from pumice.answers.subject import called
 from pumice.answers.text import what_then, without_options
 from pumice.answers.whatif import whatif
-from pumice.api.errors import InputError
-from pumice.api.times import rfc3339
+from pumice.api import InputError, rfc3339
 from pumice.cluster.known_jobs import FindJob, know_jobs
 from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Handler

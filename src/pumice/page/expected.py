@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from pumice.answers.past_forecasts import forecast_events
-from pumice.api.times import instant, rfc3339
+from pumice.api import instant, rfc3339
 from pumice.cluster.recording.snapshot import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.command import output_of

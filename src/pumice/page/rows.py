@@ -199,16 +199,7 @@ def no_queue_row(rows: Iterable[JobRow]) -> QueueRow:
         jobs += 1
         waiting += bool(row.asked)
     return QueueRow(
-        parent="",
-        weight=0,
-        state="",
-        held={**held},
-        asked={**asked},
-        deserved={},
-        guarantee={},
-        limit={},
-        jobs=jobs,
-        waiting=waiting,
+        parent="", weight=0, state="", held={**held}, asked={**asked}, deserved={}, guarantee={}, limit={}, jobs=jobs, waiting=waiting
     )
 
 

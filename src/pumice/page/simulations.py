@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
+from pumice.api import Object, instant, rfc3339
 from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, RUN_TIME
 from pumice.api.integers import integer
-from pumice.api.json_objects import Object
-from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import Server
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
 from pumice.http.listener import Handler

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from pumice.api import InputError
 from pumice.api.annotations import ALIBABA_GPU_INDEX
-from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import PluginOption, Policy

@@ -27,18 +27,7 @@ from pumice.simulate.simulated_cluster import Habits
 
 #: quantiles of Student's t-distribution: 95 %, two-sided, by degrees of freedom from 1 on; 1.96 beyond
 STUDENT = (
-    *(
-        12.706,
-        4.303,
-        3.182,
-        2.776,
-        2.571,
-        2.447,
-        2.365,
-        2.306,
-        2.262,
-        2.228,
-    ),
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
 )
 COMPARED = (

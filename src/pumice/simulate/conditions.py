@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api import InputError, did_you_mean
 from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
 from pumice.simulate.instants import seconds
 

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol, Self, TypeVar
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 
 PATIENCE_S = 10  #: for Dask's scheduler to answer
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from pumice.api import InputError, did_you_mean
 from pumice.api.core import Node
-from pumice.api.errors import InputError, did_you_mean
 from pumice.api.file_content import refuse_endless
 from pumice.api.structs import convert
 from pumice.extensions import Given, actions, plugins
@@ -39,8 +39,7 @@ class Source(NamedTuple):
         module = self._module()
         if not hasattr(module, "nodes"):
             raise InputError(
-                f"clusters are not written in the format {self.format}; write openb, swf, yaml, kubernetes or recording",
-                where="--cluster",
+                f"clusters are not written in the format {self.format}; write openb, swf, yaml, kubernetes or recording", where="--cluster"
             )
         found: list[Node] = module.nodes(self.path)
         return found

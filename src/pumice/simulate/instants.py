@@ -11,7 +11,7 @@ from math import cos, pi
 from random import Random
 from typing import Any
 
-from pumice.api.times import duration
+from pumice.api import duration
 
 DAY_S = 86_400.0
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S}

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.simulate.outputs import TEXTS
 
 TABLES = ("jobs", "events", "series")

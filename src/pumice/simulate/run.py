@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pumice.api import InputError, rfc3339
 from pumice.api.core import Node
 from pumice.api.defaults import DEFAULT_QUEUE, ROOT_QUEUE
-from pumice.api.errors import InputError
 from pumice.api.meta import Metadata
-from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.policy import Policy

@@ -16,8 +16,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pumice.api import InputError
 from pumice.api.core import Node
-from pumice.api.errors import InputError
 from pumice.api.meta import OwnerReference
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.config import schedulers_of

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pumice.api import InputError
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, HOSTNAME, USER
 from pumice.api.core import Node, NodeSpec, NodeStatus, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.errors import InputError
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import Quantity, format_milli, is_gpu, quantity

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from pumice.api import rfc3339
 from pumice.api.annotations import GROUP_NAME, HOSTNAME, PREEMPTABLE, TASK_SPEC
 from pumice.api.core import Node, PriorityClass
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, convert
-from pumice.api.times import rfc3339
 from pumice.api.volcano import HyperNode, PodGroup, Queue
 
 Amount = str | int | float

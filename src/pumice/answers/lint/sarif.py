@@ -23,8 +23,5 @@ def sarif(findings: Sequence[Finding], file: str) -> dict[str, Any]:
 
 
 def _result(finding: Finding, file: str) -> dict[str, Any]:
-    location = {
-        "physicalLocation": {"artifactLocation": {"uri": file}},
-        "logicalLocations": [{"fullyQualifiedName": finding.subject}],
-    }
+    location = {"physicalLocation": {"artifactLocation": {"uri": file}}, "logicalLocations": [{"fullyQualifiedName": finding.subject}]}
     return {"ruleId": finding.rule, "level": finding.level.value, "message": {"text": finding.text}, "locations": [location]}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
+from pumice.api import Object
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.grants import Attributes, Grants, TooMuchToCompare
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.rbac import ADMINISTRATORS, allowed, rules_of
 from pumice.cluster.apiserver.requests import Target
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens
 from pumice.http.messages import Request

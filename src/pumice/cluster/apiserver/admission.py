@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from pumice.api import Object
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError, forbidden
 
 

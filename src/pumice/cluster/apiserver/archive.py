@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api import InputError, Object
 from pumice.cluster.apiserver.crd import CRDS
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

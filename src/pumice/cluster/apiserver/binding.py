@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pumice.api import Object, rfc3339
 from pumice.api.annotations import REGION_LABEL, ZONE_LABEL
-from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.admission import WriteOptions

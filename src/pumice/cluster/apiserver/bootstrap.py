@@ -8,10 +8,9 @@ from typing import Any
 
 import yaml
 
+from pumice.api import Object, rfc3339
 from pumice.api.defaults import SYSTEM_CLASSES
-from pumice.api.times import rfc3339
 from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 
 # The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are aggregated from parts.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import Object
 from pumice.api.annotations import GROUP_PROTECTION
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
@@ -18,7 +19,6 @@ from pumice.cluster.apiserver.policies import VALIDATING
 from pumice.cluster.apiserver.policy_types import with_type_checking
 from pumice.cluster.apiserver.quota_admission import GROWING, within_quota
 from pumice.cluster.apiserver.runtime_classes import runtime_class_rules
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.service_account_admission import service_account_rules
 from pumice.cluster.apiserver.signing import signing_rules
 

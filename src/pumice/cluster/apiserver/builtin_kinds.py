@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from pumice.api import kinds
+from pumice.api import Object, kinds
 from pumice.cluster.apiserver.builtin_shapes import object_shape
 from pumice.cluster.apiserver.columns import columns_of
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.second_versions import from_autoscaler_v2, from_core_event, to_autoscaler_v2, to_core_event
 
 _POD_FIELDS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pumice.api import Object, instant
 from pumice.api.selectors import selector_text
-from pumice.api.times import age, instant, span
+from pumice.api.times import age, span
 from pumice.cluster.apiserver.node_columns import NODE_COLUMNS
 from pumice.cluster.apiserver.pod_columns import POD_COLUMNS
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.table import AGE, Column
 
 Cell = Callable[[Object, float], Any]
@@ -283,13 +283,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         *_WIDE,
     ),
     "controllerrevisions.apps": (_number("Revision", "revision"), AGE),
-    "jobs.batch": (
-        Column("Status", _job_state),
-        Column("Completions", _completions),
-        Column("Duration", _job_duration),
-        AGE,
-        *_WIDE,
-    ),
+    "jobs.batch": (Column("Status", _job_state), Column("Completions", _completions), Column("Duration", _job_duration), AGE, *_WIDE),
     "cronjobs.batch": (
         _text("Schedule", "spec", "schedule"),
         _text("Timezone", "spec", "timeZone", default="<none>"),
@@ -321,10 +315,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
         AGE,
     ),
-    "csinodes.storage.k8s.io": (
-        Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"),
-        AGE,
-    ),
+    "csinodes.storage.k8s.io": (Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"), AGE),
     "leases.coordination.k8s.io": (_text("Holder", "spec", "holderIdentity"), AGE),
     "roles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
     "clusterroles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),

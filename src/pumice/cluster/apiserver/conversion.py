@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pumice.api import Object
 from pumice.cluster.apiserver.outside import Call, Pending, Unanswered
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 
 if TYPE_CHECKING:

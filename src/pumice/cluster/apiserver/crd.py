@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from pumice.api.times import rfc3339
+from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import Converter
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, priority_of
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import Findings, root_shape, settle
 from pumice.cluster.apiserver.table import custom_columns
 from pumice.cluster.apiserver.watch import WatchEvent

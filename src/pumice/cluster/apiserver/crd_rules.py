@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from pumice.api import Object
 from pumice.api.cel import Program
 from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.check import Environment
@@ -20,7 +21,6 @@ from pumice.api.cel.library.times import instant, span
 from pumice.api.cel.syntax import RESERVED, WORDS
 from pumice.api.cel.tree import CelError, CompileError, CostError, EvaluationError
 from pumice.api.cel.values import BOOL, DYN, STRING, CelType, Optional, kind, list_of, map_of, optional_of
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import EMBEDDED, INT_OR_STRING, go_type
 
 # Schemas of custom kinds as rules see them: the CEL types of fields, and values of these types in place of JSON values.

@@ -23,7 +23,8 @@ import re
 from collections.abc import Iterator, Set
 from typing import Any
 
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.api import Object
+from pumice.cluster.apiserver.schema import Shape
 
 Causes = list[tuple[str, str]]
 

@@ -15,12 +15,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pumice.api import Object
 from pumice.api.quantity import QuantityError, canonical
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.crd_rules import rule_causes
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import StatusError, bad_request
 from pumice.cluster.apiserver.structural_schema import Findings, settle
 

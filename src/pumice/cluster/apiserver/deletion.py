@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pumice.api.times import instant, rfc3339
+from pumice.api import Object, instant, rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
 from pumice.cluster.apiserver.crd import CLEANUP, CRDS, terminating
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

@@ -4,19 +4,16 @@ rules, or who may `escalate` the role, or `bind` it.
 
 from __future__ import annotations
 
+from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.grants import Attributes, Grants, TooMuchToCompare
 from pumice.cluster.apiserver.rbac import ADMINISTRATORS, allowed, rules_of
-from pumice.cluster.apiserver.schema import Object
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
 BINDINGS = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
 #: the rights that a change of `aggregationRule` needs: whoever chooses the parts of a role chooses rights that are not known yet
-EVERYTHING: list[Object] = [
-    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-    {"verbs": ["*"], "nonResourceURLs": ["*"]},
-]
+EVERYTHING: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
 
 
 def escalation_rules() -> list[AdmissionRule]:

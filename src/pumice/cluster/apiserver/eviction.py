@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pumice.api import Object, rfc3339
 from pumice.api.selectors import matches_selector
-from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.deletion import DeleteOptions
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

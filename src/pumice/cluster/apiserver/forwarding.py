@@ -9,9 +9,9 @@ import struct
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
+from pumice.api import Object
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.remote import Containers
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.wires import SocketWire, SpdyWire
 from pumice.http import spdy
 from pumice.http.messages import Pipe, Request

@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pumice.api.times import rfc3339
+from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.namespace_conditions import deletion_conditions
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.watch import Key, WatchEvent
 

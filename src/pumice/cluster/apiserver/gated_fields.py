@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Set
 from functools import cache
 
+from pumice.api import Object
 from pumice.cluster.apiserver.declared_rules import _option
-from pumice.cluster.apiserver.schema import Gated, Object, Shape
+from pumice.cluster.apiserver.schema import Gated, Shape
 
 _Held = list[tuple[Shape, str, Object]]  #: a struct, the name of a field, and the part of an object that has it
 

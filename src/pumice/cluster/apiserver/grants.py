@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 
 MOST_STEPS = 200_000  #: values that are compared for one object
 

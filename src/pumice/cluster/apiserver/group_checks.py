@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pumice.api import Object
 from pumice.api.problems import qualified_name_fault
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.declared_rules import Causes, causes, compact, internal
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.kinds import ServedKind

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pumice.api import Object
 from pumice.cluster.apiserver.journal_files import (
     NAME,
     Acknowledged,
@@ -31,7 +32,6 @@ from pumice.cluster.apiserver.journal_files import (
     read_old,
     set_aside,
 )
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.watch import Key, WatchEvent
 from pumice.cluster.chained_file import sealed, seed
 

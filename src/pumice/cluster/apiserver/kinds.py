@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
-from pumice.api import kinds
+from pumice.api import Object, kinds
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.schema import (
-    ANY,
-    Object,
-    Shape,
-)
+from pumice.cluster.apiserver.schema import ANY, Shape
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.conversion import Converter

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.pod_spec import qos_class
-from pumice.cluster.apiserver.schema import Object
 
 Amounts = dict[str, int]  #: by resource: the amount in thousandths
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pumice.api.times import rfc3339
+from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
 
 # An object as a map from paths to values, in the terms of server-side apply.

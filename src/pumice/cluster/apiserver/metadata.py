@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from pumice.api.times import rfc3339
+from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.declared_rules import misnamed
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import bad_request
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")

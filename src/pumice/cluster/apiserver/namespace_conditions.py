@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 
 
 def deletion_conditions(remaining: Counter[str], finalizers: Counter[str], before: list[Object], now: str) -> list[Object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 from pumice.cluster.apiserver.table import AGE, Column
 
 _ROLE = "node-role.kubernetes.io/"

@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes
-from pumice.cluster.apiserver.schema import Object
 
 # The reasons for which the API server refuses values that several kinds have: label selectors, and numbers that may be percentages.
 

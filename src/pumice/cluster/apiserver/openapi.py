@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from pumice.api import Object
 from pumice.cluster.apiserver import openapi_protobuf, openapi_v2
 from pumice.cluster.apiserver.builtin_shapes import object_shape, shape_of
 from pumice.cluster.apiserver.discovery import subresources_of
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 from pumice.http.messages import JSON, Request, Response, Stream
 
 # The paths of OpenAPI: for each kind its collection, its objects and their subresources, with the schemas of requests and answers.

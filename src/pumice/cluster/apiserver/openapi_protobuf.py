@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 
 
 def encode(document: Object) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"  #: an @ is not allowed in a content type

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from pumice.api import InputError, Object
 from pumice.api.annotations import PROGRAM_ADDRESS
-from pumice.api.errors import InputError
 from pumice.client.tls import Trust, context
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected

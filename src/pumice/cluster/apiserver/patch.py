@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pumice.api import Object
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
@@ -15,7 +16,6 @@ from pumice.cluster.apiserver.decoding import refuse_undeclared, shaped
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import check_head
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.server_side_apply import apply
 from pumice.cluster.apiserver.strategic_merge import strategic_merge
 from pumice.cluster.apiserver.watch import Key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import Object
 from pumice.api.times import age
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.table import AGE, Column
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver import declared_rules
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "core.v1.PodSchedulingGroup"
 _COMPUTE = ("cpu", "memory")

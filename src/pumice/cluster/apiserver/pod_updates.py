@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     pass

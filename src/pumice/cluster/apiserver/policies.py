@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pumice.api import Object
 from pumice.api.cel import Program
 from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
@@ -17,7 +18,6 @@ from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.server_side_apply import merged
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.webhooks import (

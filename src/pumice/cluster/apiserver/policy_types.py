@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from pumice.api import Object
 from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
 from pumice.api.cel.tree import CompileError
@@ -17,7 +18,7 @@ from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLis
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.policies import EXPRESSIONS, policy_causes
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 
 _PLAIN = {"int32": "int", "int64": "int", "number": "double", "bytes": "bytes", "Time": "timestamp", "MicroTime": "timestamp"}
 

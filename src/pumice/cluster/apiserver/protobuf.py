@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import bad_request, unsupported_media

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo
 from pumice.cluster.apiserver.grants import Attributes
-from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "rbac.authorization.k8s.io"
 ADMINISTRATORS = "system:masters"

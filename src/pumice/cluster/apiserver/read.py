@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector, FieldTerm, parse_field_selector
 from pumice.api.selectors import Selector, parse_selector
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.requests import Target
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.second_versions import core_event_path, to_core_event
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import ListPage, Store

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from pumice.api import Object
 from pumice.api.field_selectors import FieldTerm
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.wires import SocketWire, SpdyWire
 from pumice.http import spdy

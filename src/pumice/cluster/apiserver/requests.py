@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api import InputError, Object
 from pumice.api.yaml import DoubledKey, documents
 from pumice.cluster.apiserver import protobuf, status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError, bad_request, unsupported_media
 from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.http.messages import Request

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pumice.api.times import duration
+from pumice.api import Object, duration
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
@@ -24,7 +24,6 @@ from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of, warning_headers
 from pumice.cluster.apiserver.remote import Containers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.subresources import Subresources, bind

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pumice.api import Object
 from pumice.cluster.apiserver.object_checks import Causes
-from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("User", "Group", "ServiceAccount")

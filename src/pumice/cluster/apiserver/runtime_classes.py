@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
-from pumice.cluster.apiserver.schema import Object
 
 _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
 

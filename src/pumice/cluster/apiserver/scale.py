@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import Object
 from pumice.api.selectors import selector_text
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 
 

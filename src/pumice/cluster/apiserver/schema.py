@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-Object = dict[str, Any]  #: a Kubernetes object, or a part of one, as JSON has it
-
 SCALARS = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "Quantity", "IntOrString", "Time", "MicroTime", "any"})
 #: types of JSON schemas that are a schema or something else, and messages of two fields in protobuf: they are "any" with this name
 EITHER = frozenset({"JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray"})

@@ -6,7 +6,7 @@ written as v1, which has no metric except CPU utilization.
 
 from __future__ import annotations
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 
 #: the name of a field in events.k8s.io/v1, and its name in core/v1
 _RENAMED = (

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import yaml
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.client import certificates
 from pumice.client.certificates import Authority
 from pumice.cluster.apiserver.access import AccessControl

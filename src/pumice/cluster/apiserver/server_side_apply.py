@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Set
 from typing import Any
 
+from pumice.api import Object
 from pumice.api.annotations import LAST_APPLIED
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.managed_fields import (
@@ -25,7 +26,7 @@ from pumice.cluster.apiserver.managed_fields import (
     leaves,
     shown,
 )
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import StatusError
 
 Tree = dict[str, "Tree | None"]  #: paths by their steps; None where a path ends

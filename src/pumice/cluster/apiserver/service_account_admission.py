@@ -5,9 +5,9 @@ A namespace lacks the account `default` if no controller creates it: then pods r
 
 from __future__ import annotations
 
+from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.metadata import name_suffix
-from pumice.cluster.apiserver.schema import Object
 
 ROOT_CERTIFICATE = "kube-root-ca.crt"  #: the ConfigMap with the certificate that pods trust
 _DEFAULT, _MOUNTED_AT, _VOLUME = "default", "/var/run/secrets/kubernetes.io/serviceaccount", "kube-api-access-"

@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pumice.api import Object, rfc3339
 from pumice.api.json_objects import condition, field
-from pumice.api.times import rfc3339
 from pumice.client.certificates import Authority, subject_of
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRule
 from pumice.cluster.apiserver.patch import PatchRequest
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.http.watchdog import Handler
 

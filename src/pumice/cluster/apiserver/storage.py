@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from pumice.cluster.apiserver.schema import Object
+from pumice.api import Object
 from pumice.cluster.apiserver.status import LARGEST_OBJECT, StatusError, expired, full, too_large
 from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
 

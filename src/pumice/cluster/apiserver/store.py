@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
 from pumice.api.selectors import Selector
 from pumice.cluster.apiserver import binding, deletion, eviction, status, subresource_writes
@@ -31,7 +32,6 @@ from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES
 from pumice.cluster.apiserver.policies import Policies
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter

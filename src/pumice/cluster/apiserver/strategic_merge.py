@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from pumice.api import Object
 from pumice.cluster.apiserver.json_patch import PatchError
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 
 _encode = msgspec.json.encode
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.cluster.apiserver import (
     group_checks,
@@ -28,7 +29,6 @@ from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.pod_spec import default_spec
-from pumice.cluster.apiserver.schema import Object
 
 # Defaults of the other built-in kinds.
 

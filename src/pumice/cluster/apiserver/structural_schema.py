@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from pumice.api import Object, instant
 from pumice.api.patterns import PatternError, pattern
-from pumice.api.times import instant
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.schema import Shape
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"

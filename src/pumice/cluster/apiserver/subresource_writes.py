@@ -7,10 +7,10 @@ namespace, it does not change the finalizers in the spec either.
 
 from __future__ import annotations
 
+from pumice.api import Object
 from pumice.cluster.apiserver import group_checks, pod_updates
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.strategies import Causes, strategy_of
 
 _RESIZED = ("resources", "resizePolicy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import Object
 from pumice.cluster.apiserver import deletion, forwarding, remote, requests, status, token_requests, wires
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
@@ -12,7 +13,6 @@ from pumice.cluster.apiserver.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.scale import rescale, scale_of
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 from pumice.http.messages import Request, Response, Stream
 

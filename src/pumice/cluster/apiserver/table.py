@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pumice.api import Object
 from pumice.api.annotations import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS
 from pumice.api.times import age
-from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.kinds import ServedKind

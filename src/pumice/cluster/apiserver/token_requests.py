@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pumice.api.times import rfc3339
+from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.builtin_shapes import object_shape
 from pumice.cluster.apiserver.decoding import WrongType, conformed
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tokens import AUDIENCE, BOUND, Tokens
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionLister, UserInfo, account_groups
-from pumice.cluster.apiserver.schema import Object
 
 ADMIN = UserInfo("pumice-admin", ("system:masters", "system:authenticated"))
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"  #: of tokens for this server; also their issuer

@@ -12,9 +12,9 @@ import sys
 from collections import deque
 from collections.abc import Callable
 
+from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector, fields_match
 from pumice.api.selectors import Selector, matches
-from pumice.cluster.apiserver.schema import Object
 
 Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from pumice.api import Object
 from pumice.api.cel import Program
 from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
@@ -31,7 +32,6 @@ from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Call, Unanswered
 from pumice.cluster.apiserver.rbac import allowed
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import StatusError
 
 if TYPE_CHECKING:

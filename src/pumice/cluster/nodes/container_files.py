@@ -7,7 +7,8 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pumice.api.json_objects import Object, annotations_of, labels_of, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.api import Object, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.api.json_objects import annotations_of, labels_of
 
 Find = Callable[[str, str, str], Object | None]  #: an object by resource, namespace and name
 Issue = Callable[[Object], str]  #: a token of the pod's ServiceAccount, as a volume asks for it

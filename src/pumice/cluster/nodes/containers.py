@@ -9,7 +9,7 @@ import posixpath
 from collections import OrderedDict
 from collections.abc import Callable
 
-from pumice.api.json_objects import Object, name_of, namespace_of, spec_of, uid_of
+from pumice.api import Object, name_of, namespace_of, spec_of, uid_of
 from pumice.cluster.apiserver.remote import Attached, Following, state_of
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.nodes.container_files import Issue, environment, hostname, mounted

@@ -12,10 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, finalizers_of, key_of, labels_of, name_of, spec_of, status_of, uid_of
+from pumice.api import Key, Object, instant, key_of, kinds, name_of, rfc3339, spec_of, status_of, uid_of
+from pumice.api.json_objects import finalizers_of, labels_of
 from pumice.api.quantity import quantity
-from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.cluster.bridges import StoreLister

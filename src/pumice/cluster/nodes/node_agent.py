@@ -14,9 +14,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
+from pumice.api import Object, name_of, rfc3339, status_of, uid_of
 from pumice.api.annotations import KUBELET
-from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, uid_of
-from pumice.api.times import rfc3339
+from pumice.api.json_objects import annotations_of, condition
 from pumice.cluster.apiserver import StatusError, Store
 from pumice.cluster.clock import Alarm, AlarmClock
 

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pumice.api import InputError, Object
 from pumice.api.annotations import HOSTNAME, NODE_POOL
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object
 
 GPU = "nvidia.com/gpu"
 CPU_PER_GPU, GIB_PER_GPU, GIB_PER_CPU, PODS, DISK = 12, 96, 4, 110, "100Gi"

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from pumice.api import Object, instant, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
-from pumice.api.json_objects import Object, annotations_of, condition, field, spec_of, status_of, terminating, uid_of
+from pumice.api.json_objects import annotations_of, condition, field, terminating
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.times import instant, rfc3339
 from pumice.cluster.nodes.rejection import Rejection, _shortage
 from pumice.cluster.nodes.stage import PodStage, Stages
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pumice.api.json_objects import Object, spec_of, status_of
+from pumice.api import Object, spec_of, status_of
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_usage
 from pumice.controllers.kubernetes.daemonset import fits

@@ -8,7 +8,7 @@ import re
 import tarfile
 from collections.abc import Callable
 
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 from pumice.cluster.nodes.shell import MOST_WRITTEN, Exit, Ran, Shell, Word
 
 

@@ -20,9 +20,8 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, annotations_of, labels_of, spec_of, uid_of
-from pumice.api.times import duration
+from pumice.api import InputError, Object, duration, spec_of, uid_of
+from pumice.api.json_objects import annotations_of, labels_of
 
 # How long a pod runs whose containers only sleep. Most example jobs do, and so they end here as in a real cluster.
 #

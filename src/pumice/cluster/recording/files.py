@@ -19,7 +19,7 @@ from threading import Thread
 import msgspec
 from msgspec import Struct
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.cluster.chained_file import Damage, read, sealed, seed
 from pumice.cluster.recording.entries import VERSION, Begin, Entry
 

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pumice.api.errors import InputError
+from pumice.api import InputError, rfc3339
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, decoder
-from pumice.api.times import rfc3339
 from pumice.cluster.recording.entries import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
 from pumice.cluster.recording.files import Tell, entries, files_of
 from pumice.scheduler.framework.cycle import rehearse

@@ -15,13 +15,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pumice.api import rfc3339
 from pumice.api.annotations import ALLOCATED_HYPERNODE, HELD_PLACES
 from pumice.api.core import Event
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Condition, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
 from pumice.api.structs import KEPT, encode
-from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.framework.eviction_events import eviction_events
 from pumice.scheduler.model import Cluster, Job, Task, status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.api.json_objects import Object, spec_of
+from pumice.api import Object, spec_of
 from pumice.api.patterns import PatternError, pattern
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, not_negative, one_of
 from pumice.controllers.controller import Lister

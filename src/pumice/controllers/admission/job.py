@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.api import kinds
+from pumice.api import Object, did_you_mean, kinds, name_of, spec_of
 from pumice.api.defaults import DEFAULT_QUEUE, ROOT_QUEUE
-from pumice.api.errors import did_you_mean
-from pumice.api.json_objects import Object, copied, name_of, spec_of
+from pumice.api.json_objects import copied
 from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain

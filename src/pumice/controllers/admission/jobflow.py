@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.api.json_objects import Object, spec_of
+from pumice.api import Object, spec_of
 from pumice.controllers.admission.problem import Known, Problem, Settings, is_subdomain, loop, one_of
 from pumice.controllers.controller import Lister
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import duration
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.times import duration
 
 AMOUNTS = ("requests", "limits")
 

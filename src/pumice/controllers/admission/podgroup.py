@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.api import Object, kinds, namespace_of, spec_of, status_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.json_objects import Object, annotations_of, copied, namespace_of, spec_of, status_of
+from pumice.api.json_objects import annotations_of, copied
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import OPEN

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pumice.api.errors import did_you_mean
+from pumice.api import did_you_mean
 from pumice.api.quantity import QuantityError, quantity
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from pumice.api import Object, kinds, name_of, spec_of, status_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.defaults import ROOT_QUEUE, required_queues
-from pumice.api.json_objects import Object, annotations_of, copied, name_of, spec_of, status_of
+from pumice.api.json_objects import annotations_of, copied
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import CLOSED, OPEN

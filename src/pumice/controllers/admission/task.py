@@ -8,25 +8,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
-from pumice.api.json_objects import Object, name_of, spec_of
+from pumice.api import Object, duration, name_of, spec_of
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.times import duration
 from pumice.controllers.admission.podgroup import topology
 from pumice.controllers.admission.problem import A_LABEL, Known, Problem, amounts, is_label, loop, one_of, readable
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.event import ANY, events_of
 
 EVENTS = (ANY, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
-ACTIONS = (
-    "AbortJob",
-    "RestartJob",
-    "RestartTask",
-    "RestartPod",
-    "RestartPartition",
-    "TerminateJob",
-    "CompleteJob",
-    "ResumeJob",
-)
+ACTIONS = ("AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob", "ResumeJob")
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 LONGEST_NAME = 63  #: of a text that is the value of a label or the name of a host
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from itertools import islice
 
-from pumice.api import kinds
+from pumice.api import Key, Object, kinds, name_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
 from pumice.api.integers import as_ranges
-from pumice.api.json_objects import Key, Object, condition, copied, name_of, spec_of, status_of, terminating, uid_of
-from pumice.api.times import rfc3339
+from pumice.api.json_objects import condition, copied, terminating
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, Result, its_controller, itself, result
 from pumice.controllers.kubernetes import job_groups
 from pumice.controllers.kubernetes.job_status import (

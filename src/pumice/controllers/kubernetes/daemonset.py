@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from pumice.api import kinds
+from pumice.api import Key, Object, kinds, name_of, spec_of, status_of, uid_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
-from pumice.api.json_objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
+from pumice.api.json_objects import created_at, labels_of, suffix, terminating
 from pumice.api.selectors import matches, requirements
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, all_of, itself, result
 from pumice.controllers.kubernetes.pod_writes import created, ended

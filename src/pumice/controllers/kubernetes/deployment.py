@@ -9,36 +9,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pumice.api import kinds
+from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
 from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, REVISION_HISTORY, TEMPLATE_HASH
 from pumice.api.integers import integer
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    annotations_of,
-    condition,
-    controlled_by,
-    controller_of,
-    copied,
-    created_at,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-)
+from pumice.api.json_objects import annotations_of, condition, controlled_by, controller_of, copied, created_at, terminating
 from pumice.api.kinds import kind_of
-from pumice.api.times import instant, rfc3339
 from pumice.controllers import waiting_pods
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
-from pumice.controllers.kubernetes.pods import (
-    active,
-    claim,
-    its_claimants,
-    pods_of,
-    revision_of,
-    share,
-)
+from pumice.controllers.kubernetes.pods import active, claim, its_claimants, pods_of, revision_of, share
 from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
 
 # How far a rolling update may go in one step: never fewer available pods than allowed, never more pods than allowed.

@@ -8,23 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api import kinds
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    condition,
-    controller_of,
-    key_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-)
+from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
+from pumice.api.json_objects import condition, controller_of, labels_of, terminating
 from pumice.api.kinds import kind_of
 from pumice.api.selectors import label_selector, matches
-from pumice.api.times import instant, rfc3339
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
 from pumice.controllers.writes import status_change

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, terminating, uid_of
+from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.api.json_objects import labels_of, terminating
 from pumice.controllers.controller import Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready
 from pumice.controllers.writes import Create, Write, change, delete

@@ -10,22 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pumice.api import kinds
+from pumice.api import Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import GROUP_TEMPLATE
-from pumice.api.json_objects import (
-    ALPHABET,
-    Object,
-    annotations_of,
-    condition,
-    controlled_by,
-    controller_of,
-    copied,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    uid_of,
-)
+from pumice.api.json_objects import ALPHABET, annotations_of, condition, controlled_by, controller_of, copied
 from pumice.controllers.controller import Lister
 from pumice.controllers.kubernetes.pod_group_protection import GROUP
 from pumice.controllers.writes import Create, Emit, Write, change

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from pumice.api import Object, name_of, namespace_of, spec_of, status_of
 from pumice.api.integers import index_set
-from pumice.api.json_objects import Object, condition, name_of, namespace_of, spec_of, status_of
+from pumice.api.json_objects import condition
 
 FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
 

@@ -13,20 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pumice.api import Object, instant, name_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
 from pumice.api.integers import index_set, integer
-from pumice.api.json_objects import (
-    Object,
-    annotations_of,
-    condition,
-    finalizers_of,
-    name_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
-from pumice.api.times import instant, rfc3339
+from pumice.api.json_objects import annotations_of, condition, finalizers_of, terminating
 from pumice.controllers.kubernetes.job_rules import FAIL_INDEX, FAIL_JOB, IGNORE, judged, success_rule
 from pumice.controllers.kubernetes.pod_writes import ended
 from pumice.controllers.kubernetes.pods import ENDED, active, phase

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, condition, copied, field, name_of, namespace_of, spec_of, status_of, terminating
-from pumice.api.times import instant, rfc3339
+from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
+from pumice.api.json_objects import condition, copied, field, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.daemonset import covers
 from pumice.controllers.writes import Emit, Write, delete, patch, status_change

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from pumice.api import kinds
+from pumice.api import Key, Object, kinds, namespace_of, spec_of, uid_of
 from pumice.api.annotations import GROUP_PROTECTION
-from pumice.api.json_objects import Key, Object, finalizers_of, namespace_of, owners_of, spec_of, terminating, uid_of
+from pumice.api.json_objects import finalizers_of, owners_of, terminating
 from pumice.controllers.controller import NOTHING, KeysOf, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.kubernetes.pods import ENDED, phase
 from pumice.controllers.writes import delete, patch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from pumice.api.json_objects import Object, name_of
+from pumice.api import Object, name_of
 from pumice.controllers.writes import Create, Emit, Write, delete
 
 

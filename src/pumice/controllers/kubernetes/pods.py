@@ -10,12 +10,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pumice.api import kinds
+from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import DELETION_COST
 from pumice.api.integers import integer
 from pumice.api.json_objects import (
-    Key,
-    Object,
     annotations_of,
     condition,
     controlled_by,
@@ -23,19 +21,12 @@ from pumice.api.json_objects import (
     copied,
     created_at,
     finalizers_of,
-    key_of,
     labels_of,
-    name_of,
-    namespace_of,
     owners_of,
-    spec_of,
-    status_of,
     suffix,
     terminating,
-    uid_of,
 )
 from pumice.api.selectors import Selector, label_selector, matches
-from pumice.api.times import instant
 from pumice.controllers.controller import KeysOf, Lister, ObjectChange, its_controller
 from pumice.controllers.writes import Patch, Write, patch
 

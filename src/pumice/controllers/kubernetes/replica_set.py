@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, labels_of, spec_of, status_of, terminating
+from pumice.api import Key, Object, kinds, spec_of, status_of
+from pumice.api.json_objects import labels_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
 from pumice.controllers.kubernetes.pod_writes import created, ended
 from pumice.controllers.kubernetes.pods import active, available, claim, dispensable_first, free_names, from_template, its_claimants, ready

@@ -12,22 +12,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from pumice.api import kinds
+from pumice.api import Object, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import POD_CLAIM
-from pumice.api.json_objects import (
-    Object,
-    controlled_by,
-    controller_of,
-    copied,
-    key_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    suffix,
-    terminating,
-    uid_of,
-)
+from pumice.api.json_objects import controlled_by, controller_of, copied, suffix, terminating
 from pumice.api.kinds import kind_of
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.pod_group_protection import GROUP, group_of

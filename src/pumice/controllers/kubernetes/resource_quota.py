@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
+from pumice.api import Key, Object, key_of, kinds, namespace_of, spec_of, status_of
+from pumice.api.json_objects import terminating
 from pumice.api.kinds import kind_of
 from pumice.api.quota import used, written
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pumice.api import kinds
+from pumice.api import Object, kinds, name_of, namespace_of, spec_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
-from pumice.api.json_objects import Object, annotations_of, controlled_by, name_of, namespace_of, spec_of
+from pumice.api.json_objects import annotations_of, controlled_by
 from pumice.controllers.controller import Lister
 from pumice.controllers.kubernetes.pods import claim
 from pumice.controllers.writes import Create, Write, delete, patch

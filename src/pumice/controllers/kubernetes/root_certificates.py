@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, name_of, namespace_of, terminating
+from pumice.api import Key, kinds, name_of, namespace_of
+from pumice.api.json_objects import terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.writes import Create, Write, patch
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from pumice.api import kinds
+from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
 from pumice.api.integers import integer
-from pumice.api.json_objects import Key, Object, copied, labels_of, name_of, namespace_of, spec_of, status_of, terminating
+from pumice.api.json_objects import copied, labels_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, Result, itself, result
 from pumice.controllers.kubernetes.pod_writes import of_set
 from pumice.controllers.kubernetes.pods import ENDED, available, claim, from_template, its_claimants, phase, ready, revision_of

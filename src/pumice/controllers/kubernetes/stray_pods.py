@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, controller_of, key_of, namespace_of, uid_of
+from pumice.api import Key, Object, key_of, kinds, namespace_of, uid_of
+from pumice.api.json_objects import controller_of
 from pumice.controllers.controller import Lister, ObjectChange
 from pumice.controllers.kubernetes.job_status import is_tracked, let_go
 from pumice.controllers.writes import Write

@@ -10,23 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
-from pumice.api import kinds
+from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVISIONED_BY, SELECTED_NODE
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    annotations_of,
-    copied,
-    created_at,
-    key_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
+from pumice.api.json_objects import annotations_of, copied, created_at, labels_of, terminating
 from pumice.api.quantity import quantity
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.writes import Create, Emit, Write, change, delete, patch, status_change

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pumice.api import kinds
-from pumice.api.json_objects import Key, Object, name_of, namespace_of, terminating, uid_of
+from pumice.api import Key, Object, kinds, name_of, namespace_of, uid_of
+from pumice.api.json_objects import terminating
 from pumice.api.kinds import kind_name, kind_of
 from pumice.controllers.controller import Lister, ObjectChange
 from pumice.controllers.writes import Emit

@@ -11,26 +11,10 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from msgspec import Struct
 
-from pumice.api import kinds
+from pumice.api import Key, Object, duration, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    condition,
-    controlled_by,
-    controller_of,
-    copied,
-    created_at,
-    field,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
+from pumice.api.json_objects import condition, controlled_by, controller_of, copied, created_at, field, terminating
 from pumice.api.kinds import kind_of
-from pumice.api.times import duration, instant, rfc3339
 from pumice.controllers.controller import NOTHING, Lister, Result, its_controller, itself, result
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.state import COMPLETED, FAILED, TERMINATED

@@ -16,23 +16,11 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, uid_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.dialects import BY_LABEL, BY_NAME, NAMED, Dialect, Roles
 from pumice.api.integers import integer
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    annotations_of,
-    controller_of,
-    field,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    suffix,
-    uid_of,
-)
+from pumice.api.json_objects import annotations_of, controller_of, field, labels_of, suffix
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUP, kind_of
 from pumice.api.quota import Usage, add, pod_usage, times, written
 from pumice.controllers.controller import Lister

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pumice.api import yaml
+from pumice.api import InputError, Object, name_of, namespace_of, yaml
 from pumice.api.annotations import NETWORK_PROFILE
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, labels_of, name_of, namespace_of
+from pumice.api.json_objects import labels_of
 from pumice.api.selectors import Selector, label_selector, matches
 
 FILE = "volcano-controller.conf"

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from pumice.api import kinds, yaml
+from pumice.api import InputError, Key, Object, key_of, kinds, name_of, spec_of, status_of, yaml
 from pumice.api.annotations import NETWORK_SOURCE
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Key, Object, key_of, labels_of, name_of, spec_of, status_of, suffix, terminating
+from pumice.api.json_objects import labels_of, suffix, terminating
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import label_selector, matches
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from pumice.api import kinds
-from pumice.api.json_objects import Object, condition, field, key_of, spec_of, terminating
+from pumice.api import Object, instant, key_of, kinds, spec_of
+from pumice.api.json_objects import condition, field, terminating
 from pumice.api.kinds import kind_of
-from pumice.api.times import instant
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.state import FINISHED

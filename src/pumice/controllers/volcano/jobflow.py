@@ -8,27 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api import annotations as key_names
-from pumice.api import kinds
 from pumice.api.annotations import TASK_SPEC
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    annotations_of,
-    controlled_by,
-    copied,
-    created_at,
-    field,
-    key_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
-from pumice.api.times import instant
+from pumice.api.json_objects import annotations_of, controlled_by, copied, created_at, field, labels_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, its_controller, itself, result
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job import state
@@ -181,11 +164,7 @@ class JobFlows:
 
     def __init__(self, reachable: Reachable) -> None:
         self.reachable = reachable
-        self.watches = {
-            kinds.JOB_FLOW: itself,
-            kinds.JOB: its_controller(kinds.JOB_FLOW),
-            kinds.JOB_TEMPLATE: _flows_using,
-        }
+        self.watches = {kinds.JOB_FLOW: itself, kinds.JOB: its_controller(kinds.JOB_FLOW), kinds.JOB_TEMPLATE: _flows_using}
 
     def reconcile(self, key: Hashable, lister: Lister, now: float) -> Result:
         assert isinstance(key, Key)

@@ -15,34 +15,25 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
+from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
 from pumice.api.groups import SCHEDULED
 from pumice.api.integers import integer
 from pumice.api.json_objects import (
-    Key,
-    Object,
     annotations_of,
     condition,
     controlled_by,
     controller_of,
     copied,
     created_at,
-    key_of,
     labels_of,
-    name_of,
-    namespace_of,
     owners_of,
-    spec_of,
-    status_of,
     terminating,
-    uid_of,
 )
 from pumice.api.kinds import kind_of
 from pumice.api.quota import pod_usage, times, written
-from pumice.api.times import rfc3339
 from pumice.controllers.controller import GANG_FIELD, GANG_LABEL, NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.gangs import COMPOSITE, Gang, gang_of, group_spec, known_by, leaves_below, marks, native_gang, reference_to
 from pumice.controllers.writes import Create, Write, change, delete, patch, status_change

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+from pumice.api import Key, Object, kinds, name_of, spec_of, status_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.defaults import ROOT_QUEUE
-from pumice.api.json_objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
+from pumice.api.json_objects import annotations_of, field, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.writes import Emit, Write, delete, patch, status_change

@@ -20,11 +20,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from pumice.api import kinds, yaml
-from pumice.api.errors import InputError, did_you_mean
-from pumice.api.json_objects import Key, Object, annotations_of, key_of, labels_of, name_of, namespace_of, spec_of, status_of, terminating
+from pumice.api import InputError, Key, Object, did_you_mean, duration, key_of, kinds, name_of, namespace_of, spec_of, status_of, yaml
+from pumice.api.json_objects import annotations_of, labels_of, terminating
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.times import duration
 from pumice.controllers.controller import Lister, ObjectChange, Result, result
 from pumice.controllers.writes import Create, Emit, Write, delete, patch
 

@@ -22,9 +22,9 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import count, groupby
 
-from pumice.api.json_objects import Object, key_of, merged, name_of, namespace_of, terminating, uid_of
+from pumice.api import Object, key_of, name_of, namespace_of, rfc3339, uid_of
+from pumice.api.json_objects import merged, terminating
 from pumice.api.kinds import Kind, ObjectRef, kind_of
-from pumice.api.times import rfc3339
 from pumice.client.client import Backoff, is_refusal, of_ending_namespace
 from pumice.client.event_recorder import EventRecorder
 from pumice.client.events import EventRecord, InvolvedObject

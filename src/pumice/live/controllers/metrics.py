@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Count
 
-from pumice.api import kinds
-from pumice.api.json_objects import name_of, spec_of, status_of
+from pumice.api import kinds, name_of, spec_of, status_of
 from pumice.http.metrics import Family, Gauge, Labels, render
 from pumice.live.controllers.loop import Controllers
 

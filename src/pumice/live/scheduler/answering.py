@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.api.kinds import JOBS, group_of
 from pumice.api.manifests import Manifest
 from pumice.api.meta import Wire

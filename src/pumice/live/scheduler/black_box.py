@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import encode

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.api.times import instant
+from pumice.api import instant
 from pumice.api.volcano import PodGroup
 from pumice.live.scheduler.sent_status import without_amounts
 from pumice.scheduler.framework.decisions import GroupStatus

@@ -21,9 +21,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from pumice.api import InputError
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.errors import InputError
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup

@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
+from pumice.api import Object
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import NATIVE_POD_GROUPS, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.client.client import Backoff
@@ -28,7 +28,6 @@ LOOK_AT_DEVICES_S = 1.0
 TRIES = 6
 BACKOFF = Backoff(0.2, 2.0)
 log = logging.getLogger(__name__)
-Object = dict[str, Any]
 
 
 class NotPrepared(KubeError):

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice import __version__, interpreter
+from pumice.api import InputError
 from pumice.api.defaults import required_queues
-from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.client.access import Access
 from pumice.client.client import Backoff, Client

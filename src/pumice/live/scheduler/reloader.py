@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.live.clock import Clock
 from pumice.scheduler.framework.policy import Policy
 

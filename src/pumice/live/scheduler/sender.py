@@ -20,11 +20,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
+from pumice.api import rfc3339
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import NATIVE_POD_GROUPS, POD_GROUPS, PODS, RESOURCE_CLAIMS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
-from pumice.api.times import rfc3339
 from pumice.client.client import Backoff, of_ending_namespace
 from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions

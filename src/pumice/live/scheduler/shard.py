@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from pumice.api import rfc3339
 from pumice.api.kinds import NODE_SHARDS, ObjectRef
-from pumice.api.times import rfc3339
 from pumice.api.volcano import NodeShard
 from pumice.live.scheduler.options import Sharding
 from pumice.live.scheduler.requests import WriteStatus

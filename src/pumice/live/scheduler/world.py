@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from pumice.api import duration, instant
 from pumice.api.quantity import quantity
-from pumice.api.times import duration, instant
 from pumice.client.tls import Trust, context
 from pumice.http.messages import basic
 from pumice.http.pool import fetch as call

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pumice.api.json_objects import key_of, uid_of
+from pumice.api import key_of, uid_of
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import ListScope, Transport, as_dict
 from pumice.controllers import admission

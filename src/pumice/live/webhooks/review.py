@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from pumice.api import kinds
-from pumice.api.json_objects import Object, controller_of
+from pumice.api import Object, kinds
+from pumice.api.json_objects import controller_of
 from pumice.api.kinds import kind_of
 from pumice.client.shallow_json import decode
 from pumice.controllers import admission

@@ -19,7 +19,7 @@ from typing import Protocol
 import msgspec
 from cryptography import x509
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.api.kinds import SECRETS, ObjectRef
 from pumice.client.access import Access
 from pumice.client.certificates import Authority

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from pumice.api import InputError, Object, spec_of, status_of, uid_of
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.errors import InputError
-from pumice.api.json_objects import Object, spec_of, status_of, terminating, uid_of
+from pumice.api.json_objects import terminating
 from pumice.api.structs import document, encode
 from pumice.api.volcano import PodGroup
 from pumice.cluster.apiserver import DeleteOptions, Store

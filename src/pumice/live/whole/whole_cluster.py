@@ -21,8 +21,8 @@ from math import inf
 from random import Random
 from typing import Any, TypeVar
 
+from pumice.api import InputError
 from pumice.api.core import Node
-from pumice.api.errors import InputError
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.structs import document
 from pumice.client.failures import ApiError, NoAnswer

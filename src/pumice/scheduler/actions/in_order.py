@@ -23,7 +23,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct, field
 
-from pumice.api.times import duration, rfc3339
+from pumice.api import duration, rfc3339
 from pumice.scheduler.framework.alike import Alike, Turns, apart
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key

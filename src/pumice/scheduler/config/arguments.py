@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import structs
 
-from pumice.api.errors import InputError, did_you_mean
-from pumice.api.times import Duration, duration
+from pumice.api import InputError, did_you_mean, duration
+from pumice.api.times import Duration
 from pumice.api.yaml import Document
 from pumice.scheduler.framework.hooks import SWITCHES
 from pumice.scheduler.model.ranges import type_of

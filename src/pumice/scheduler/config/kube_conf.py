@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
+from pumice.api import duration
 from pumice.api.problems import Path, Problems, check_duration
 from pumice.api.strict_decoding import decode
-from pumice.api.times import duration
 from pumice.api.yaml import Document
 from pumice.scheduler.actions.schedule import Schedule
 from pumice.scheduler.config.kube_document import (

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import field, structs
 
+from pumice.api import duration
 from pumice.api.problems import Path, Problems, check_duration, qualified_name_fault
 from pumice.api.strict_decoding import Conf
-from pumice.api.times import duration
 from pumice.scheduler.framework.policy import ExtenderSpec
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.api.yaml import Document
 
 LARGEST_TEXT = 256 * 1024

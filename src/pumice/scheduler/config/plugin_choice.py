@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pumice.api.errors import did_you_mean
+from pumice.api import did_you_mean
 from pumice.api.problems import Path, Problems
 from pumice.scheduler.config.kube_document import PluginRef, PluginSet, PluginSets
 from pumice.scheduler.plugins.kube.catalogue import EXTENDS, KNOWN

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import structs
 
-from pumice.api import yaml
-from pumice.api.errors import InputError, did_you_mean, raise_all
+from pumice.api import InputError, did_you_mean, yaml
+from pumice.api.errors import raise_all
 from pumice.scheduler.config.arguments import Path, Warnings, bind
 from pumice.scheduler.config.implied import with_implied
 from pumice.scheduler.config.limits import MOST_ACTIONS, MOST_TIERS, check_document, check_list, check_text

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from pumice.api.errors import did_you_mean
+from pumice.api import did_you_mean
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View
 from pumice.scheduler.engine.rules import Unscored
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, Refusal, Vote

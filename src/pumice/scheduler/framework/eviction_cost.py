@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pumice.api import duration
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.quantity import is_gpu
-from pumice.api.times import duration
 from pumice.scheduler.model import Dimensions, Task
 
 if TYPE_CHECKING:

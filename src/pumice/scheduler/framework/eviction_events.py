@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from pumice.api import rfc3339
 from pumice.api.core import Event, ObjectReference
 from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Pod
-from pumice.api.times import instant_or, rfc3339
+from pumice.api.times import instant_or
 from pumice.scheduler.framework.past_evictions import PastEviction, note, past_evictions
 from pumice.scheduler.model import Cluster
 

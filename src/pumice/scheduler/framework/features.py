@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from pumice.api.errors import did_you_mean
+from pumice.api import did_you_mean
 
 MINORS = (36, 37)
 OFF, ON, LOCKED = "off", "on", "locked"  #: a gate's state by default; LOCKED: it is on, and stays so

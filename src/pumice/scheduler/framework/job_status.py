@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
+from pumice.api import did_you_mean
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.errors import did_you_mean
 from pumice.scheduler.framework.alike import Alike
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCondition, JobOutcome, Pipelined, Waiting
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE

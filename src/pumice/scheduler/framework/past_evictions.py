@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.times import rfc3339
+from pumice.api import rfc3339
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus
 from pumice.scheduler.model import Cluster, Job, Task

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from pumice.api.errors import did_you_mean
+from pumice.api import did_you_mean
 from pumice.scheduler.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 #: Hooks that were renamed since the first release: old name to new name.
-_RENAMED = {
-    "evictor_kind": "eviction_cache_key",
-    "queue_shortfall": "explain_not_allocatable",
-    "on_ungate": "on_gate_removed",
-}
+_RENAMED = {"evictor_kind": "eviction_cache_key", "queue_shortfall": "explain_not_allocatable", "on_ungate": "on_gate_removed"}
 
 
 #: Methods that are not hooks: if a plugin has them, commands and the web page call them.

@@ -41,13 +41,7 @@ class GroupAttempt:
     """A try to place a group entity, by the rules of one profile."""
 
     def __init__(
-        self,
-        session: Session,
-        finder: NodeFinder,
-        nominations: Nominator,
-        groups: Groups,
-        memory: PlacementMemory,
-        entity: GroupEntity,
+        self, session: Session, finder: NodeFinder, nominations: Nominator, groups: Groups, memory: PlacementMemory, entity: GroupEntity
     ) -> None:
         self._session = session
         self._finder = finder

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pumice.api import duration
 from pumice.api.annotations import (
     ALLOCATED_HYPERNODE,
     ESTIMATE,
@@ -23,7 +24,6 @@ from pumice.api.annotations import (
     QUEUE_GATE,
     SLA_WAITING_TIME,
 )
-from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.model import status
 from pumice.scheduler.model.promises import Promises

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from pumice.api import rfc3339
 from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
 from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import Pod, PodStatus, SchedulingGroup
-from pumice.api.times import instant_or, rfc3339
+from pumice.api.times import instant_or
 from pumice.scheduler.model import status
 from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.template import Template
@@ -191,11 +192,7 @@ def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
 def as_pod(task: Task) -> Pod:
     """The task as a pod, with the fields that we read of pods."""
     meta = Metadata(
-        name=task.name,
-        namespace=task.namespace,
-        uid=task.uid,
-        labels=dict(task.labels) or None,
-        annotations=dict(task.annotations) or None,
+        name=task.name, namespace=task.namespace, uid=task.uid, labels=dict(task.labels) or None, annotations=dict(task.annotations) or None
     )
     group = SchedulingGroup(task.group.partition("/")[2]) if task.group else None
     spec = structs.replace(task.template.spec, node_name=task.node_name or None, scheduling_group=group)

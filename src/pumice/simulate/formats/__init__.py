@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.api.file_content import refuse_endless
 
 

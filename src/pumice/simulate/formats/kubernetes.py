@@ -13,14 +13,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pumice.api import InputError, duration
 from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, RUN_TIME
 from pumice.api.core import Node, PriorityClass
 from pumice.api.defaults import DEFAULT_QUEUE, SCHEDULER_NAME
-from pumice.api.errors import InputError
 from pumice.api.files import read_all
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
-from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.cluster.gangs import grouped, pods_of_owners
 from pumice.cluster.offline import complete

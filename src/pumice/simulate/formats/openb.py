@@ -14,9 +14,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pumice.api import InputError
 from pumice.api.annotations import GPU_MODEL
 from pumice.api.core import Node
-from pumice.api.errors import InputError
 from pumice.api.meta import LabelSelectorRequirement
 from pumice.api.pod import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm
 from pumice.api.quantity import quantity

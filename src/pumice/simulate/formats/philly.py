@@ -9,8 +9,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pumice.api import InputError
 from pumice.api.core import Node
-from pumice.api.errors import InputError
 from pumice.simulate.formats import csv_rows
 from pumice.simulate.work import GPU, Role, Work, Workload, in_order, role
 

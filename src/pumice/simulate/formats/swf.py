@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from pumice.api import InputError
 from pumice.api.core import Node
-from pumice.api.errors import InputError
 from pumice.simulate.formats import lines
 from pumice.simulate.work import Work, Workload, node, role
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from pumice.api import yaml
+from pumice.api import InputError, did_you_mean, yaml
 from pumice.api.core import Node
-from pumice.api.errors import InputError, did_you_mean
 from pumice.api.file_content import file_bytes
 from pumice.api.meta import Wire
 from pumice.api.quantity import quantity

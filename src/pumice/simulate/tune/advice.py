@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from random import Random
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.simulate.accidents import disturbed
 from pumice.simulate.bounds import Bounds, bounds_of
 from pumice.simulate.inputs import policy_of

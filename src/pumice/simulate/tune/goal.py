@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.simulate.columns import DISTRIBUTIONS
 from pumice.simulate.compare import interval
 from pumice.simulate.conditions import Condition, Measured, condition_of, measured_of

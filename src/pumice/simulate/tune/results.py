@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.simulate.crew import Crew
 from pumice.simulate.run import Summary
 

@@ -16,7 +16,7 @@ from math import ceil
 from random import Random
 from typing import Any
 
-from pumice.api.errors import InputError
+from pumice.api import InputError
 from pumice.simulate.run import Summary
 from pumice.simulate.tune.days import Day, DayPlayed, Setting
 from pumice.simulate.tune.goal import Days, Goal

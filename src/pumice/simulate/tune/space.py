@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from pumice.api import yaml
-from pumice.api.errors import InputError
+from pumice.api import InputError, yaml
 from pumice.api.manifests import CONFIGURATION_KINDS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import SCHEDULE, Action

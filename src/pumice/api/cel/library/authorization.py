@@ -13,14 +13,8 @@ def dear(*_: object) -> int:
     return CHECK
 
 
-@method(f"path({A}.Authorizer, string) {A}.PathCheck")
-def path(authorizer: Authorizer, path: str) -> PathCheck:
-    return PathCheck(authorizer, path)
-
-
-@method(f"group({A}.Authorizer, string) {A}.GroupCheck")
-def group(authorizer: Authorizer, group: str) -> GroupCheck:
-    return GroupCheck(authorizer, group)
+method(f"path({A}.Authorizer, string) {A}.PathCheck")(PathCheck)
+method(f"group({A}.Authorizer, string) {A}.GroupCheck")(GroupCheck)
 
 
 @method(f"serviceAccount({A}.Authorizer, string, string) {A}.Authorizer")
@@ -28,24 +22,12 @@ def service_account(authorizer: Authorizer, namespace: str, name: str) -> Author
     return Authorizer(authorizer.ask, (namespace, name))
 
 
-@method(f"resource({A}.GroupCheck, string) {A}.ResourceCheck")
-def resource(check: GroupCheck, resource: str) -> ResourceCheck:
-    return ResourceCheck(check.authorizer, check.group, resource)
-
-
-@method(f"subresource({A}.ResourceCheck, string) {A}.ResourceCheck")
-def subresource(check: ResourceCheck, subresource: str) -> ResourceCheck:
-    return check._replace(subresource=subresource)
-
-
-@method(f"namespace({A}.ResourceCheck, string) {A}.ResourceCheck")
-def namespace(check: ResourceCheck, namespace: str) -> ResourceCheck:
-    return check._replace(namespace=namespace)
-
-
-@method(f"name({A}.ResourceCheck, string) {A}.ResourceCheck")
-def name(check: ResourceCheck, name: str) -> ResourceCheck:
-    return check._replace(name=name)
+method(f"resource({A}.GroupCheck, string) {A}.ResourceCheck")(
+    lambda check, resource: ResourceCheck(check.authorizer, check.group, resource)
+)
+method(f"subresource({A}.ResourceCheck, string) {A}.ResourceCheck")(lambda check, subresource: check._replace(subresource=subresource))
+method(f"namespace({A}.ResourceCheck, string) {A}.ResourceCheck")(lambda check, namespace: check._replace(namespace=namespace))
+method(f"name({A}.ResourceCheck, string) {A}.ResourceCheck")(lambda check, name: check._replace(name=name))
 
 
 @method(f"check({A}.PathCheck, string) {A}.Decision", f"check({A}.ResourceCheck, string) {A}.Decision", price=dear)
@@ -54,16 +36,6 @@ def check(asked: PathCheck | ResourceCheck, verb: str) -> Decision:
     return Decision(authorizer.ask(authorizer.account, verb, dict(zip(asked._fields[1:], asked[1:], strict=True))))
 
 
-@method(f"allowed({A}.Decision) bool")
-def allowed(decision: Decision) -> bool:
-    return decision.allowed
-
-
-@method(f"errored({A}.Decision) bool")
-def errored(decision: Decision) -> bool:
-    return False
-
-
-@method(f"error({A}.Decision) string", f"reason({A}.Decision) string")
-def why(decision: Decision) -> str:
-    return ""
+method(f"allowed({A}.Decision) bool")(lambda decision: decision.allowed)
+method(f"errored({A}.Decision) bool")(lambda decision: False)
+method(f"error({A}.Decision) string", f"reason({A}.Decision) string")(lambda decision: "")

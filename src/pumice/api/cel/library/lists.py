@@ -58,14 +58,8 @@ def sum_of(items: Items) -> Any:
     return whole(sum(map(int, items)), unsigned="uint" in kinds)
 
 
-@method("min(list<EACH>) EACH", each=ORDERED, price=_walked)
-def least(items: Items) -> Any:
-    return _extreme(items, "min")
-
-
-@method("max(list<EACH>) EACH", each=ORDERED, price=_walked)
-def greatest(items: Items) -> Any:
-    return _extreme(items, "max")
+method("min(list<EACH>) EACH", each=ORDERED, price=_walked)(lambda items: _extreme(items, "min"))
+method("max(list<EACH>) EACH", each=ORDERED, price=_walked)(lambda items: _extreme(items, "max"))
 
 
 def _extreme(items: Items, name: str) -> Any:
@@ -137,24 +131,10 @@ def sort_by(items: Items, keys: Items) -> Items:
     return [item for _, item in sorted(zip(keys, items, strict=True), key=itemgetter(0))]
 
 
-@method("reverse(list<A>) list<A>", price=_by_length)
-def reverse(items: Items) -> Items:
-    return items[::-1]
-
-
-@function("lists.range(int) list<int>", price=lambda count: max(0, count) + 11)
-def range_(count: int) -> Items:
-    return list(range(count))
-
-
-@method("first(list<A>) optional_type<A>")
-def first(items: Items) -> Optional:
-    return Optional(True, items[0]) if items else Optional(False)
-
-
-@method("last(list<A>) optional_type<A>")
-def last(items: Items) -> Optional:
-    return Optional(True, items[-1]) if items else Optional(False)
+method("reverse(list<A>) list<A>", price=_by_length)(lambda items: items[::-1])
+function("lists.range(int) list<int>", price=lambda count: max(0, count) + 11)(lambda count: list(range(count)))
+method("first(list<A>) optional_type<A>")(lambda items: Optional(True, items[0]) if items else Optional(False))
+method("last(list<A>) optional_type<A>")(lambda items: Optional(True, items[-1]) if items else Optional(False))
 
 
 def _pairs(items: Items, others: Items) -> int:

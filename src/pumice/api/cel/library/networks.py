@@ -60,49 +60,15 @@ def is_ip(text: str) -> bool:
     return _can(address, text)
 
 
-@function("ip.isCanonical(string) bool", price=by_twice_its_size)
-def is_canonical(text: str) -> bool:
-    return str(address(text).ip) == text
-
-
-@function("cidr(string) net.CIDR", price=by_size)
-def cidr(text: str) -> Network:
-    return network(text)
-
-
-@function("isCIDR(string) bool", price=by_size)
-def is_cidr(text: str) -> bool:
-    return _can(network, text)
-
-
-@function("string(net.IP) string")
-def address_text(value: Address) -> str:
-    return str(value.ip)
-
-
-@function("string(net.CIDR) string")
-def network_text(value: Network) -> str:
-    return f"{value.ip}/{value.bits}"
-
-
-@method("family(net.IP) int")
-def family(value: Address) -> int:
-    return value.ip.version
-
-
-@method("isUnspecified(net.IP) bool")
-def is_unspecified(value: Address) -> bool:
-    return value.ip.is_unspecified
-
-
-@method("isLoopback(net.IP) bool")
-def is_loopback(value: Address) -> bool:
-    return value.ip.is_loopback
-
-
-@method("isLinkLocalUnicast(net.IP) bool")
-def is_link_local_unicast(value: Address) -> bool:
-    return value.ip.is_link_local
+function("ip.isCanonical(string) bool", price=by_twice_its_size)(lambda text: str(address(text).ip) == text)
+function("cidr(string) net.CIDR", price=by_size)(network)
+function("isCIDR(string) bool", price=by_size)(lambda text: _can(network, text))
+function("string(net.IP) string")(lambda value: str(value.ip))
+function("string(net.CIDR) string")(lambda value: f"{value.ip}/{value.bits}")
+method("family(net.IP) int")(lambda value: value.ip.version)
+method("isUnspecified(net.IP) bool")(lambda value: value.ip.is_unspecified)
+method("isLoopback(net.IP) bool")(lambda value: value.ip.is_loopback)
+method("isLinkLocalUnicast(net.IP) bool")(lambda value: value.ip.is_link_local)
 
 
 @method("isLinkLocalMulticast(net.IP) bool")
@@ -118,19 +84,9 @@ def is_global_unicast(value: Address) -> bool:
     return not (broadcast or ip.is_unspecified or ip.is_loopback or ip.is_multicast or ip.is_link_local)
 
 
-@method("ip(net.CIDR) net.IP")
-def ip_of(value: Network) -> Address:
-    return Address(value.ip)
-
-
-@method("masked(net.CIDR) net.CIDR")
-def masked(value: Network) -> Network:
-    return Network(_range(value).network_address, value.bits)
-
-
-@method("prefixLength(net.CIDR) int")
-def prefix_length(value: Network) -> int:
-    return value.bits
+method("ip(net.CIDR) net.IP")(lambda value: Address(value.ip))
+method("masked(net.CIDR) net.CIDR")(lambda value: Network(_range(value).network_address, value.bits))
+method("prefixLength(net.CIDR) int")(lambda value: value.bits)
 
 
 def _range(value: Network) -> Any:
@@ -186,14 +142,8 @@ def address_of_web(text: str) -> Url:
     return Url(parts)
 
 
-@function("url(string) kubernetes.URL", price=by_size)
-def url(text: str) -> Url:
-    return address_of_web(text)
-
-
-@function("isURL(string) bool")
-def is_url(text: str) -> bool:
-    return _can(address_of_web, text)
+function("url(string) kubernetes.URL", price=by_size)(address_of_web)
+function("isURL(string) bool")(lambda text: _can(address_of_web, text))
 
 
 def host_and_port(value: Url) -> str:

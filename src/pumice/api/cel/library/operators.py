@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
 from pumice.api.cel.activation import Purse
 from pumice.api.cel.functions import NO_OVERLOAD, free, function, tenth
 from pumice.api.cel.tree import EvaluationError
-from pumice.api.cel.values import (
-    Address,
-    Amount,
-    Format,
-    Instant,
-    Network,
-    Span,
-    Type,
-    Uint,
-    Url,
-    Version,
-    equal,
-    size_of,
-    type_of,
-)
+from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Span, Type, Uint, Url, Version, equal, size_of, type_of
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
@@ -44,14 +30,8 @@ def whole(value: int, unsigned: bool = False) -> Any:
     raise EvaluationError("integer overflow")
 
 
-@function("int(int) int", "int(uint) int")
-def to_int(value: int) -> int:
-    return int(whole(int(value)))
-
-
-@function("uint(uint) uint", "uint(int) uint")
-def to_uint(value: int) -> Any:
-    return whole(int(value), unsigned=True)
+function("int(int) int", "int(uint) int")(lambda value: int(whole(int(value))))
+function("uint(uint) uint", "uint(int) uint")(lambda value: whole(int(value), unsigned=True))
 
 
 @function("int(double) int")
@@ -68,9 +48,7 @@ def double_to_uint(value: float) -> Any:
     return whole(int(value), unsigned=True)
 
 
-@function("int(string) int")
-def text_to_int(text: str) -> int:
-    return int(whole(_read(text, "int")))
+function("int(string) int")(lambda text: int(whole(_read(text, "int"))))
 
 
 @function("uint(string) uint")
@@ -86,9 +64,7 @@ def _read(text: str, to: str) -> int:
     return int(text)
 
 
-@function("double(int) double", "double(uint) double", "double(double) double")
-def to_double(value: float) -> float:
-    return float(value)
+function("double(int) double", "double(uint) double", "double(double) double")(float)
 
 
 @function("double(string) double")
@@ -100,9 +76,7 @@ def text_to_double(text: str) -> float:
     raise EvaluationError("type conversion error from 'string' to 'double'")
 
 
-@function("bool(bool) bool")
-def same_bool(value: bool) -> bool:
-    return value
+function("bool(bool) bool")(lambda value: value)
 
 
 @function("bool(string) bool")
@@ -112,33 +86,11 @@ def text_to_bool(text: str) -> bool:
     return text in _TRUE
 
 
-@function("bytes(bytes) bytes")
-def same_bytes(value: bytes) -> bytes:
-    return value
-
-
-@function("bytes(string) bytes", price=lambda text: -(-len(text) // 10))
-def text_to_bytes(text: str) -> bytes:
-    return text.encode(errors="replace")
-
-
-@function("dyn(A) dyn")
-def dyn(value: Any) -> Any:
-    return value
-
-
-@function("type(A) type<A>")
-def type_(value: Any) -> Type:
-    return value_type(value)
-
-
-def value_type(value: Any) -> Type:
-    return Type("type") if isinstance(value, Type) else type_of(value)
-
-
-@function("string(string) string", price=free)
-def same_text(text: str) -> str:
-    return text
+function("bytes(bytes) bytes")(lambda value: value)
+function("bytes(string) bytes", price=lambda text: -(-len(text) // 10))(lambda text: text.encode(errors="replace"))
+function("dyn(A) dyn")(lambda value: value)
+function("type(A) type<A>")(lambda value: Type("type") if isinstance(value, Type) else type_of(value))
+function("string(string) string", price=free)(lambda text: text)
 
 
 @function("string(bool) string")
@@ -146,9 +98,7 @@ def bool_to_text(value: bool) -> str:
     return "true" if value else "false"
 
 
-@function("string(int) string", "string(uint) string")
-def int_to_text(value: int) -> str:
-    return str(int(value))
+function("string(int) string", "string(uint) string")(lambda value: str(int(value)))
 
 
 @function("string(bytes) string", price=lambda value: -(-len(value) // 10))
@@ -209,48 +159,20 @@ def same(left: Any, right: Any) -> bool:
     return equal(left, right)
 
 
-@function("!=(A, A) bool", price=_smaller)
-def different(left: Any, right: Any) -> bool:
-    return not same(left, right)
-
-
-@function("in(A, list<A>) bool", price=lambda item, items: len(items))
-def is_in_list(item: Any, items: list[Any]) -> bool:
-    return any(equal(item, each) for each in items)
-
-
-@function("in(A, map<A, B>) bool")
-def is_in_map(key: Any, entries: Mapping[Any, Any]) -> bool:
-    return is_key(key) and key in entries
+function("!=(A, A) bool", price=_smaller)(lambda left, right: not same(left, right))
+function("in(A, list<A>) bool", price=lambda item, items: len(items))(lambda item, items: any(equal(item, each) for each in items))
+function("in(A, map<A, B>) bool")(lambda key, entries: is_key(key) and key in entries)
 
 
 def is_key(key: Any) -> bool:
     return isinstance(key, bool | int | float | str)
 
 
-@function("!_(bool) bool")
-def opposite(value: bool) -> bool:
-    return not value
-
-
-@function("-_(int) int", "-_(double) double")
-def negative(value: Any) -> Any:
-    return whole(-value) if isinstance(value, int) else -value
-
-
-@function("+(EACH, EACH) EACH", each=("int", "uint", "double"))
-def plus(left: Any, right: Any) -> Any:
-    return _same(left, left + right)
-
-
-@function("-(EACH, EACH) EACH", each=("int", "uint", "double"))
-def minus(left: Any, right: Any) -> Any:
-    return _same(left, left - right)
-
-
-@function("*(EACH, EACH) EACH", each=("int", "uint", "double"))
-def times(left: Any, right: Any) -> Any:
-    return _same(left, left * right)
+function("!_(bool) bool")(lambda value: not value)
+function("-_(int) int", "-_(double) double")(lambda value: whole(-value) if isinstance(value, int) else -value)
+function("+(EACH, EACH) EACH", each=("int", "uint", "double"))(lambda left, right: _same(left, left + right))
+function("-(EACH, EACH) EACH", each=("int", "uint", "double"))(lambda left, right: _same(left, left - right))
+function("*(EACH, EACH) EACH", each=("int", "uint", "double"))(lambda left, right: _same(left, left * right))
 
 
 @function("/(int, int) int", "/(uint, uint) uint")
@@ -291,34 +213,12 @@ def joined_lists(purse: Purse, left: list[Any], right: list[Any]) -> list[Any]:
     return left + right
 
 
-@function("+(duration, duration) duration")
-def plus_span(left: Span, right: Span) -> Span:
-    return Span(whole(left.ns + right.ns))
-
-
-@function("-(duration, duration) duration")
-def minus_span(left: Span, right: Span) -> Span:
-    return Span(whole(left.ns - right.ns))
-
-
-@function("+(timestamp, duration) timestamp")
-def later(left: Instant, right: Span) -> Instant:
-    return moment(left.ns + right.ns, left.offset)
-
-
-@function("+(duration, timestamp) timestamp")
-def later_by(left: Span, right: Instant) -> Instant:
-    return moment(left.ns + right.ns, right.offset)
-
-
-@function("-(timestamp, duration) timestamp")
-def earlier(left: Instant, right: Span) -> Instant:
-    return moment(left.ns - right.ns, left.offset)
-
-
-@function("-(timestamp, timestamp) duration")
-def between(left: Instant, right: Instant) -> Span:
-    return Span(whole(left.ns - right.ns))
+function("+(duration, duration) duration")(lambda left, right: Span(whole(left.ns + right.ns)))
+function("-(duration, duration) duration")(lambda left, right: Span(whole(left.ns - right.ns)))
+function("+(timestamp, duration) timestamp")(lambda left, right: moment(left.ns + right.ns, left.offset))
+function("+(duration, timestamp) timestamp")(lambda left, right: moment(left.ns + right.ns, right.offset))
+function("-(timestamp, duration) timestamp")(lambda left, right: moment(left.ns - right.ns, left.offset))
+function("-(timestamp, timestamp) duration")(lambda left, right: Span(whole(left.ns - right.ns)))
 
 
 def moment(ns: int, offset: int = 0) -> Instant:

@@ -13,14 +13,8 @@ from pumice.api.cel.values import Optional, Span
 NONE = Optional(False)
 
 
-@function("optional.of(A) optional_type<A>")
-def of(value: Any) -> Optional:
-    return Optional(True, value)
-
-
-@function("optional.none() optional_type<A>")
-def none() -> Optional:
-    return NONE
+function("optional.of(A) optional_type<A>")(lambda value: Optional(True, value))
+function("optional.none() optional_type<A>")(lambda: NONE)
 
 
 @function("optional.ofNonZeroValue(A) optional_type<A>")
@@ -29,9 +23,7 @@ def of_non_zero(value: Any) -> Optional:
     return NONE if empty else Optional(True, value)
 
 
-@method("hasValue(optional_type<A>) bool")
-def has_value(value: Optional) -> bool:
-    return value.present
+method("hasValue(optional_type<A>) bool")(lambda value: value.present)
 
 
 @method("value(optional_type<A>) A")
@@ -41,14 +33,8 @@ def value_of(value: Optional) -> Any:
     return value.value
 
 
-@method("or(optional_type<A>, optional_type<A>) optional_type<A>")
-def or_(value: Optional, other: Optional) -> Optional:
-    return value if value.present else other
-
-
-@method("orValue(optional_type<A>, A) A")
-def or_value(value: Optional, other: Any) -> Any:
-    return value.value if value.present else other
+method("or(optional_type<A>, optional_type<A>) optional_type<A>")(lambda value, other: value if value.present else other)
+method("orValue(optional_type<A>, A) A")(lambda value, other: value.value if value.present else other)
 
 
 @function("optional.unwrap(list<optional_type<A>>) list<A>", pays=True)

@@ -44,14 +44,8 @@ def _rounded(value: Fraction) -> Fraction:
     return Fraction(ceil(nano) if nano > 0 else floor(nano), 10**9)
 
 
-@function("quantity(string) kubernetes.Quantity", price=by_size)
-def quantity(text: str) -> Amount:
-    return amount(text)
-
-
-@function("isQuantity(string) bool", price=by_size)
-def is_quantity(text: str) -> bool:
-    return _can(amount, text)
+function("quantity(string) kubernetes.Quantity", price=by_size)(amount)
+function("isQuantity(string) bool", price=by_size)(lambda text: _can(amount, text))
 
 
 def _can(read: Any, *values: Any) -> bool:
@@ -67,9 +61,7 @@ def _integer(value: Amount) -> int | None:
     return int(value.value) if is_whole else None
 
 
-@method("isInteger(kubernetes.Quantity) bool")
-def is_integer(value: Amount) -> bool:
-    return _integer(value) is not None
+method("isInteger(kubernetes.Quantity) bool")(lambda value: _integer(value) is not None)
 
 
 @method("asInteger(kubernetes.Quantity) int")
@@ -90,24 +82,10 @@ def sign(value: Amount) -> int:
     return (value.value > 0) - (value.value < 0)
 
 
-@method("add(kubernetes.Quantity, kubernetes.Quantity) kubernetes.Quantity")
-def add(value: Amount, other: Amount) -> Amount:
-    return _sum(value, other.value, other.scale)
-
-
-@method("sub(kubernetes.Quantity, kubernetes.Quantity) kubernetes.Quantity")
-def sub(value: Amount, other: Amount) -> Amount:
-    return _sum(value, -other.value, other.scale)
-
-
-@method("add(kubernetes.Quantity, int) kubernetes.Quantity")
-def add_int(value: Amount, other: int) -> Amount:
-    return _sum(value, Fraction(other), 0)
-
-
-@method("sub(kubernetes.Quantity, int) kubernetes.Quantity")
-def sub_int(value: Amount, other: int) -> Amount:
-    return _sum(value, Fraction(-other), 0)
+method("add(kubernetes.Quantity, kubernetes.Quantity) kubernetes.Quantity")(lambda value, other: _sum(value, other.value, other.scale))
+method("sub(kubernetes.Quantity, kubernetes.Quantity) kubernetes.Quantity")(lambda value, other: _sum(value, -other.value, other.scale))
+method("add(kubernetes.Quantity, int) kubernetes.Quantity")(lambda value, other: _sum(value, Fraction(other), 0))
+method("sub(kubernetes.Quantity, int) kubernetes.Quantity")(lambda value, other: _sum(value, Fraction(-other), 0))
 
 
 def _sum(value: Amount, other: Fraction, scale: int | None) -> Amount:
@@ -126,14 +104,8 @@ def _key(value: Any) -> Any:
     return value.value if isinstance(value, Amount) else value
 
 
-@method("isGreaterThan(EACH) bool", each=_PAIR)
-def is_greater(left: Any, right: Any) -> bool:
-    return compare(left, right) > 0
-
-
-@method("isLessThan(EACH) bool", each=_PAIR)
-def is_less(left: Any, right: Any) -> bool:
-    return compare(left, right) < 0
+method("isGreaterThan(EACH) bool", each=_PAIR)(lambda left, right: compare(left, right) > 0)
+method("isLessThan(EACH) bool", each=_PAIR)(lambda left, right: compare(left, right) < 0)
 
 
 def version(text: str, lenient: bool = False) -> Version:
@@ -191,21 +163,7 @@ def semver(text: str, lenient: bool = False) -> Version:
     return version(text, lenient)
 
 
-@function("isSemver(string) bool", "isSemver(string, bool) bool", price=by_size)
-def is_semver(text: str, lenient: bool = False) -> bool:
-    return _can(version, text, lenient)
-
-
-@method("major(kubernetes.Semver) int")
-def major(value: Version) -> int:
-    return int(whole(value.major))
-
-
-@method("minor(kubernetes.Semver) int")
-def minor(value: Version) -> int:
-    return int(whole(value.minor))
-
-
-@method("patch(kubernetes.Semver) int")
-def patch(value: Version) -> int:
-    return int(whole(value.patch))
+function("isSemver(string) bool", "isSemver(string, bool) bool", price=by_size)(lambda text, lenient=False: _can(version, text, lenient))
+method("major(kubernetes.Semver) int")(lambda value: int(whole(value.major)))
+method("minor(kubernetes.Semver) int")(lambda value: int(whole(value.minor)))
+method("patch(kubernetes.Semver) int")(lambda value: int(whole(value.patch)))

@@ -16,39 +16,19 @@ _CONTROLS = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "
 _QUOTED = str.maketrans({letter: f"\\{name}" for letter, name in {**_CONTROLS, "\\": "\\", '"': '"'}.items()})
 
 
-@function("jsonpatch.escapeKey(string) string")
-def escape_key(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-@function("size(string) int", "size(bytes) int", "size(list<A>) int", "size(map<A, B>) int")
-@method("size(string) int", "size(bytes) int", "size(list<A>) int", "size(map<A, B>) int")
-def size(value: Any) -> int:
-    return len(value)
-
-
-@method("contains(string, string) bool", price=lambda text, part: tenth(len(text)) * tenth(len(part)))
-def contains(text: str, part: str) -> bool:
-    return part in text
+function("jsonpatch.escapeKey(string) string")(lambda key: key.replace("~", "~0").replace("/", "~1"))
+function("size(string) int", "size(bytes) int", "size(list<A>) int", "size(map<A, B>) int")(len)
+method("size(string) int", "size(bytes) int", "size(list<A>) int", "size(map<A, B>) int")(len)
+method("contains(string, string) bool", price=lambda text, part: tenth(len(text)) * tenth(len(part)))(lambda text, part: part in text)
 
 
 method("startsWith(string, string) bool", price=by_size)(str.startswith)
 method("endsWith(string, string) bool", price=by_size)(str.endswith)
 
 
-@method("lowerAscii(string) string", price=by_size)
-def lower_ascii(text: str) -> str:
-    return text.translate(_LOWER)
-
-
-@method("upperAscii(string) string", price=by_size)
-def upper_ascii(text: str) -> str:
-    return text.translate(_UPPER)
-
-
-@method("trim(string) string", price=by_size)
-def trim(text: str) -> str:
-    return text.strip(_SPACES)
+method("lowerAscii(string) string", price=by_size)(lambda text: text.translate(_LOWER))
+method("upperAscii(string) string", price=by_size)(lambda text: text.translate(_UPPER))
+method("trim(string) string", price=by_size)(lambda text: text.strip(_SPACES))
 
 
 @method("charAt(string, int) string")

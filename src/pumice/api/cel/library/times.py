@@ -20,14 +20,8 @@ _ZONE = re.compile(r"([+-]?)(\d{1,2}):(\d\d)", re.ASCII)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@function("timestamp(timestamp) timestamp", "duration(duration) duration")
-def same(value: Any) -> Any:
-    return value
-
-
-@function("timestamp(int) timestamp")
-def from_seconds(seconds: int) -> Instant:
-    return moment(seconds * SECOND)
+function("timestamp(timestamp) timestamp", "duration(duration) duration")(lambda value: value)
+function("timestamp(int) timestamp")(lambda seconds: moment(seconds * SECOND))
 
 
 @function("timestamp(string) timestamp")
@@ -44,9 +38,7 @@ def instant(text: str) -> Instant:
     return moment(seconds * SECOND + int((match[2] or "0").ljust(9, "0")[:9]), offset)
 
 
-@function("duration(int) duration")
-def from_nanoseconds(ns: int) -> Span:
-    return Span(ns)
+function("duration(int) duration")(Span)
 
 
 @function("duration(string) duration")
@@ -69,14 +61,8 @@ def span(text: str) -> Span:
     return Span(-total if text[:1] == "-" else total)
 
 
-@function("int(timestamp) int")
-def to_seconds(value: Instant) -> int:
-    return value.ns // SECOND
-
-
-@function("int(duration) int")
-def to_nanoseconds(value: Span) -> int:
-    return value.ns
+function("int(timestamp) int")(lambda value: value.ns // SECOND)
+function("int(duration) int")(lambda value: value.ns)
 
 
 def _fraction(ns: int) -> str:

@@ -13,23 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api import annotations as key
-from pumice.api import kinds
-from pumice.api.json_objects import (
-    Key,
-    Object,
-    annotations_of,
-    controlled_by,
-    controller_of,
-    copied,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
+from pumice.api.json_objects import annotations_of, controlled_by, controller_of, copied, labels_of, terminating
 from pumice.api.quota import Usage, add, pod_usage, times, written
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api import Object, rfc3339, status_of
 from pumice.api import annotations as key
-from pumice.api.json_objects import Object, annotations_of, copied, created_at, status_of, terminating
-from pumice.api.times import rfc3339
+from pumice.api.json_objects import annotations_of, copied, created_at, terminating
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.state import COUNTED
 from pumice.controllers.writes import Emit, Write, status_change

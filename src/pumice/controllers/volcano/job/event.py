@@ -10,22 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pumice.api import Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.integers import integer
-from pumice.api.json_objects import (
-    Object,
-    annotations_of,
-    condition,
-    controller_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-    uid_of,
-)
+from pumice.api.json_objects import annotations_of, condition, controller_of, labels_of, terminating
 from pumice.api.kinds import kind_of
 from pumice.controllers.controller import Lister, ObjectChange
 from pumice.controllers.volcano.job import spec

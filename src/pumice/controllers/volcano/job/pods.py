@@ -8,20 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pumice.api import Object, kinds, name_of, namespace_of, spec_of, status_of
 from pumice.api import annotations as key
-from pumice.api import kinds
 from pumice.api.defaults import SCHEDULER_NAME
-from pumice.api.json_objects import (
-    Object,
-    annotations_of,
-    controlled_by,
-    copied,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-)
+from pumice.api.json_objects import annotations_of, controlled_by, copied, labels_of
 from pumice.controllers.volcano.job import spec
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)

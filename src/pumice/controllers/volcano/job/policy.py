@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from pumice.api import kinds
-from pumice.api.json_objects import Object, created_at, spec_of, status_of, terminating, uid_of
-from pumice.api.times import duration
+from pumice.api import Object, duration, kinds, spec_of, status_of, uid_of
+from pumice.api.json_objects import created_at, terminating
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.event import ANY, OUT_OF_SYNC, POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, JobEvent, events_of

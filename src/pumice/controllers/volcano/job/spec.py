@@ -5,8 +5,8 @@ Every function here reads only the Job object; none looks at pods.
 
 from __future__ import annotations
 
+from pumice.api import Object, name_of, spec_of, status_of
 from pumice.api.defaults import DEFAULT_QUEUE
-from pumice.api.json_objects import Object, name_of, spec_of, status_of
 
 MAX_RETRY = 3
 MOST_REPLICAS = 100_000  #: the most replicas that a task may have

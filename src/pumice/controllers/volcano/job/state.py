@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from pumice.api.json_objects import Object
+from pumice.api import Object
 from pumice.controllers.volcano.job import spec
 
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.api import kinds
-from pumice.api.json_objects import Object, controlled_by, copied, name_of, namespace_of, spec_of, suffix, uid_of
+from pumice.api import Object, kinds, name_of, namespace_of, spec_of, uid_of
+from pumice.api.json_objects import controlled_by, copied, suffix
 from pumice.controllers.controller import Lister
 from pumice.controllers.writes import Create, Write, patch
 

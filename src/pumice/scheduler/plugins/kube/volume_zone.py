@@ -27,10 +27,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
 )
 
 REFUSAL = Reason("node(s) had no available volume zone", final=True)
-CURRENT = {
-    OLD_ZONE_LABEL: ZONE_LABEL,
-    OLD_REGION_LABEL: REGION_LABEL,
-}  #: from each old label key to the key that replaced it
+CURRENT = {OLD_ZONE_LABEL: ZONE_LABEL, OLD_REGION_LABEL: REGION_LABEL}  #: from each old label key to the key that replaced it
 ZONE_KEYS = (*CURRENT, *CURRENT.values())
 
 

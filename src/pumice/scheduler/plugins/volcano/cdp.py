@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api import duration
 from pumice.api.annotations import COOLDOWN_TIME
-from pumice.api.times import duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import Task, status
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.api.times import duration
+from pumice.api import duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import measured

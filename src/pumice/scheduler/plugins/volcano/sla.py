@@ -12,7 +12,7 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from pumice.api.times import duration
+from pumice.api import duration
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session

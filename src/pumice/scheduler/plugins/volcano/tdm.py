@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api import duration
 from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOCABLE_ZONE
-from pumice.api.times import duration
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api import duration
 from pumice.api.quantity import QuantityError, quantity
-from pumice.api.times import duration
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pumice.api.json_objects import Object, spec_of
+from pumice.api import Object, spec_of
 from pumice.controllers.volcano.job.plugins.distributed_framework import HcclRank, Mpi, Pytorch, Ray, Tensorflow
 from pumice.controllers.volcano.job.plugins.plugin import Env, JobPlugin
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import RingsConfigMap

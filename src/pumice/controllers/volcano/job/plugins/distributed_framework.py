@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from pumice.api import Object, kinds, name_of, namespace_of
 from pumice.api import annotations as key
-from pumice.api import kinds
-from pumice.api.json_objects import Object, name_of, namespace_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, containers, flags, hosts_of, open_port, owned, port, removed, set_env

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pumice.api import Object, kinds, name_of, namespace_of, spec_of, uid_of
 from pumice.api import annotations as key
-from pumice.api import kinds
-from pumice.api.json_objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
+from pumice.api.json_objects import controlled_by, controller_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.writes import Write, delete

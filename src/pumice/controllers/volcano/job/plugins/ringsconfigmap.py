@@ -10,8 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from pumice.api import kinds
-from pumice.api.json_objects import Object, name_of, namespace_of, uid_of
+from pumice.api import Object, kinds, name_of, namespace_of, uid_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, removed
 from pumice.controllers.writes import Create, Write

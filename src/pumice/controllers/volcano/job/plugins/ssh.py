@@ -11,8 +11,7 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pumice.api import kinds
-from pumice.api.json_objects import Object, name_of, namespace_of
+from pumice.api import Object, kinds, name_of, namespace_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, removed

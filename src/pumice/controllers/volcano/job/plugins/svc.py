@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pumice.api import Object, kinds, name_of, namespace_of
 from pumice.api import annotations as key
-from pumice.api import kinds
-from pumice.api.json_objects import Object, copied, name_of, namespace_of
+from pumice.api.json_objects import copied
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, removed, set_env

@@ -11,14 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pumice.api.devices import (
-    DeviceConstraint,
-    DeviceRequest,
-    DeviceToleration,
-    ExactRequest,
-    ResourceClaim,
-    SubRequest,
-)
+from pumice.api.devices import DeviceConstraint, DeviceRequest, DeviceToleration, ExactRequest, ResourceClaim, SubRequest
 from pumice.api.quantity import Quantity
 from pumice.scheduler.engine import Reason
 

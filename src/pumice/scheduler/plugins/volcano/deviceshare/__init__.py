@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api import instant
 from pumice.api.annotations import DEVICE_LOCK
-from pumice.api.times import instant
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
