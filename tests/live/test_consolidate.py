@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pumice.api.kinds import POD_GROUPS, PODS
+import asyncio
+from random import Random
+
+import pytest
+
+from pumice.api.kinds import POD_GROUPS, PODS, Kind
+from pumice.client.failures import ApiError
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
@@ -54,7 +60,7 @@ def test_a_mover_finds_its_place_although_another_scheduler_has_taken_over_and_o
         async with scheduling(api, CONFIGURATION) as first:
             await first.synced.wait()
             job(api, "big", 8, "2023-11-14T22:10:00Z")
-            await until(lambda: len(noted(api)) == 2)
+            await until(lambda: bool(api.deleted))
             gone = noted(api)
         await until(lambda: len(api.all(PODS)) == 3)
         left = mover(api)
@@ -70,5 +76,68 @@ def test_a_mover_finds_its_place_although_another_scheduler_has_taken_over_and_o
             await until(lambda: not noted(api))
             assert len(api.placed("thief")) == 1
         assert not api.breaches
+
+    run(story())
+
+
+def test_nobody_moves_before_his_place_is_noted() -> None:
+    async def story() -> None:
+        api = in_pieces()
+        broken = True
+
+        def refuse(verb: str, resource: Kind, name: str) -> None:
+            if broken and resource == POD_GROUPS:
+                raise ApiError(500, "InternalError", "no PodGroup can be written")
+
+        api.before_write = refuse
+        async with scheduling(api, CONFIGURATION) as first:
+            await first.synced.wait()
+            job(api, "big", 8, "2023-11-14T22:10:00Z")
+            await asyncio.sleep(60)
+            assert not api.deleted, "whoever took over now would not know of the places"
+            broken = False
+            await until(lambda: "big-0" in api.placed())
+        assert not api.breaches
+
+    run(story())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_everybody_runs_in_the_end_however_often_schedulers_end_in_the_middle(seed: int) -> None:
+    """Schedulers end at any instant, requests under way are lost, and pods are made anew late."""
+
+    async def story() -> None:
+        random, api = Random(seed), in_pieces()
+        sizes, thieves = {f"s{number}-0": 2 for number in range(3)}, set[str]()
+
+        async def controllers() -> None:
+            """Make pods of the three jobs anew, some time after they have left. As soon as one goes, others want its place."""
+            missing: dict[str, float] = {}
+            while True:
+                await asyncio.sleep(0.1)
+                if api.deleted and not thieves:
+                    thieves.update(f"thief{number}" for number in range(3))
+                    for name in sorted(thieves):
+                        job(api, name, 5, "2023-11-14T22:05:00Z")
+                there = {pod["metadata"]["name"] for pod in api.all(PODS)}
+                for name in sizes.keys() - there:
+                    now = asyncio.get_running_loop().time()
+                    if now >= missing.setdefault(name, now + random.uniform(0, 20)):
+                        api.pod(name, sizes[name], group=name[:2])
+                        del missing[name]
+
+        made_anew = asyncio.create_task(controllers())
+        job(api, "big", 8, "2023-11-14T22:10:00Z")
+        for _ in range(12):
+            async with scheduling(api, CONFIGURATION):
+                await asyncio.sleep(random.choice((0.05, 0.2, 0.6, 2, 8)))
+            await asyncio.sleep(random.uniform(0, 3))
+        async with scheduling(api, CONFIGURATION):
+            await until(lambda: sizes.keys() | {"big-0"} <= api.placed().keys())
+            await until(lambda: not noted(api))
+        made_anew.cancel()
+        await asyncio.gather(made_anew, return_exceptions=True)
+        assert len(api.deleted) == 1, "one pod had to move, once"
+        assert len(api.placed("thief")) == 1 and not api.breaches
 
     run(story())

@@ -178,6 +178,34 @@ def test_a_place_that_nobody_takes_is_given_back() -> None:
     assert {"late-0"} < story.places.keys() and story.held == []
 
 
+def test_a_job_that_has_moved_is_let_in_though_its_own_place_was_the_last_room() -> None:
+    jobs = [[group.needs(gpu=gpus), one] for gpus, (group, one) in ((2, single("s0", "n0")), (6, single("s1", "n1", 6)))]  # type: ignore[attr-defined]
+    large = [podgroup("big", 1).needs(gpu=8).admitted(), pod("big-0").gpu(8).gang("big")]
+    story = Story(nodes(2), jobs, large)
+    assert story.evicted() == ["s0-0"]
+    story.leave()
+    for _ in range(3):
+        story.cycle()
+    assert story.cluster.jobs["default/s0"].phase == "Inqueue", "nobody makes pods of a job that is not let in"
+    story.return_()
+    story.cycle()
+    assert story.places["s0-0"] == "n1"
+
+
+def test_evictions_that_failed_are_followed_by_another_plan_but_not_at_once() -> None:
+    story = Story(nodes(4), [single(f"s{number}", f"n{number}") for number in range(4)], big(2))
+    assert story.evicted() == ["s0-0", "s1-0"]
+    task = story.cluster.tasks["default/s1-0"]  # the server refused to let it go
+    story.cluster.move(task, status.RUNNING, task.node)
+    task.deleting = False
+    story.leave("s0-0")
+    assert story.evicted() == []
+    story.put(podgroup("s1", 1).phase("Running").annotation("pumice.io/stays", "true"))
+    story.now += 10
+    assert story.evicted() == ["s3-0"]
+    assert sorted(place.node for place in held_places(story.cluster.jobs["default/big"])) == ["n0", "n3"]
+
+
 def test_a_place_is_given_back_with_its_job_or_its_node() -> None:
     story = Story(in_pieces(), big())
     story.cycle()

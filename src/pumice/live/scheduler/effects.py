@@ -229,7 +229,8 @@ def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: fl
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
     if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
         events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{task.name}: {because}"))
-    return EvictPod(pod_ref(task), why, task.template.scheduler_name)
+    expecting = tuple(job.uid for job in (task.job, cluster.jobs.get(eviction.beneficiary)) if job is not None and job.held_places)
+    return EvictPod(pod_ref(task), why, task.template.scheduler_name, noted=expecting)
 
 
 def _preempted(eviction: Evict, cluster: Cluster, events: list[EventRecord]) -> EvictPod:

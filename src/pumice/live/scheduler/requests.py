@@ -150,6 +150,7 @@ class EvictPod(NamedTuple):
     why: str  #: because of which action, and for whom; empty for kube-scheduler's preemption, which does not write it into the pod
     scheduler: str  #: the schedulerName of the pod for whom it goes, where that is known, else its own
     whom: str = "pod"  #: the kind for which it goes
+    noted: tuple[str, ...] = ()  #: keys of PodGroups: the places that are held for them are to be noted on them first
 
 
 class MarkPod(NamedTuple):

@@ -21,7 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from pumice.api import rfc3339
-from pumice.api.annotations import QUEUE_GATE
+from pumice.api.annotations import HELD_PLACES, QUEUE_GATE
 from pumice.api.kinds import NATIVE_POD_GROUPS, POD_GROUPS, PODS, RESOURCE_CLAIMS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
@@ -129,6 +129,7 @@ class WorkQueue(Generic[T]):
 BACKOFF = Backoff(0.2, 5.0)
 BIND_TRIES = 8  #: after this many retries a refusal or a 5xx answer ends the bind and frees its room; they take about 15 s
 EVICT_TRIES = 4
+NOTED_EVERY_S = 0.02  #: how often it is looked whether places are noted
 PREPARED_AT_ONCE = 256  #: pods that wait for their volumes or devices at the same time
 RESTING_AT_ONCE = 1024  #: pods that wait at the same time to be read again, after a fault of ours or in a namespace that ends
 ENDING_S = 15.0  #: a pod whose namespace is being deleted should be gone after so long
@@ -328,6 +329,9 @@ class Sender:
         return self._outcomes.done(request, b"")
 
     async def _evict(self, request: EvictPod) -> None:
+        if not await self._are_noted(request.noted):
+            self._outcomes.failed(request, KubeError("the places that are held are not noted, so whoever takes over would not hold them"))
+            return self.read_again(ReadPod(request.pod, status.RELEASING))
         for attempt in range(EVICT_TRIES):
             conditions = eviction_conditions(request.why, request.scheduler, rfc3339(self._clock.now()), request.whom)
             try:
@@ -340,6 +344,15 @@ class Sender:
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
         self._outcomes.failed(request, failure)
         return self.read_again(ReadPod(request.pod, status.RELEASING))
+
+    async def _are_noted(self, groups: tuple[str, ...]) -> bool:
+        """Whether the PodGroups have the places noted that are held for them, as soon as they do or nothing is left to be written."""
+        known = self._raw_objects[POD_GROUPS.kind]
+        while any(HELD_PLACES not in ((known.get(key) or {}).get("metadata", {}).get("annotations") or {}) for key in groups):
+            if self._writes.idle:
+                return False
+            await self._clock.sleep(NOTED_EVERY_S)
+        return True
 
     async def _read(self, request: ReadPod) -> None:
         await self._settle(request, await self._pod_now(request.pod))

@@ -115,6 +115,9 @@ class Comeback(Action):
     def run(self, session: Session) -> None:
         allocate, placing = Allocate(), Placing(session, cache_errors=False)
         domains = Domains(session, placing)
+        for job in self._holders:
+            if job.is_pending:  # its room is held, so it is let in unasked: else nobody would make its pods again
+                session.set_phase(job, INQUEUE)
         session.together({job.uid: job for job in self._holders})
         groups = [alike for alike in session.alike if any(member.job in self._holders for member in alike.members)]
         jobs = [job for alike in groups for job in apart(session, alike) if job in self._holders]
@@ -135,9 +138,6 @@ class Comeback(Action):
     ) -> None:
         """Place the job's pods that have come: in the room that is held for it, or where else they fit."""
         assert job.queue is not None
-        if job.is_pending:  # it has been let in before, and its room is held
-            session.job_enqueued(job)
-            session.set_phase(job, INQUEUE)
         if not allocate.may_be_placed(session, job):
             return
         come = Counter(task.role for task in job.pending.values())

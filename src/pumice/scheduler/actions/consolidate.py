@@ -26,7 +26,7 @@ from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task
+from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing
 
@@ -86,8 +86,11 @@ class MakingRoom:
         self.in_vain = False  #: whether a search has found nothing
 
     def serve(self, job: Job) -> None:
-        """Make room for a job, if moves can make it."""
-        if not job.held_places and (found := self.plan(job)) is not None:
+        """Make room for a job, if moves can make it. One for which evictions have failed may have another plan, but not at once."""
+        made = (place.until - seconds(self.args.hold_for) for place in held_places(job))
+        if self.session.now < max(made, default=-inf) + seconds(self.args.retry_after):
+            self.in_vain = True
+        elif (found := self.plan(job)) is not None:
             self._carry_out(job, *found)
             self._note([task for task, _ in found[0].moves])
 
@@ -135,7 +138,8 @@ class MakingRoom:
         session, names = self.session, self.session.nodes.names
         until, dimensions = session.now + seconds(self.args.hold_for), session.cluster.dimensions
         coming = Counter(task.role for task, _ in plan.places)
-        held: dict[Job, list[HeldPlace]] = {}
+        good = {task.node_name for task in job.tasks.values() if task.status == status.PIPELINED}
+        held = {job: [place for place in held_places(job) if place.node in good]}
         vacant: list[tuple[Job, HeldPlace]] = []  #: places of pods that move
         for task, row in (*plan.places, *plan.moves):
             its_job = task.job

@@ -105,8 +105,11 @@ class Adviser:
 
     def _periods(self, wholes: Sequence[Summary], wanted_s: float | None) -> tuple[float, list[Day], int]:
         """The length of the periods, those in which there is something to gain, the one with most to gain first, and how many others."""
-        for period_s in (wanted_s,) if wanted_s else PERIODS_S:
+        lengths = (wanted_s,) if wanted_s else PERIODS_S
+        for period_s in lengths:
             every = [day for seed, whole in zip(self._seeds, wholes, strict=True) for day in self._days(seed, whole, period_s)]
+            if len(every) < ENOUGH and period_s != lengths[-1]:
+                continue
             evaluation = Evaluation(self._setting, self._space, self._goal, self._results, every)
             found = [day for day in evaluation.days if self._goal.objective.of(evaluation.before[day.name])]
             if len(found) >= ENOUGH:
