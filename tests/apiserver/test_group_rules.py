@@ -376,7 +376,7 @@ def test_roles_follow_what_is_served() -> None:
 
 def test_discovery_and_openapi_have_both_versions() -> None:
     made = store(gates=ALL)
-    answer = Discovery(made.kinds).respond(Request("GET", "/apis/scheduling.k8s.io/v1alpha3", {}, {}, b""))
+    answer = Discovery(made.kinds, {}).respond(Request("GET", "/apis/scheduling.k8s.io/v1alpha3", {}, {}, b""))
     assert answer is not None
     assert {one["name"] for one in json.loads(bytes(answer.body))["resources"]} == {
         "workloads", "podgroups", "podgroups/status", "compositepodgroups", "compositepodgroups/status"

@@ -36,7 +36,7 @@ def opened(directory: Path, recover: bool = False) -> Iterator[FileJournal]:
 def held(directory: Path, recover: bool = False) -> dict[str, str]:
     """The ConfigMaps in a journal, and what each says."""
     with opened(directory, recover) as found:
-        return {key[1]: obj["data"]["n"] for storage, key, obj in found.objects() if storage == "configmaps"}
+        return {key[1]: obj["data"]["n"] for storage, key, obj in found.objects() if storage == "configmaps" and key[0] == "default"}
 
 
 def write(made: Store, journal: FileJournal, count: int) -> None:

@@ -25,8 +25,8 @@ def _slowly(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRe
 
 
 def test_a_handler_that_holds_the_loop_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    rule = AdmissionRule(("configmaps",), ("CREATE",), validate=_slowly)
-    path = "/api/v1/namespaces/default/configmaps"
+    rule = AdmissionRule(("secrets",), ("CREATE",), validate=_slowly)
+    path = "/api/v1/namespaces/default/secrets"
     with caplog.at_level(logging.WARNING, "pumice.http.watchdog"), in_thread(plain=True, rules=[rule]) as running, Wire(running) as wire:
         assert wire.ask("POST", path, {"metadata": {"name": "slow"}})[0] == 201
         assert wire.ask("GET", f"{path}/slow")[0] == 200
@@ -57,8 +57,8 @@ def test_a_handler_that_does_not_end_is_named_while_it_holds_the_loop() -> None:
         ended.append(on_failure.first.wait(patience_s))
         return None
 
-    rule = AdmissionRule(("configmaps",), ("CREATE",), validate=until_named)
-    path = "/api/v1/namespaces/default/configmaps"
+    rule = AdmissionRule(("secrets",), ("CREATE",), validate=until_named)
+    path = "/api/v1/namespaces/default/secrets"
     log.addHandler(on_failure)
     try:
         with Watchdog(look_s=0.02), in_thread(plain=True, rules=[rule]) as running, Wire(running) as wire:

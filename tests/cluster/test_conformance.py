@@ -25,7 +25,19 @@ LIMIT_S = 7200
 def up(folder: Path) -> Iterator[Path]:
     """The kubeconfig of a cluster that ends with the block."""
     kubeconfig = folder / "config"
-    command = [sys.executable, "-m", "pumice", "up", "--nodes", "3x16cpu:64Gi", "--no-page", "--data", str(folder / "data")]
+    command = [
+        sys.executable,
+        "-m",
+        "pumice",
+        "up",
+        "--nodes",
+        "3x16cpu:64Gi",
+        "--no-page",
+        "--port",
+        "0",
+        "--data",
+        str(folder / "conformance"),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)})
     try:
         assert process.stdout is not None and process.stdout.readline().startswith("A cluster of 3 nodes runs")

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.nightly
 
 DOCS = Path(__file__).parents[2] / "docs" / "embedded.md"
 LIMIT_S = 180
+QUEUE = "kueue.x-k8s.io/queue-name"
 CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  #: where JobSet looks for them, whatever it is told
 
 
@@ -32,7 +33,7 @@ class Operator(NamedTuple):
     folder: str  #: of the manifests in its module, for kustomize
 
 
-JOBSET, KUBERAY = Operator("jobset", "config/default"), Operator("kuberay", "config/default")
+JOBSET, KUBERAY, KUEUE = (Operator(name, "config/default") for name in ("jobset", "kuberay", "kueue"))
 
 
 class Cluster:
@@ -89,7 +90,19 @@ def running(operator: Operator, folder: Path) -> Iterator[Cluster]:
     cluster = Cluster(folder)
     manifests = module_of(operator.program) / operator.folder
     (folder / f"{operator.program}.yaml").write_text(cluster.shell(f"kubectl kustomize {manifests}"))
-    command = [sys.executable, "-m", "pumice", "up", "--nodes", "10x16cpu:64Gi", "--no-page", "--data", str(folder / "data")]
+    command = [
+        sys.executable,
+        "-m",
+        "pumice",
+        "up",
+        "--nodes",
+        "10x16cpu:64Gi",
+        "--no-page",
+        "--port",
+        "0",
+        "--data",
+        str(folder / f"of-{operator.program}"),
+    ]
     up = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cluster.environment)
     started: subprocess.Popen[bytes] | None = None
     CERTIFICATES.mkdir(parents=True, exist_ok=True)
@@ -155,3 +168,36 @@ def test_kuberay_runs_sixty_workers_in_one_gang(tmp_path: Path) -> None:
         cluster.apply({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "sixty"}, "spec": spec})
         cluster.until(lambda: [each.get("status", {}).get("readyWorkerReplicas") for each in cluster.get("rayclusters")] == [60])
         assert [each["spec"]["minMember"] for each in cluster.get("podgroups")] == [61]
+
+
+def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> None:
+    def of(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
+
+    def job(name: str, pods: int, seconds: int, **labels: str) -> dict[str, Any]:
+        spec = {"parallelism": pods, "completions": pods, "template": template(seconds)}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {QUEUE: "mine"} | labels}, "spec": spec}
+
+    def jobs(cluster: Cluster) -> dict[str, bool]:
+        """By name whether a job may run."""
+        return {each["metadata"]["name"]: not each["spec"].get("suspend") for each in cluster.get("jobs")}
+
+    quota = {"coveredResources": ["cpu"], "flavors": [{"name": "plain", "resources": [{"name": "cpu", "nominalQuota": 4}]}]}
+    spec = {"namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"}, "resourceGroups": [quota]}
+    with running(KUEUE, tmp_path) as cluster:
+        cluster.apply(
+            of("ResourceFlavor", "plain"),
+            of("ClusterQueue", "team", spec=spec),
+            of("LocalQueue", "mine", spec={"clusterQueue": "team"}),
+            of("WorkloadPriorityClass", "urgent", value=1000),
+        )
+        cluster.apply(job("first", 3, 3600))
+        cluster.until(lambda: jobs(cluster) == {"first": True})
+        cluster.apply(job("second", 3, 3600))
+        waiting = "kubectl get --raw /apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/team/pendingworkloads || true"
+        cluster.until(lambda: "job-second-" in cluster.shell(waiting))
+        assert jobs(cluster) == {"first": True, "second": False}
+        cluster.apply(job("third", 4, 3600, **{"kueue.x-k8s.io/priority-class": "urgent"}))
+        cluster.until(lambda: jobs(cluster) == {"first": False, "second": False, "third": True})
+        cluster.shell("kubectl delete job third")
+        cluster.until(lambda: jobs(cluster) == {"first": True, "second": False})

@@ -33,12 +33,12 @@ class TooLong(OSError):
 class Reply:
     """An answer, fed with bytes. `take` returns the new part of the body, `whole` all of it at its end. `status` is 0 before the head."""
 
-    __slots__ = ("_body", "_interim", "_max_bytes", "_raw", "_zipped", "lasting", "retry_after", "status", "warnings")
+    __slots__ = ("_body", "_interim", "_max_bytes", "_raw", "_zipped", "content_type", "lasting", "retry_after", "status", "warnings")
 
     def __init__(self, max_bytes: int | None = MOST_BYTES) -> None:
         """With None the body may be of any length: whoever takes it piece by piece keeps nothing."""
         self.status = 0
-        self.retry_after = ""
+        self.content_type = self.retry_after = ""
         self.warnings: tuple[str, ...] = ()
         self.lasting = True  #: the connection can serve another call after this one
         self._raw = bytearray()
@@ -112,7 +112,7 @@ class Reply:
         self._body = Body(framing, self._max_bytes)
         closes = "close" in map(str.strip, headers.get("connection", "").lower().split(","))
         self.lasting = version != "HTTP/1.0" and not closes and framing is not Framing.CLOSE
-        self.retry_after = headers.get("retry-after", "")
+        self.content_type, self.retry_after = headers.get("content-type", ""), headers.get("retry-after", "")
         self.warnings = tuple(re.sub(r"\\(.)", r"\1", _utf8(text)) for text in _WARNING.findall(headers.get("warning", "")))
         self._zipped = headers.get("content-encoding", "").lower() == "gzip"
         self.status = status
@@ -128,6 +128,7 @@ class Answer(NamedTuple):
     retry_after: str
     body: bytes
     warnings: tuple[str, ...] = ()  #: the texts of its Warning headers
+    content_type: str = ""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -180,7 +181,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send(request)
             while not reply.ended:
                 await self._progress()
-            return Answer(reply.status, reply.retry_after, reply.whole(), reply.warnings)
+            return Answer(reply.status, reply.retry_after, reply.whole(), reply.warnings, reply.content_type)
         except BaseException:
             self.abort()
             raise
@@ -201,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
                 body = reply.take()
                 if body or (reply.status and not begun):
                     begun = True
-                    yield Answer(reply.status, reply.retry_after, body)
+                    yield Answer(reply.status, reply.retry_after, body, content_type=reply.content_type)
                 elif reply.ended:
                     return
                 else:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pumice.api import Object, instant
+from pumice.api.json_objects import condition
 from pumice.api.selectors import selector_text
 from pumice.api.times import age, span
 from pumice.cluster.apiserver.node_columns import NODE_COLUMNS
@@ -55,6 +56,16 @@ def _ready(have: str) -> Cell:
 
 def _count(field: str) -> Cell:
     return lambda obj, now: len(obj.get(field) or ())
+
+
+def _serves(obj: Object, now: float) -> str:
+    service = obj["spec"].get("service")
+    return f"{service['namespace']}/{service['name']}" if service else "Local"
+
+
+def _available(obj: Object, now: float) -> str:
+    told = condition(obj, "Available")
+    return "Unknown" if told is None else "True" if told["status"] == "True" else f"False ({told['reason']})"
 
 
 def _since(*path: str) -> Cell:
@@ -316,6 +327,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         AGE,
     ),
     "csinodes.storage.k8s.io": (Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"), AGE),
+    "apiservices.apiregistration.k8s.io": (Column("Service", _serves), Column("Available", _available), AGE),
     "leases.coordination.k8s.io": (_text("Holder", "spec", "holderIdentity"), AGE),
     "roles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
     "clusterroles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),

@@ -45,11 +45,16 @@ SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-class Discovery:
-    """Answers discovery requests from the table of kinds."""
+Remote = dict[tuple[str, str], list[dict[str, Any]]]
+"""What other servers serve: by group and version the resources, as aggregated discovery lists them."""
 
-    def __init__(self, kinds: KindTable) -> None:
+
+class Discovery:
+    """Answers discovery requests from the table of kinds, and for groups that other servers answer for."""
+
+    def __init__(self, kinds: KindTable, remote: Remote) -> None:
         self._kinds = kinds
+        self._remote = remote
 
     def respond(self, request: Request) -> Response | None:
         parts = request.path.strip("/").split("/")
@@ -81,6 +86,8 @@ class Discovery:
         found: dict[str, dict[str, list[ServedKind]]] = {}
         for kind in self._kinds:
             found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
+        for group, version in self._remote:
+            found.setdefault(group, {}).setdefault(version, [])
         for group, versions in found.items():
             if all(kind.custom for kinds in versions.values() for kind in kinds):
                 found[group] = dict(sorted(versions.items(), key=lambda item: priority_of(item[0]), reverse=True))
@@ -107,7 +114,11 @@ class Discovery:
         for group, versions in self._versions().items():
             if core is (group == ""):
                 listed = [
-                    {"version": version, "freshness": "Current", "resources": [_entry(kind) for kind in kinds]}
+                    {
+                        "version": version,
+                        "freshness": "Current",
+                        "resources": [_entry(kind) for kind in kinds] or self._remote.get((group, version), []),
+                    }
                     for version, kinds in versions.items()
                 ]
                 items.append({"metadata": {"name": group, "creationTimestamp": None}, "versions": listed})
@@ -150,6 +161,22 @@ def _entry(kind: ServedKind) -> dict[str, Any]:
         for name, api_version, kind_name, verbs in subresources_of(kind)
     ]
     return entry | ({"subresources": subresources} if subresources else {})
+
+
+def entries_of(listed: list[dict[str, Any]], group: str, version: str) -> list[dict[str, Any]]:
+    """The resources of an APIResourceList as aggregated discovery lists them. Raises KeyError."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in listed:
+        plural, _, subresource = one["name"].partition("/")
+        kind = {"group": one.get("group") or group, "version": one.get("version") or version, "kind": one["kind"]}
+        head = {"responseKind": kind, "verbs": list(one["verbs"])}
+        if subresource:
+            found[plural].setdefault("subresources", []).append({"subresource": subresource, **head})
+        else:
+            scope = "Namespaced" if one["namespaced"] else "Cluster"
+            more = {key: list(one[key]) for key in ("shortNames", "categories") if one.get(key)}
+            found[plural] = {"resource": plural, "scope": scope, "singularResource": one["singularName"], **head, **more}
+    return list(found.values())
 
 
 def _legacy_entries(kind: ServedKind) -> list[dict[str, Any]]:

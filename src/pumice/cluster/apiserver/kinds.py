@@ -116,6 +116,9 @@ class KindTable:
     def at(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_path.get((group, version, plural))
 
+    def serves(self, group: str, version: str) -> bool:
+        return any(path[:2] == (group, version) for path in self._by_path)
+
     def named(self, resource: str) -> ServedKind:
         """The kind called `plural` or `plural.group`. Raises KeyError."""
         return self._by_resource[resource]

@@ -16,7 +16,9 @@ from pumice.cluster.apiserver.status import bad_request
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
-_PATH_SEGMENT_KINDS = frozenset({"rbac.authorization.k8s.io"})  #: API groups whose objects may have any name that is a path segment
+_PATH_SEGMENT_KINDS = frozenset(
+    {"rbac.authorization.k8s.io", "apiregistration.k8s.io"}
+)  #: groups whose objects may have any name that is a path segment
 ANNOTATIONS_SIZE = 256 * 1024  #: bytes of all keys and values
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _encode, _decode = msgspec.json.encode, msgspec.json.decode

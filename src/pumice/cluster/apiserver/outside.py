@@ -19,7 +19,7 @@ import msgspec
 
 from pumice.api import InputError, Object
 from pumice.api.annotations import PROGRAM_ADDRESS
-from pumice.client.tls import Trust, context
+from pumice.client.tls import KeyPair, Trust, context
 from pumice.cluster.apiserver.status import StatusError
 from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected
@@ -109,7 +109,7 @@ class Caller:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pools: dict[tuple[str, str, bytes], tuple[ConnectionPool, ssl.SSLContext | None]] = {}
+        self._pools: dict[tuple[str, str, Trust, KeyPair | None], tuple[ConnectionPool, ssl.SSLContext | None]] = {}
 
     async def post(self, client: Object, query: str, body: Object, timeout_s: float) -> Object:
         """The answer to a body at a `clientConfig`. Raises Unanswered."""
@@ -124,7 +124,7 @@ class Caller:
             shown = server
         where = f'Post "{shown}{target}?{query}"'
         try:
-            pool, tls = self._pool(server, name, authority)
+            pool, tls = self._pool(server, name, Trust(authority))
             answer = await pool.ask("POST", f"{target}?{query}", _HEAD, msgspec.json.encode(body), tls, timeout_s, LARGEST_ANSWER)
             if answer.status != 200:
                 raise Unanswered(f"{where}: the server answered {answer.status}: {bytes(answer.body)[:200].decode(errors='replace')}")
@@ -135,12 +135,16 @@ class Caller:
             raise Unanswered(f"{where}: the answer is not an object")
         return found
 
-    def _pool(self, server: str, name: str, authority: bytes) -> tuple[ConnectionPool, ssl.SSLContext | None]:
-        key = (server, name, authority)
+    def reach(self, service: Object, trust: Trust, pair: KeyPair) -> tuple[ConnectionPool, ssl.SSLContext | None]:
+        """Connections to the program behind a service, to which the pair is presented. Raises Unanswered or InputError."""
+        return self._pool(f"https://{self._address(service)}", f"{service['name']}.{service['namespace']}.svc", trust, pair)
+
+    def _pool(self, server: str, name: str, trust: Trust, pair: KeyPair | None = None) -> tuple[ConnectionPool, ssl.SSLContext | None]:
+        key = (server, name, trust, pair)
         if key not in self._pools:
             if len(self._pools) > MOST_POOLS:
                 self.close()
-            tls = context(Trust(authority), None) if server.startswith("https:") else None
+            tls = context(trust, pair) if server.startswith("https:") else None
             self._pools[key] = ConnectionPool(server, name), tls
         return self._pools[key]
 

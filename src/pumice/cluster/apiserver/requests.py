@@ -127,8 +127,19 @@ class Target(NamedTuple):
     subresource: str
 
 
-def target_of(kinds: KindTable, path: str) -> Target | None:
-    """The target of a path `/api/v1/...` or `/apis/group/version/...`; None for any other path, and if nothing is served there."""
+class Place(NamedTuple):
+    """A path `/api/v1/...` or `/apis/group/version/...` in its parts."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str
+    name: str
+    subresource: str
+
+
+def place_of(path: str) -> Place | None:
+    """The parts of a path; None for any other path."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -139,14 +150,21 @@ def target_of(kinds: KindTable, path: str) -> Target | None:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
-    kind = kinds.at(group, version, rest[0])
-    if kind is None or len(rest) > 3 or (namespace and not kind.namespaced) or not all(rest):
+    if len(rest) > 3 or not all(rest):
         return None
-    name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and not has_subresource(kind, subresource):
+    plural, name, subresource = (*rest, "", "")[:3]
+    return Place(group, version, plural, namespace, name, subresource)
+
+
+def target_of(kinds: KindTable, path: str) -> Target | None:
+    """The target of a path; None if nothing is served there."""
+    place = place_of(path)
+    kind = kinds.at(*place[:3]) if place is not None else None
+    if place is None or kind is None or (place.namespace and not kind.namespaced):
         return None
-    return Target(kind, namespace, name, subresource)
+    if place.subresource and not has_subresource(kind, place.subresource):
+        return None
+    return Target(kind, place.namespace, place.name, place.subresource)
 
 
 def has_subresource(kind: ServedKind, subresource: str) -> bool:

@@ -16,6 +16,7 @@ from pumice.api import Object, duration
 from pumice.cluster.apiserver import deletion, requests, status
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.aggregation import Aggregation
 from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.kinds import ServedKind
@@ -23,7 +24,7 @@ from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of, warning_headers
 from pumice.cluster.apiserver.remote import Containers
-from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
+from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, place_of, target_of
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.subresources import Subresources, bind
@@ -42,10 +43,11 @@ Kept = TypeVar("Kept")
 class RestHandler:
     """Answers requests. `containers` answers for the containers of pods, since the server itself runs none."""
 
-    def __init__(self, store: Store, access: AccessControl, containers: Containers) -> None:
+    def __init__(self, store: Store, access: AccessControl, containers: Containers, aggregation: Aggregation) -> None:
         self.store = store
         self.access = access
-        self._discovery = Discovery(store.kinds)
+        self._aggregation = aggregation
+        self._discovery = Discovery(store.kinds, aggregation.served)
         self._openapi = OpenApi(store.kinds)
         self._reader = ReadHandler(store)
         self._subresources = Subresources(store, access, containers)
@@ -99,7 +101,7 @@ class RestHandler:
         _time_limit_s(request)
         target = target_of(self.store.kinds, request.path)
         if target is None:
-            return self._elsewhere(request)
+            return self._of_another(request) or self._elsewhere(request)
         verb = self._verb(request, target)
         self.access.require(request.user, verb, target)
         answer = self._by_verb(request, target, verb)
@@ -137,6 +139,27 @@ class RestHandler:
         if verb in ("update", "patch"):
             raise status.method_not_allowed(verb)
         return "deletecollection" if verb == "delete" else verb
+
+    def _of_another(self, request: Request) -> Answer | None:
+        """The answer of another server, if the path is in a group that it answers for."""
+        _, root, group, version, *_ = [*request.path.split("/"), "", "", ""]
+        service = self._aggregation.service_of(group, version) if root == "apis" else None
+        if service is None:
+            return None
+        place = place_of(request.path)
+        if place is None:
+            self.access.require_path(request.user, request.path)
+        else:
+            kind = ServedKind(group, version, place.plural, place.plural, bool(place.namespace))
+            target = Target(kind, place.namespace, place.name, place.subresource)
+            self.access.require(request.user, self._verb(request, target), target)
+        return asyncio.get_running_loop().create_task(self._forwarded(request, service))
+
+    async def _forwarded(self, request: Request, service: Object) -> Response | Stream:
+        try:
+            return self._finished(request, await self._aggregation.forward(request, request.user, service))
+        except StatusError as error:
+            return self._finished(request, status.refusal(error))
 
     def _elsewhere(self, request: Request) -> Answer:
         """The answer for a path that is not a resource: discovery, OpenAPI, version, health, the export of all objects."""

@@ -33,6 +33,7 @@ from pumice.client import certificates
 from pumice.client.certificates import Authority
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
+from pumice.cluster.apiserver.aggregation import Aggregation
 from pumice.cluster.apiserver.bootstrap import bootstrap, own_endpoints
 from pumice.cluster.apiserver.group_commit import GroupCommit
 from pumice.cluster.apiserver.journal import GAP, FileJournal
@@ -152,7 +153,8 @@ class Server:
                 self.store.restore(storage, key, obj)
         bootstrap(self.store)
         tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
-        self._rest = RestHandler(self.store, AccessControl(self.store, tokens), containers or NoContainers())
+        self._aggregation = Aggregation(self.store, self._own_authority)
+        self._rest = RestHandler(self.store, AccessControl(self.store, tokens), containers or NoContainers(), self._aggregation)
         self.token = tokens.admin_token
         self.documents = self._rest.documents
         self.renewed: list[Callable[[], None]] = []  #: called when there is another `certificate`
@@ -194,6 +196,7 @@ class Server:
         self.store.storage.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
         Signer(self.store, self._own_authority).sign_all()
+        self._aggregation.start()
         self._sweep(EventExpiry(self.store, self._event_ttl_s))
 
     async def answer(self, request: Request) -> Response | Stream:
@@ -210,6 +213,7 @@ class Server:
     async def stop(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
+        self._aggregation.stop()
         self.store.caller.close()
         if self._server is not None:
             self._server.close()

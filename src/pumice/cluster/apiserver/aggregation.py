@@ -1,0 +1,241 @@
+"""Groups of kinds that another server answers for: requests of an APIService's group and version go to the service that it names.
+
+That server is told the user in headers. It believes them because of the certificate that this server presents, and finds whose
+certificate that is in a ConfigMap. Whether it answers is looked at when an APIService or its service changes, and every few seconds.
+
+Each group and version that this server answers for itself has an APIService, too, which is always available.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import cached_property
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+
+from pumice.api import InputError, Object, rfc3339
+from pumice.api.json_objects import condition
+from pumice.api.kinds import API_SERVICES
+from pumice.client.certificates import Authority
+from pumice.client.tls import KeyPair, Trust
+from pumice.cluster.apiserver.admission import UserInfo
+from pumice.cluster.apiserver.crd import CRDS
+from pumice.cluster.apiserver.discovery import Remote, entries_of
+from pumice.cluster.apiserver.outside import Unanswered
+from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.status import StatusError, unavailable
+from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.http.connection import Answer
+from pumice.http.messages import Pipe, Request, Response, Stream, head_of
+from pumice.http.pool import NotConnected
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+RESOURCE = API_SERVICES.resource
+CONFIGURATION = "extension-apiserver-authentication"  #: the ConfigMap
+USER = "front-proxy-client"  #: in the certificate that this server presents
+TIMEOUT_S, SILENT_S, CHECK_S = 60.0, 3600.0, 5.0
+_MANAGED = "kube-aggregator.kubernetes.io/automanaged"  #: the label of the APIServices that this server makes
+_FAILED = (NotConnected, OSError, InputError, ValueError, Unanswered)  # a timeout is an OSError, too
+_OURS = ("authorization", "connection", "content-length", "host", "accept-encoding", "transfer-encoding", "upgrade", "expect")
+
+
+class Aggregation:
+    """The other servers. `authority` signs the certificate that they know this server by."""
+
+    def __init__(self, store: Store, authority: Callable[[], Authority]) -> None:
+        self._store = store
+        self._authority = authority
+        self._check: asyncio.Task[None] | None = None
+        self.served: Remote = {}  #: what the servers that answer serve
+
+    @cached_property
+    def _pair(self) -> KeyPair:
+        return self._authority().issue(USER)
+
+    # Requests
+
+    def service_of(self, group: str, version: str) -> Object | None:
+        """The APIService of a group and version that another server answers for."""
+        found = self._store.find(RESOURCE, "", f"{version}.{group}")
+        return found if found is not None and found["spec"].get("service") and not self._store.kinds.serves(group, version) else None
+
+    async def forward(self, request: Request, user: UserInfo, service: Object) -> Response | Stream:
+        """The answer of the server that an APIService names. Raises StatusError."""
+        try:
+            if request.method == "GET" and request.flag("watch"):
+                return await self._begun(self._listen(request, user, service))
+            method = "GET" if request.method == "HEAD" else request.method
+            answer = await self._ask(service, method, request.target, _head(request, user), request.body or None, TIMEOUT_S)
+        except _FAILED as error:
+            raise unavailable(f"error trying to reach service: {error or 'no answer in time'}") from None
+        return Response(answer.body, _status(answer.status), answer.content_type)
+
+    async def _ask(self, service: Object, method: str, target: str, head: bytes, body: bytes | None, timeout_s: float) -> Answer:
+        pool, tls = self._store.caller.reach(service["spec"]["service"], _trust(service), self._pair)
+        return await pool.ask(method, target, head, body, tls, timeout_s)
+
+    def _listen(self, request: Request, user: UserInfo, service: Object) -> AsyncIterator[Answer]:
+        pool, tls = self._store.caller.reach(service["spec"]["service"], _trust(service), self._pair)
+        return pool.listen(request.target, _head(request, user), tls, SILENT_S)
+
+    async def _begun(self, parts: AsyncIterator[Answer]) -> Response | Stream:
+        first = await anext(parts)
+        if first.status == HTTPStatus.OK:
+            return Relay(parts, first)
+        body = first.body + b"".join([part.body async for part in parts])
+        return Response(body, _status(first.status), first.content_type)
+
+    # Whether they answer
+
+    def start(self) -> None:
+        """Tell the other servers how they know this one, and begin to look after them."""
+        pem = self._authority().pem.decode()
+        data = {"client-ca-file": pem, "requestheader-client-ca-file": pem, "requestheader-allowed-names": json.dumps([USER])} | {
+            f"requestheader-{name}": json.dumps([header])
+            for name, header in (
+                ("username-headers", "X-Remote-User"),
+                ("uid-headers", "X-Remote-Uid"),
+                ("group-headers", "X-Remote-Group"),
+                ("extra-headers-prefix", "X-Remote-Extra-"),
+            )
+        }
+        if self._store.find("configmaps", "kube-system", CONFIGURATION) is None:
+            self._store.create("configmaps", {"metadata": {"name": CONFIGURATION}, "data": data}, "kube-system")
+        else:
+            self._store.patch("configmaps", CONFIGURATION, PatchRequest("merge", {"data": data}), "kube-system")
+        self._store.storage.listeners.append(self._on_write)
+        self._own()
+        self._look()
+
+    def stop(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+
+    def _on_write(self, storage: str, event: WatchEvent) -> None:
+        if storage == CRDS:
+            asyncio.get_running_loop().call_soon(self._own)
+        elif storage == RESOURCE and event.type == "ADDED" and event.object["spec"].get("service"):
+            self._look()
+
+    def _own(self) -> None:
+        """Make the APIServices of what this server itself serves, and remove those of what it serves no more."""
+        for kind in self._store.kinds:
+            name = f"{kind.version}.{kind.group}"
+            if self._store.find(RESOURCE, "", name) is None:
+                spec = {"group": kind.group, "version": kind.version, "groupPriorityMinimum": 1000, "versionPriority": 100}
+                labels = {_MANAGED: "true" if kind.custom else "onstart"}
+                made = self._store.create(RESOURCE, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+                self._tell(made, "True", "Local", "Local APIServices are always available")
+        for one in list(self._store.all(RESOURCE)):
+            spec = one["spec"]
+            if _MANAGED in one["metadata"].get("labels", {}) and not self._store.kinds.serves(spec.get("group", ""), spec["version"]):
+                self._store.delete(RESOURCE, one["metadata"]["name"])
+
+    def _look(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+        self._check = asyncio.get_running_loop().create_task(self._go_on_looking())
+
+    async def _go_on_looking(self) -> None:
+        while remote := [one for one in self._store.all(RESOURCE) if self.service_of(one["spec"].get("group", ""), one["spec"]["version"])]:
+            for place in self.served.keys() - {(one["spec"]["group"], one["spec"]["version"]) for one in remote}:
+                del self.served[place]
+            for one in remote:
+                await self._look_at(one)
+            await asyncio.sleep(CHECK_S)
+        self.served.clear()
+
+    async def _look_at(self, service: Object) -> None:
+        place = service["spec"]["group"], service["spec"]["version"]
+        told = "True", "Passed", "all checks passed"
+        try:
+            answer = await self._ask(service, "GET", "/apis/{}/{}".format(*place), head_of(_names(_CHECKER)), None, CHECK_S)
+            if answer.status != HTTPStatus.OK:
+                raise Unanswered(f"bad status from its server: {answer.status}")
+            self.served[place] = entries_of(msgspec.json.decode(answer.body)["resources"], *place)
+        except (*_FAILED, KeyError, TypeError, AttributeError) as error:
+            self.served.pop(place, None)
+            told = "False", "FailedDiscoveryCheck", f"failing or missing response: {error or 'no answer in time'}"
+        now = self._store.find(RESOURCE, "", service["metadata"]["name"])
+        if now is not None and now["metadata"]["uid"] == service["metadata"]["uid"]:
+            with suppress(StatusError):  # admission may refuse it
+                self._tell(now, *told)
+
+    def _tell(self, service: Object, status: str, reason: str, message: str) -> None:
+        before = condition(service, "Available") or {}
+        since = before["lastTransitionTime"] if before.get("status") == status else rfc3339(self._store.now())
+        told = {"type": "Available", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+        if before != told:
+            change = PatchRequest("merge", {"status": {"conditions": [told]}})
+            self._store.patch(RESOURCE, service["metadata"]["name"], change, subresource="status")
+
+
+_KNOWN = frozenset(HTTPStatus)
+_CHECKER = UserInfo("system:kube-aggregator", ("system:masters",))
+
+
+def _names(user: UserInfo) -> list[tuple[str, str]]:
+    extra = [(f"X-Remote-Extra-{quote(key, safe='')}", value) for key, values in user.extra for value in values]
+    uid = [("X-Remote-Uid", user.uid)] if user.uid else []
+    return [("X-Remote-User", user.name), *uid, *(("X-Remote-Group", group) for group in user.groups), *extra]
+
+
+def _head(request: Request, user: UserInfo) -> bytes:
+    """The header lines of a request, with its user and without what proves who that is."""
+    passed = [
+        (name, value) for name, value in request.headers.items() if name not in _OURS and not name.startswith(("x-remote-", "impersonate-"))
+    ]
+    return head_of([*passed, ("Accept-Encoding", "identity"), *_names(user)])
+
+
+def _trust(service: Object) -> Trust:
+    spec = service["spec"]
+    return Trust(base64.b64decode(spec.get("caBundle") or ""), insecure=bool(spec.get("insecureSkipTLSVerify")))
+
+
+def _status(code: int) -> int:
+    return code if code in _KNOWN else HTTPStatus.BAD_GATEWAY
+
+
+class Relay:
+    """A stream of what another server sends."""
+
+    version = 0
+
+    def __init__(self, parts: AsyncIterator[Answer], first: Answer) -> None:
+        self.content_type = first.content_type
+        self._parts = parts
+        self._first = first
+        self._room = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, pipe: Pipe) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._pass(pipe))
+
+    def resume(self) -> None:
+        self._room.set()
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _pass(self, pipe: Pipe) -> None:
+        with suppress(OSError):
+            part: Answer | None = self._first
+            while part is not None:
+                if part.body:  # an empty chunk would end the stream
+                    pipe.send(part.body)
+                while pipe.is_full():
+                    self._room.clear()
+                    await self._room.wait()
+                part = await anext(self._parts, None)
+        pipe.finish()
