@@ -56,6 +56,7 @@ PROGRAMS = {
     "kube-proxy": _kubernetes("kube-proxy"),
     "kube-scheduler": _kubernetes("kube-scheduler"),
     "kubectl": _kubernetes("kubectl"),
+    "kubectl-convert": _kubernetes("kubectl-convert"),
     "kubelet": _kubernetes("kubelet"),
     CONTROLLER: Program("./clientgo", built_as="clientgo"),
     "e2e.test": Program("k8s.io/kubernetes/test/e2e", is_test=True),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from binaries import program, why_not
+from ups import up
 
 PASSING = [line for line in (Path(__file__).parent / "conformance.txt").read_text().splitlines() if not line.startswith("#")]
 #: of each area some, none of which takes more than a few seconds
@@ -21,39 +19,13 @@ SAMPLE = [name for name in PASSING if QUICK.search(name)]
 LIMIT_S = 7200
 
 
-@contextlib.contextmanager
-def up(folder: Path) -> Iterator[Path]:
-    """The kubeconfig of a cluster that ends with the block."""
-    kubeconfig = folder / "config"
-    command = [
-        sys.executable,
-        "-m",
-        "pumice",
-        "up",
-        "--nodes",
-        "3x16cpu:64Gi",
-        "--no-page",
-        "--port",
-        "0",
-        "--data",
-        str(folder / "conformance"),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)})
-    try:
-        assert process.stdout is not None and process.stdout.readline().startswith("A cluster of 3 nodes runs")
-        yield kubeconfig
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def failed(names: Iterable[str], folder: Path) -> set[str]:
     """Those of the specs that do not pass."""
     report = folder / "report.json"
     focus = "|".join(re.escape(name).replace(r"\ ", " ") for name in names)  # Go knows no escaped space
-    with up(folder) as kubeconfig:
+    with up(folder / "config", "conformance", "--nodes", "3x16cpu:64Gi"):
         flags = {
-            "kubeconfig": kubeconfig,
+            "kubeconfig": folder / "config",
             "provider": "skeleton",
             "allowed-not-ready-nodes": -1,
             "minStartupPods": 0,

@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from binaries import module_of, program, why_not
+from ups import up
 
 pytestmark = pytest.mark.nightly
 
@@ -90,39 +90,23 @@ def running(operator: Operator, folder: Path) -> Iterator[Cluster]:
     cluster = Cluster(folder)
     manifests = module_of(operator.program) / operator.folder
     (folder / f"{operator.program}.yaml").write_text(cluster.shell(f"kubectl kustomize {manifests}"))
-    command = [
-        sys.executable,
-        "-m",
-        "pumice",
-        "up",
-        "--nodes",
-        "10x16cpu:64Gi",
-        "--no-page",
-        "--port",
-        "0",
-        "--data",
-        str(folder / f"of-{operator.program}"),
-    ]
-    up = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cluster.environment)
     started: subprocess.Popen[bytes] | None = None
     CERTIFICATES.mkdir(parents=True, exist_ok=True)
     if any(CERTIFICATES.iterdir()):
         pytest.skip(f"{CERTIFICATES} has certificates of another cluster")
-    try:
-        assert up.stdout is not None and up.stdout.readline().startswith("A cluster of 10 nodes runs")
-        (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{block_of(operator.program)}\ntouch ready\nwait\n")
-        started = subprocess.Popen(["bash", "block.sh"], cwd=folder, env=cluster.environment, start_new_session=True)
-        cluster.until((folder / "ready").exists)  # what is created before the webhooks are registered lacks their defaults
-        yield cluster
-    finally:
-        if started is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(started.pid, signal.SIGTERM)
-            started.wait()
-        up.terminate()
-        up.communicate()
-        for made in CERTIFICATES.iterdir():
-            made.unlink()
+    with up(folder / ".kube" / "config", operator.program, "--nodes", "10x16cpu:64Gi"):
+        try:
+            (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{block_of(operator.program)}\ntouch ready\nwait\n")
+            started = subprocess.Popen(["bash", "block.sh"], cwd=folder, env=cluster.environment, start_new_session=True)
+            cluster.until((folder / "ready").exists)  # what is created before the webhooks are registered lacks their defaults
+            yield cluster
+        finally:
+            if started is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(started.pid, signal.SIGTERM)
+                started.wait()
+            for made in CERTIFICATES.iterdir():
+                made.unlink()
 
 
 def template(seconds: int, exit_code: int = 0) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pumice.api import Object, key_of, name_of, namespace_of, status_of, uid_of
 from pumice.api.kinds import kind_of
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
+from pumice.cluster.apiserver.outside import Pending
 from pumice.cluster.bridges import StoreLister
 from pumice.controllers.waiting_pods import refused
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, status_change
@@ -55,6 +56,8 @@ class StoreWrites:
         subject = write.object
         try:
             self._store.create(self._storage(kind_of(subject)), subject, namespace_of(subject), self._options)
+        except Pending:
+            raise
         except StatusError as error:
             if error.reason == "AlreadyExists":
                 return
