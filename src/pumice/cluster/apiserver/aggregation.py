@@ -1,6 +1,6 @@
 """Groups of kinds that another server answers for: requests of an APIService's group and version go to the service that it names.
 
-That server is told the user in headers. It believes them because of the certificate that this server presents, and finds whose
+That server is stated the user in headers. It believes them because of the certificate that this server presents, and finds whose
 certificate that is in a ConfigMap. Whether it answers is looked at when an APIService or its service changes, and every few seconds.
 
 Each group and version that this server answers for itself has an APIService, too, which is always available.
@@ -156,7 +156,7 @@ class Aggregation:
 
     async def _look_at(self, service: Object) -> None:
         place = service["spec"]["group"], service["spec"]["version"]
-        told = "True", "Passed", "all checks passed"
+        stated = "True", "Passed", "all checks passed"
         try:
             answer = await self._ask(service, "GET", "/apis/{}/{}".format(*place), head_of(_names(_CHECKER)), None, CHECK_S)
             if answer.status != HTTPStatus.OK:
@@ -164,18 +164,18 @@ class Aggregation:
             self.served[place] = entries_of(msgspec.json.decode(answer.body)["resources"], *place)
         except (*_FAILED, KeyError, TypeError, AttributeError) as error:
             self.served.pop(place, None)
-            told = "False", "FailedDiscoveryCheck", f"failing or missing response: {error or 'no answer in time'}"
+            stated = "False", "FailedDiscoveryCheck", f"failing or missing response: {error or 'no answer in time'}"
         now = self._store.find(RESOURCE, "", service["metadata"]["name"])
         if now is not None and now["metadata"]["uid"] == service["metadata"]["uid"]:
             with suppress(StatusError):  # admission may refuse it
-                self._tell(now, *told)
+                self._tell(now, *stated)
 
     def _tell(self, service: Object, status: str, reason: str, message: str) -> None:
         before = condition(service, "Available") or {}
         since = before["lastTransitionTime"] if before.get("status") == status else rfc3339(self._store.now())
-        told = {"type": "Available", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
-        if before != told:
-            change = PatchRequest("merge", {"status": {"conditions": [told]}})
+        stated = {"type": "Available", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+        if before != stated:
+            change = PatchRequest("merge", {"status": {"conditions": [stated]}})
             self._store.patch(RESOURCE, service["metadata"]["name"], change, subresource="status")
 
 

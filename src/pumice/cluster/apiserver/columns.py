@@ -64,8 +64,8 @@ def _serves(obj: Object, now: float) -> str:
 
 
 def _available(obj: Object, now: float) -> str:
-    told = condition(obj, "Available")
-    return "Unknown" if told is None else "True" if told["status"] == "True" else f"False ({told['reason']})"
+    found = condition(obj, "Available")
+    return "Unknown" if found is None else "True" if found["status"] == "True" else f"False ({found['reason']})"
 
 
 def _since(*path: str) -> Cell:
