@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.dialects import JOB_SETS, READ
+from pumice.api.dialects import ALSO_READ, JOB_SETS, READ
 from pumice.api.json_objects import annotations_of
 from pumice.api.kinds import Kind
 from pumice.client.failures import ApiError
@@ -58,6 +58,23 @@ def test_a_jobset_is_a_gang_once_its_definition_is_there() -> None:
             group = scene.find(GROUPS, group_of(scene, "train-w-0"))
             assert group is not None and group["spec"]["minMember"] == 3
             assert group["metadata"]["ownerReferences"][0]["kind"] == "JobSet"
+
+    play(story, limit_s=60.0)
+
+
+def test_an_mpi_job_is_read_in_the_version_that_there_is() -> None:
+    (version,) = ALSO_READ
+    roles = {"Launcher": {"replicas": 1}, "Worker": {"replicas": 2}}
+    made = {"apiVersion": version.api_version, "kind": "MPIJob", "metadata": {"name": "pi"}, "spec": {"mpiReplicaSpecs": roles}}
+
+    async def story(scene: Scene) -> None:
+        scene.create(DEFINITIONS, definition(version), "")
+        async with working(scene.client):
+            scene.create("pods", pod_of(scene.create(version.resource, made), "pi-worker-0"))
+            await until(lambda: group_of(scene, "pi-worker-0"))
+            group = scene.find(GROUPS, group_of(scene, "pi-worker-0"))
+            assert group is not None and group["spec"]["minMember"] == 3
+            assert group["metadata"]["ownerReferences"][0]["apiVersion"] == "kubeflow.org/v2beta1"
 
     play(story, limit_s=60.0)
 

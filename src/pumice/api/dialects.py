@@ -56,7 +56,7 @@ class Dialect(NamedTuple):
     group_label: str = ""  #: the label of a pod that does the same
     owner_label: str = ""  #: the label by which an operator names the owner: it counts where the chain of owners is not known
     roles: tuple[Roles, ...] = ()
-    role_label: str = ""  #: the label of a pod with the name of its role, in small letters
+    role_label: str = ""  #: the label of a pod with the name of its role, in small letters; the first of several, by |, that it has
     by_rank: bool = False  #: that label is a number: 0 is the first role, all others are the last
     leader: tuple[str, ...] = ()  #: roles without which no other pod is of use
     minimum: tuple[str, ...] = ()  #: fields of the owner with the minimum, the first that is set; else all pods, or 1 if there are no roles
@@ -68,6 +68,7 @@ class Dialect(NamedTuple):
     sub_groups: SubGroups | None = None
     queue: str = ""  #: the field with its queue
     priority_class: str = ""  #: the field with its priority class
+    priority_label: str = ""  #: the label with its priority class
     above: bool = False  #: it stands above the gang's owner: only its queue counts
     alone: bool = False  #: each of its pods is for itself
 
@@ -78,7 +79,7 @@ def _kubeflow(kind: str, roles: str, *, minimum: tuple[str, ...] = (), in_turn: 
         Kind("kubeflow.org", "v1", kind, f"{kind.lower()}s"),
         owner_label="training.kubeflow.org/job-name",
         roles=(Roles(f"spec.{roles}"),),
-        role_label="training.kubeflow.org/replica-type",
+        role_label="training.kubeflow.org/replica-type|training.kubeflow.org/job-role",  # the latter is mpi-operator's
         leader=("master", "chief", "launcher"),
         minimum=(f"{policy}.minAvailable", *minimum),
         in_turn=in_turn,
@@ -136,6 +137,7 @@ DIALECTS = (
         role_label="ray.io/group",
         leader=("headgroup",),
         elastic="spec.enableInTreeAutoscaling",
+        priority_label="ray.io/priority-class-name",
     ),
     Dialect(RAY_JOBS, above=True),  # its RayCluster is the gang; the pod that submits the job comes later
     Dialect(
@@ -167,4 +169,5 @@ BY_NAME = {dialect.kind.name: dialect for dialect in DIALECTS}
 NAMED = tuple(dialect for dialect in DIALECTS if dialect.field or dialect.group_label)
 BY_LABEL = tuple(dialect for dialect in DIALECTS if dialect.owner_label)
 READ = (*(dialect.kind for dialect in DIALECTS if not dialect.alone), COMPOSITE_POD_GROUPS)  #: the kinds of which objects are read
+ALSO_READ = (Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs"),)  #: the same kinds as others serve them: mpi-operator
 OWNERS = tuple(dialect.kind for dialect in DIALECTS if not dialect.alone and dialect not in NAMED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import FAILED_CREATE
-from pumice.api.dialects import READ
+from pumice.api.dialects import ALSO_READ, READ
 from pumice.api.kinds import EVENTS, JOBS
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.pod import Pod
@@ -18,7 +18,8 @@ from pumice.client.transport import ListScope
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
 from pumice.scheduler.framework.eviction_events import EVICTION_REASONS
 
-OWNERS_AND_GROUPS = tuple(kind for kind in READ if kind not in EVERY)  #: what means a gang, of the kinds that scheduling does not read
+#: what means a gang, of the kinds that scheduling does not read
+OWNERS_AND_GROUPS = tuple(kind for kind in (*READ, *ALSO_READ) if kind not in EVERY)
 TELLING = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in (*EVICTION_REASONS, FAILED_CREATE)]  #: no object says it
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from pumice.api import Key, Object, kinds
 from pumice.api.annotations import JOB_NAME
-from pumice.api.dialects import READ
+from pumice.api.dialects import ALSO_READ, READ
 from pumice.api.json_objects import labels_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
@@ -45,7 +45,9 @@ RESOURCES: dict[str, Kind] = {
         *READ,
     )
 }
-SELDOM_SERVED = frozenset(each.name for each in READ)  #: few servers have these kinds, and few roles let them be read: nothing is told then
+OTHER_VERSIONS = {f"{each.name} {each.version}": each for each in ALSO_READ}  #: no server has a kind in two of them
+#: few servers have these kinds, and few roles let them be read: nothing is told then
+SELDOM_SERVED = frozenset([*(each.name for each in READ), *OTHER_VERSIONS])
 
 LABELLED = frozenset({kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY})
 REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: a server need not have the other kinds
@@ -66,7 +68,9 @@ def is_shown(subject: Object, scope: ListScope) -> bool:
 
 
 def scopes(wanted: Iterable[str]) -> dict[str, ListScope]:
-    return {kind: ListScope(RESOURCES[kind], label_selector=JOB_NAME if kind in LABELLED else "") for kind in wanted}
+    """The scopes of all objects of these kinds, by kind, and by kind and version where a kind has several."""
+    usual = {kind: ListScope(RESOURCES[kind], label_selector=JOB_NAME if kind in LABELLED else "") for kind in wanted}
+    return usual | {name: ListScope(kind) for name, kind in OTHER_VERSIONS.items() if kind.name in usual}
 
 
 def followed(

@@ -90,7 +90,8 @@ class Gang:
 
     def role_of(self, pod: Object) -> str:
         """The name of the pod's role; empty if its labels name none."""
-        value = labels_of(pod).get(self.dialect.role_label, "").lower()
+        labels = labels_of(pod)
+        value = next((labels[label].lower() for label in self.dialect.role_label.split("|") if label in labels), "")
         if self.dialect.by_rank and value:
             return self.dialect.roles[0 if value == "0" else -1].name
         return value
@@ -351,7 +352,7 @@ def group_spec(gang: Gang, pod: Object) -> Object:
         "minTaskMember": gang.role_minimum,
         "subGroupPolicy": gang.sub_groups,
         "queue": _queue(gang),
-        "priorityClassName": gang.dialect.priority_class and field(owner, gang.dialect.priority_class),
+        "priorityClassName": labels_of(owner).get(gang.dialect.priority_label) or field(owner, gang.dialect.priority_class),
     }
     spec = {"minMember": gang.minimum, "minResources": _resources(gang, pod), **topology_of(owner)}
     return spec | {name: value for name, value in stated.items() if value}
