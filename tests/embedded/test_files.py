@@ -60,10 +60,11 @@ def test_gates_are_those_of_the_latest_release_unless_one_is_named() -> None:
     chosen = asked(feature_gates="GenericWorkload=true")
     assert chosen.release.minor == 37 and "GenericWorkload" in chosen.release.api_gates
     assert chosen.policy.profiles is not None and chosen.policy.profiles.release == chosen.release
-    assert not asked(kubernetes_version="1.36", feature_gates="GenericWorkload=true").release.api_gates
     for gates, text in (("Nothing=true", "unrecognized feature gate: Nothing"), ("WorkloadWithJob=true", "depends on features that are")):
         with pytest.raises(InputError, match=text):
             asked(feature_gates=gates)
+    with pytest.raises(InputError, match="GenericWorkload is alpha"):
+        asked(kubernetes_version="1.36", feature_gates="GenericWorkload=true")
 
 
 def told(cluster: Embedded) -> int:

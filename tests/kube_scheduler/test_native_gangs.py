@@ -12,7 +12,7 @@ from pumice.cli.inputs import release_of
 from pumice.scheduler.config import KUBE_DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions, GroupTry, PreemptionTry
-from pumice.scheduler.framework.features import DEFAULT, GATES, minor_of, read_gates, read_release, release
+from pumice.scheduler.framework.features import DEFAULT, GATES, NOT_PROVIDED, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, GroupOutcome, Only
 from pumice.scheduler.framework.world import Nowhere
 from pumice.scheduler.kube.group_queue import GroupQueue
@@ -33,10 +33,10 @@ RACKS = (machine("a1", cpu=2, rack="a"), machine("b1", cpu=3, rack="b"))
 def test_a_release_has_its_gates() -> None:
     assert not DEFAULT.places_groups and DEFAULT.minor == 36
     assert release(37, {"GenericWorkload": True}).places_groups
-    assert not release(36, {"GenericWorkload": True}).places_groups  # its alpha form is not provided
     assert release(37).has("StorageCapacityScoring") and not release(36).has("StorageCapacityScoring")
     for name, (_, state) in GATES.items():
         assert release(37).has(name) == (state in ("on", "locked"))
+    assert release(37, dict.fromkeys(NOT_PROVIDED, False)) == release(37)  # off, as they are
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,8 @@ def test_a_release_has_its_gates() -> None:
         (36, {"CompositePodGroup": False}, "unrecognized feature gate: CompositePodGroup"),
         (37, {"GenericWorkloads": True}, 'unrecognized feature gate: GenericWorkloads; did you mean "GenericWorkload"?'),
         (37, {"DRAExtendedResource": False}, "cannot set feature gate DRAExtendedResource to false, feature is locked to true"),
+        (36, {"GenericWorkload": True}, "feature gate GenericWorkload is alpha in Kubernetes 1.36, and Pumice does not provide it there"),
+        (37, {"DRADerivedAttributes": True}, "feature gate DRADerivedAttributes is alpha in Kubernetes 1.37, and Pumice"),
         (
             37,
             {"CompositePodGroup": True, "GenericWorkload": True},

@@ -1,8 +1,8 @@
 """The release of kube-scheduler whose rules hold, and its feature gates.
 
 `GATES` has the gates that kube-scheduler itself declares, and WorkloadWithJob of the Job controller, with their state in each release. A
-gate is refused as upstream refuses it: if no release here knows it, if it is locked, or if a gate that it needs is off. Where outcomes
-differ between releases, rules ask the `Release`.
+gate is refused as upstream refuses it: if no release here knows it, if it is locked, or if a gate that it needs is off. An alpha gate whose
+rules are not built cannot be switched on. Where outcomes differ between releases, rules ask the `Release`.
 """
 
 from __future__ import annotations
@@ -66,6 +66,15 @@ GATES: dict[str, tuple[str, str]] = {
     "WorkloadAwarePreemption": (OFF, NONE),
     "WorkloadWithJob": (OFF, OFF),
 }
+#: alpha gates without their rules, by the releases in which they have none
+NOT_PROVIDED: dict[str, tuple[int, ...]] = {
+    "DRADerivedAttributes": MINORS,
+    "DRADeviceCompatibilityGroups": MINORS,
+    "DRAListTypeAttributes": MINORS,
+    "DRANodeAllocatableResources": MINORS,
+    "DRAOptionalNodeOperations": MINORS,
+    "GenericWorkload": (36,),
+}
 #: the gates that a gate needs
 NEEDS: dict[str, tuple[str, ...]] = {
     "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
@@ -100,12 +109,12 @@ class Release(Struct, frozen=True):
 
     @property
     def places_groups(self) -> bool:
-        """Whether the pods of Kubernetes' own PodGroups are placed together. The alpha form of 1.36 is not provided."""
-        return self.minor >= 37 and self.has("GenericWorkload")
+        """Whether the pods of Kubernetes' own PodGroups are placed together."""
+        return self.has("GenericWorkload")
 
     @property
     def api_gates(self) -> frozenset[str]:
-        """The gates that an API server and its controllers heed. All of them are about PodGroups, whose form of 1.36 is not provided."""
+        """The gates that an API server and its controllers heed. All of them are about PodGroups."""
         return self.gates if self.places_groups else frozenset()
 
 
@@ -118,6 +127,8 @@ def release(minor: int, gates: Mapping[str, bool] | None = None) -> Release:
             raise ValueError(f"unrecognized feature gate: {name}{did_you_mean(name, known)}")
         if known[name] == LOCKED and not on:
             raise ValueError(f"cannot set feature gate {name} to false, feature is locked to true")
+        if on and minor in NOT_PROVIDED.get(name, ()):
+            raise ValueError(f"feature gate {name} is alpha in Kubernetes 1.{minor}, and Pumice does not provide it there")
         enabled[name] = on
     faults = list(_lacking(enabled))
     if faults:
