@@ -198,9 +198,13 @@ class GroupAttempt:
 
     def _only(self, options: Placements, group: Group, results: Results, attempt: Try) -> GroupResult:
         self._finder.placement = options.all[0].rows
-        result = attempt(group, results)
+        tree: Results = {}
+        result = attempt(group, tree)
         self._evaluated(group, options, int(result.status.is_success))
-        return result if result.status.is_error or result.status.is_success else _in_none(1, result)
+        if result.status.is_error:
+            return result  # as upstream, which forgets what it found out below
+        results |= tree
+        return result if result.status.is_success else _in_none(1, result)
 
     def _best_of(self, options: Placements, running: int, group: Group, results: Results, attempt: Try) -> GroupResult:
         mark = self._assumed
@@ -211,7 +215,6 @@ class GroupAttempt:
             tree: Results = {}
             result = attempt(group, tree)
             if result.status.is_error:
-                results |= tree
                 return result
             first = first or tree
             if result.status.is_success:

@@ -106,7 +106,7 @@ class GroupPostFilters:
         if root.kind == COMPOSITE or (self._finder.profile.tries_placements and root.wire.spec.scheduling_constraints is not None):
             return Status(Code.UNSCHEDULABLE)
         tried = [member for member in results[root.uid].members if member.tried]
-        if not tried or any(member.fit_error is not None and member.fit_error.is_rejected_before(DEVICES) for member in tried):
+        if not any(member.asks_about(DEVICES) for member in tried):
             return Status(Code.ERROR, ["not found"])
         for member in tried:
             if member.fit_error is not None and ELSEWHERE.text in member.fit_error.counts and (fault := self._give_back(member.task)):

@@ -65,6 +65,12 @@ class MemberResult(Struct):
     tried: bool = True
     loses_nomination: bool = False
 
+    def asks_about(self, plugin: str) -> bool:
+        """Whether it came as far as this plugin's first question, which is about the pod alone."""
+        if self.fit_error is not None:
+            return not self.fit_error.is_rejected_before(plugin)
+        return self.row >= 0
+
 
 class GroupResult(Struct):
     """The result for one group of a tree. A CompositePodGroup has no members of its own."""

@@ -75,6 +75,12 @@ class Group:
         for child in self.children:
             yield from child.leaves
 
+    def below(self, levels: int) -> Group | None:
+        """The first group that is so many levels below it, in order; None if its tree is not so deep."""
+        if levels == 0:
+            return self
+        return next((found for child in self.children if (found := child.below(levels - 1)) is not None), None)
+
     @property
     def ancestry(self) -> Iterator[Group]:
         """It and all groups above it."""

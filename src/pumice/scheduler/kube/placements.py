@@ -26,6 +26,7 @@ from pumice.scheduler.plugins.kube.node_resources_fit import PLUGIN as FIT
 from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE
 
 NO_DOMAIN = "cannot determine domain for already scheduled pods: "
+MOST_LEVELS = 4  #: of a tree, from the group with the constraint on
 
 Places = Sequence[tuple[Task, int]]  #: tasks, each with the row of its node
 
@@ -56,7 +57,7 @@ class Placements:
 
 
 class Undetermined(Exception):
-    """The members that run already do not fix one value of the label."""
+    """The members that run already do not fix one value of the label, or the tree is too deep to look for them."""
 
 
 def placements(group: Group, nodes: Nodes, among: Mask, running: Iterable[Task], kept: dict[Any, Placements]) -> Placements:
@@ -65,6 +66,8 @@ def placements(group: Group, nodes: Nodes, among: Mask, running: Iterable[Task],
     key = group.topology_key
     if not key:
         return Placements([Placement("", among)])
+    if (deep := group.below(MOST_LEVELS)) is not None:
+        raise Undetermined(f"exceeded maximum hierarchy depth at {deep.kind}/{deep.key}")
     codes, values = nodes.codes(key)
     fixed = _fixed(running, nodes, key)
     known = kept.get(key) if fixed is None and among is nodes.alive else None
