@@ -1,8 +1,9 @@
 """The programs of a real cluster, built with Go at the versions of the modules here and kept in a cache.
 
-`server` has Kubernetes' own programs and etcd, `addons` has helm and the cluster's DNS server, which want other versions of the same
-packages; `actionlint` checks workflows, `dashboard` what Grafana shows. Operators of others are built in their own modules. Whoever needs
-a program first builds it. Programs that are asked for together are one build: they share most of their packages.
+`server` has Kubernetes' own programs and etcd, `server-1.37` those of the release that has gangs of its own. `addons` has helm and the
+cluster's DNS server, which want other versions of the same packages; `actionlint` checks workflows, `dashboard` what Grafana shows.
+Operators of others are built in their own modules. Whoever needs a program first builds it. Programs that are asked for together are one
+build: they share most of their packages.
 """
 
 from __future__ import annotations
@@ -20,15 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 KUBERNETES = "1.36.1"
+NEXT = "1.37.2"
 ETCD = "3.6.8"
 HELM = "3.21.4"
-STAMP = {
-    "k8s.io/component-base/version.gitVersion": f"v{KUBERNETES}",
-    "k8s.io/component-base/version.gitMajor": "1",
-    "k8s.io/component-base/version.gitMinor": KUBERNETES.split(".")[1],
-    "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
-}
-LINK = " ".join(["-s -w", *(f"-X {name}={value}" for name, value in STAMP.items())])
 NEEDED = ("etcd", "kube-apiserver")
 HERE = Path(__file__).parent
 #: a controller written with client-go; its name has a digest of its source, so that a change builds it anew
@@ -49,6 +44,10 @@ def _kubernetes(name: str) -> Program:
     return Program(f"k8s.io/kubernetes/cmd/{name}")
 
 
+def _next(package: str, built_as: str, *, is_test: bool = False) -> Program:
+    return Program(f"k8s.io/kubernetes/{package}", "server-1.37", built_as, is_test)
+
+
 PROGRAMS = {
     "etcd": Program("go.etcd.io/etcd/server/v3", built_as="server"),
     "kube-apiserver": _kubernetes("kube-apiserver"),
@@ -63,6 +62,8 @@ PROGRAMS = {
     "jobset": Program(".", "sigs.k8s.io/jobset@v0.11.0"),
     "kueue": Program("./cmd/kueue", "sigs.k8s.io/kueue@v0.17.0"),
     "kuberay": Program(".", "github.com/ray-project/kuberay/ray-operator@v1.6.0", "ray-operator"),
+    **{f"{name}-{NEXT}": _next(f"cmd/{name}", name) for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")},
+    f"e2e.test-{NEXT}": _next("test/e2e", "e2e.test", is_test=True),
     "coredns": Program("./coredns", "addons"),
     "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
     "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint"),
@@ -120,10 +121,22 @@ def _folder(module: str) -> Path:
     return module_folder(module) if "@" in module else HERE / module
 
 
+def _link(module: str) -> str:
+    """What the programs say of themselves."""
+    release = NEXT if module == "server-1.37" else KUBERNETES
+    stamp = {
+        "k8s.io/component-base/version.gitVersion": f"v{release}",
+        "k8s.io/component-base/version.gitMajor": "1",
+        "k8s.io/component-base/version.gitMinor": release.split(".")[1],
+        "helm.sh/helm/v3/internal/version.version": f"v{HELM}",
+    }
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in stamp.items())])
+
+
 def _build(module: str, names: list[str]) -> None:
     """All of one module together."""
     with tempfile.TemporaryDirectory(prefix="built-", dir=cache_folder()) as folder:
-        options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK, "-o", f"{folder}/"]
+        options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", _link(module), "-o", f"{folder}/"]
         for verb, is_test in ((["build"], False), (["test", "-c"], True)):
             packages = [PROGRAMS[name].package for name in names if PROGRAMS[name].is_test == is_test]
             if packages:

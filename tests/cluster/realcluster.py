@@ -40,10 +40,15 @@ USERS = {
 
 
 class RealCluster:
-    """Two processes and a folder. `folder` is empty at the start and belongs to us. `audited` are users of whom every request is noted."""
+    """Two processes and a folder. `folder` is empty at the start and belongs to us. `audited` are users of whom every request is noted.
 
-    def __init__(self, folder: Path, audited: Sequence[str] = ()) -> None:
+    `release` is the API server's, if it is another than usual, and `flags` are more of its flags.
+    """
+
+    def __init__(self, folder: Path, audited: Sequence[str] = (), release: str = "", flags: Sequence[str] = ()) -> None:
         self.folder = folder
+        self._server = f"kube-apiserver-{release}" if release else "kube-apiserver"
+        self._flags = flags
         self._audited = [USERS[user][0] for user in audited]
         self.audit_log = folder / "audit.log"
         self._etcd_url, self._peer_url = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -74,7 +79,7 @@ class RealCluster:
 
     def start_apiserver(self) -> None:
         """Start it (again) and wait until it is ready."""
-        self._apiserver = self._start("kube-apiserver", self._apiserver_flags())
+        self._apiserver = self._start("kube-apiserver", [*self._apiserver_flags(), *self._flags], self._server)
         self._wait_until_ready()
 
     def kill_apiserver(self) -> None:
@@ -153,9 +158,9 @@ class RealCluster:
             *([f"--audit-policy-file={self.folder / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"] if self._audited else []),
         ]
 
-    def _start(self, name: str, flags: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, flags: list[str], built_as: str = "") -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen([program(name), *flags], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            return subprocess.Popen([program(built_as or name), *flags], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def _wait_until_ready(self) -> None:
         assert self._etcd is not None and self._apiserver is not None
