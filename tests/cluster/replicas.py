@@ -26,8 +26,9 @@ SHORT = ("--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=9s"
 
 async def grant(client: Client) -> None:
     """The rights that our manifests give, to the service account and to the replica that stands by."""
-    items = yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text())
-    (role,) = (item for item in items if item["kind"] == "ClusterRole")
+    items = list(yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text()))
+    role, leases = (item for kind in ("ClusterRole", "Role") for item in items if item["kind"] == kind)
+    role["rules"] += leases["rules"]  # each story has its Lease in a namespace of its own
     await absent(client.create(CLUSTER_ROLES, role))
     account = {"kind": "ServiceAccount", "name": "volcano-scheduler", "namespace": "volcano-system"}
     standby = {"kind": "User", "apiGroup": CLUSTER_ROLES.group, "name": "standby"}

@@ -34,7 +34,6 @@ OURS = {
     "Service": "services",
     "Pod": "pods",
     "Deployment": "deployments.apps",
-    "Lease": "leases.coordination.k8s.io",
     "Job": "jobs.batch",
     "PodDisruptionBudget": "poddisruptionbudgets.policy",
     "NetworkPolicy": "networkpolicies.networking.k8s.io",
@@ -146,7 +145,7 @@ def test_a_canary_has_its_share_and_a_shadow_becomes_one_by_an_upgrade(helm: Hel
     args = set(container(items, "pumice-scheduler")["args"])
     assert {"--canary=queue/research", "--canary=namespace/team-a", "--scheduler-name=pumice", "--scheduler-name=other"} <= args
     assert "--shadow" not in args
-    assert {item["metadata"]["name"] for item in items if "volcano" in json.dumps(item["metadata"])} == {"volcano-canary"}  # its Lease
+    assert "volcano" not in json.dumps([item["metadata"] for item in items])
     before = named(helm.rendered(RENDERINGS["shadow"]))
     for key, item in named(items).items():
         if key in before:  # what cannot be changed is the same
@@ -164,7 +163,7 @@ def test_a_release_may_have_another_name_and_place(helm: Helm) -> None:
     """What the programs look for by name is told to them."""
     items = helm.rendered({}, "mine", "batch")
     assert {item["metadata"].get("namespace", "batch") for item in items} == {"batch"}
-    assert all(item["metadata"]["name"].startswith("mine-") for item in items if item["kind"] != "Lease")
+    assert all(item["metadata"]["name"].startswith("mine-") for item in items)
     assert {"--webhook-namespace=batch", "--webhook-service-name=mine-admission-service"} <= set(container(items, "mine-admission")["args"])
     assert ("Service", "mine-admission-service") in named(items)
     controllers = container(items, "mine-controllers")
@@ -313,37 +312,43 @@ def test_after_an_uninstall_jobs_can_be_made_and_what_remains_is_what_the_notes_
     assert {"--schedule-period=2s", "-v=3"} <= set(deployment["spec"]["template"]["spec"]["containers"][0]["args"])
     assert installed.get(HOOK)["webhooks"][0]["clientConfig"]["caBundle"] == AUTHORITY
 
-    installed("uninstall", "volcano", *where)
+    left = installed("uninstall", "volcano", *where)
     assert not any(installed.names(kind) for kind in before)
     installed.apply(JOB)
     assert installed.names(DEFINITION) == definitions
-    for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings", "deployments", "networkpolicies"):
+    for kind in ("clusterroles", "clusterrolebindings", "deployments", "networkpolicies"):
+        assert not [name for name in installed.names(kind) if name.startswith("volcano")], kind
+    kept = {
+        "roles": ["volcano-controllers-leases", "volcano-scheduler-leases"],
+        "serviceaccounts": ["volcano-controllers", "volcano-scheduler"],
+    }
+    for kind in ("roles", "rolebindings", "serviceaccounts"):
+        found = sorted(name for name in installed.names(kind) if name.startswith("volcano"))
+        assert found == kept.get(kind, kept["roles"]) and all(f"] {name}\n" in left for name in found), kind
+    installed("install", "volcano", CHART, *where)  # nothing that remains is in its way
+    installed("uninstall", "volcano", *where)
+    installed.shell(shown("kubectl -n volcano-system delete serviceaccounts", "chart").splitlines()[0])
+    for kind in ("roles", "rolebindings", "serviceaccounts"):
         assert not [name for name in installed.names(kind) if name.startswith("volcano")], kind
 
 
-def test_an_uninstall_gives_up_the_lead_of_a_leader_that_may_write_no_more(tmp_path: Path) -> None:
-    """The role goes before the program is told to end: whoever comes next need not wait until the Lease has expired."""
+def test_a_leader_gives_up_its_lease_after_an_uninstall(tmp_path: Path) -> None:
+    """Helm does not wait for pods: the program is told to end when the release is gone, and may do this one thing still."""
     with RealCluster(tmp_path) as cluster:
         installed, where = Installed(tmp_path, cluster.kubeconfig()), ("-nvolcano-system",)
-
-        def holder(lease: str) -> str:
-            return str(installed.get("leases", lease, *where)["spec"].get("holderIdentity", ""))
-
         installed("install", "volcano", CHART, *where, "--create-namespace", "--set=webhooks.replicas=0")  # nobody would answer
-        metadata = {"name": "vc-controller-manager", "namespace": "volcano-system"}
-        held = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {"holderIdentity": "them"}}
-        installed.apply(held)
         command = [PROGRAM, "scheduler", f"--kubeconfig={cluster.kubeconfig('scheduler')}", "--enable-healthz=false"]
         leader = subprocess.Popen([*command, "--enable-metrics=false"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert leader.stdout is not None
         try:
             told = next((line for line in leader.stdout if "became leader" in line), "")
-            assert holder("volcano") in told and holder("volcano"), told
-            installed("uninstall", "volcano", *where)
-            assert (holder("volcano"), holder("vc-controller-manager")) == ("", "")
+            holder = installed.get("leases", "volcano", *where)["spec"]["holderIdentity"]
+            assert holder and holder in told
+            assert "volcano-scheduler-leases" in installed("uninstall", "volcano", *where), "what was kept is told"
+            assert installed.get("leases", "volcano", *where)["spec"]["holderIdentity"] == holder
             leader.terminate()
-            assert "was not released" in leader.communicate(timeout=60)[0]
-            assert holder("volcano") == ""
+            assert "was not released" not in leader.communicate(timeout=60)[0]
+            assert not installed.get("leases", "volcano", *where)["spec"].get("holderIdentity")
         finally:
             leader.kill()
             leader.wait()
@@ -410,9 +415,9 @@ def volcanos(folder: Path) -> Path:
     return chart
 
 
-def shown(beginning: str) -> str:
-    """The command of the guide that begins so, with its further lines."""
-    lines = (ROOT / "docs/from-volcano.md").read_text().splitlines()
+def shown(beginning: str, page: str = "from-volcano") -> str:
+    """The command of the page that begins so, with its further lines."""
+    lines = (ROOT / f"docs/{page}.md").read_text().splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith(f"    {beginning}"))
     return "\n".join(line[4:] for line in itertools.takewhile(lambda line: line.startswith("    "), lines[at:]))
 

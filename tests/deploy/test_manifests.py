@@ -64,6 +64,9 @@ def test_selectors_accounts_and_roles_fit_together(part: str) -> None:
     binding = one(part, "ClusterRoleBinding")
     assert binding["roleRef"]["name"] == one(part, "ClusterRole")["metadata"]["name"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "volcano-system"}]
+    if part != "webhooks":
+        leads = one(part, "RoleBinding")
+        assert (leads["roleRef"]["name"], leads["subjects"]) == (one(part, "Role")["metadata"]["name"], binding["subjects"])
     ports = {port["name"] for port in container(part)["ports"]}
     assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
     assert {container(part)[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"health"}
@@ -141,9 +144,15 @@ def reading(resources: Any) -> set[Right]:
     return {(each.group, each.plural, verb) for each in resources for verb in ("list", "watch")}
 
 
+def granted(part: str) -> set[Right]:
+    """What a program may do. Only the right to lead is of its namespace, and it stays when the release goes."""
+    wide, local = rights(one(part, "ClusterRole")), rights(one(part, "Role"))
+    assert {resource for _, resource, _ in local} == {"leases"} and not wide & local
+    return wide | local
+
+
 def test_the_schedulers_role_is_a_part_of_volcanos() -> None:
-    ours = rights(one("scheduler", "ClusterRole"))
-    assert ours - VOLCANOS_SCHEDULER == set()
+    assert granted("scheduler") - VOLCANOS_SCHEDULER == set()
 
 
 def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
@@ -152,12 +161,12 @@ def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
     native = {("scheduling.k8s.io", "podgroups/status", "patch")}  # of kube-scheduler's gangs, which Volcano's role does not know
     additions = [item for item in yaml.safe_load_all((DEPLOY / "native-gangs.yaml").read_text()) if item["kind"] == "ClusterRole"]
     assert native <= {right for role in additions for right in rights(role)}
-    assert rights(one("scheduler", "ClusterRole")) == (watched | calls(SCHEDULER) | asked_by_the_server) - native
+    assert granted("scheduler") == (watched | calls(SCHEDULER) | asked_by_the_server) - native
 
 
 def test_the_controllers_may_do_what_they_do_and_nothing_else() -> None:
     watched = reading(RESOURCES[kind] for kind in kinds_for(volcano_controllers(lambda: SshKeyPair("", ""), sharding=NodeShards())))
-    assert rights(one("controllers", "ClusterRole")) == watched | CONTROLLERS
+    assert granted("controllers") == watched | CONTROLLERS
     assert all((SOURCES / "controllers/volcano" / module).exists() for module in CONTROLLERS_MODULES)
 
 

@@ -180,7 +180,20 @@ def test_uninstalled_it_leaves_what_is_written_and_hinders_nobody(cluster: NodeC
     cluster.helm("uninstall", "volcano", "-n", SYSTEM, "--wait", "--timeout=4m")
     volcano.until(lambda: not volcano.get("pods"), "the end of the programs")
     assert remains(cluster) == REMAINS
-    assert [lease["spec"].get("holderIdentity") for lease in volcano.get("leases").values()] == [None, None], "whoever comes next leads"
+    assert not any(lease["spec"].get("holderIdentity") for lease in volcano.get("leases").values()), "whoever comes next leads at once"
+    namespace.job("after", task("w", 1))
+    namespace.kubectl("delete", "jobs.batch.volcano.sh", "left", "after", "--timeout=60s")
+
+
+def test_what_kubectl_has_applied_it_deletes_whole(cluster: NodeCluster, volcano: Namespace, namespace: Namespace) -> None:
+    """The manifests in their own order, and the namespace with them: no webhook is left that nobody answers."""
+    folder = str(ROOT / "deploy/manifests")
+    cluster.kubectl("apply", "-f", folder)
+    volcano.kubectl("rollout", "status", "deployment", "--timeout=120s")
+    namespace.job("left", task("w", 1))
+    running(namespace, "left", 1)
+    cluster.kubectl("delete", "-f", folder, "--timeout=120s")
+    assert remains(cluster) == {"queue.scheduling.volcano.sh/default", "queue.scheduling.volcano.sh/root"}
     namespace.job("after", task("w", 1))
     namespace.kubectl("delete", "jobs.batch.volcano.sh", "left", "after", "--timeout=60s")
 
@@ -192,6 +205,13 @@ REMAINS = {
     "queue.scheduling.volcano.sh/default",
     "queue.scheduling.volcano.sh/root",
     "secret/volcano-admission-secret",
+    "serviceaccount/volcano-controllers",
+    "serviceaccount/volcano-scheduler",
+    *(
+        f"{kind}.rbac.authorization.k8s.io/volcano-{name}-leases"
+        for kind in ("role", "rolebinding")
+        for name in ("controllers", "scheduler")
+    ),
 }
 WIDE = "clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations,queues.scheduling.volcano.sh"
 OWN = "all,configmaps,secrets,leases,serviceaccounts,roles,rolebindings,networkpolicies"

@@ -128,3 +128,42 @@ a word that they are to stay, so that an upgrade from it would delete them, and 
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/*
+The account of a program that takes part in an election, and its right to the Lease. Helm deletes roles at once, while pods are told to end
+only later. So these stay when the release goes: the leader gives its Lease up, and whoever comes next leads at once. They allow nothing else.
+*/}}
+{{- define "pumice.candidate" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  annotations: {helm.sh/resource-policy: keep}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}-leases
+  namespace: {{ .root.Release.Namespace }}
+  annotations: {helm.sh/resource-policy: keep}
+rules:
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, update]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}-leases
+  namespace: {{ .root.Release.Namespace }}
+  annotations: {helm.sh/resource-policy: keep}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ .name }}-leases
+subjects:
+- kind: ServiceAccount
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+{{- end }}
