@@ -94,6 +94,21 @@ def test_what_the_role_forbids_is_not_waited_for(caplog: pytest.LogCaptureFixtur
     assert caplog.text.count("our role does not let these be read, and we do without: hypernodes") == 1
 
 
+def test_what_the_role_forbids_is_asked_for_seldom_and_is_read_within_minutes_once_it_is_allowed() -> None:
+    async def story() -> None:
+        api = Forbidding({HYPER_NODES})
+        api.put(HYPER_NODES, "rack", spec={"tier": 1, "members": []})
+        async with running(Scheduler(api, policy(), Options(), VirtualClock())) as scheduler:
+            await until(scheduler.synced.is_set)
+            await asyncio.sleep(3600)
+            assert len(api.asked) < 36, "it was some 160 times"
+            api.forbidden.clear()
+            await asyncio.sleep(300)
+            assert "rack" in scheduler.cluster.of("HyperNode")
+
+    run(story(), limit_s=7200)
+
+
 def test_what_is_waited_for_is_told_after_a_second(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
@@ -144,9 +159,11 @@ def test_nothing_waits_long_for_queues_whose_webhooks_do_not_answer(refusals: in
         api.before_write = refuse
         replica = Replica(None, SchedulerSettings(Options(), policy, lambda: ""))  # type: ignore[arg-type]
         working = asyncio.ensure_future(replica._work(api, policy()))  # type: ignore[arg-type]
+        await first(asyncio.sleep(1), working)
+        assert replica.ready() == "the first queues are being made"
         await first(until(lambda: bool(api.placed())), working)
-        if refusals < 10_000:
-            await first(until(lambda: len(api.all(QUEUES)) == 3), working)
+        await first(until(lambda: not replica.ready()), working)
+        assert (len(api.all(QUEUES)) == 3) == (refusals < 10_000)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
 
@@ -154,3 +171,5 @@ def test_nothing_waits_long_for_queues_whose_webhooks_do_not_answer(refusals: in
     keep_raw = [record.getMessage() for record in caplog.records if "queue " in record.getMessage()]
     assert keep_raw[0] == "queue root was not made, and is tried again and again: 500 InternalError: failed calling webhook"
     assert keep_raw[1:] == (["queue root is there"] if refusals < 10_000 else [])
+    ready_without = "the first queues could not be made for 120 s: this replica is ready without them"
+    assert [record.getMessage() for record in caplog.records].count(ready_without) == (refusals == 10_000)

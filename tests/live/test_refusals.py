@@ -25,6 +25,7 @@ from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
 
 FORBIDDEN = ApiError(403, "Forbidden", "the role lacks it")
+GONE = ApiError(404, "NotFound", "there is none")
 
 
 class Refusing:
@@ -84,23 +85,31 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize(("error", "told"), [(FORBIDDEN, 1), (GONE, 0)], ids=["forbidden", "gone"])
 @pytest.mark.parametrize(("verb", "resource", "need"), CASES, ids=lambda case: getattr(case, "__name__", None))
 def test_a_write_that_is_refused_again_and_again_is_tried_ever_more_rarely_until_it_is_done(
-    verb: str, resource: Kind, need: Callable[[MemoryServer], Callable[[], bool]], caplog: pytest.LogCaptureFixture
+    verb: str,
+    resource: Kind,
+    need: Callable[[MemoryServer], Callable[[], bool]],
+    error: ApiError,
+    told: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """What is gone is shown by the watch soon, and nobody can mend it: it is not told."""
+
     async def story() -> None:
         api = server("a")
         done = need(api)
-        refusing = Refusing(api, verb, resource)
+        refusing = Refusing(api, verb, resource, error)
         async with scheduling(api, options=Options(sharding=Sharding("soft"))):
             await asyncio.sleep(600)
-            assert 5 < len(refusing.tries) < 30 and len(keep_raw(api)) == 1 and not done()
+            assert 5 < len(refusing.tries) < 30 and len(keep_raw(api)) == told and not done()
             refusing.on = False
             await until(done, within_s=130)
 
     with caplog.at_level(logging.WARNING):
         run(story(), limit_s=5000)
-    assert caplog.text.count("is tried again with pauses") == 1
+    assert caplog.text.count("is tried again with pauses") == told
 
 
 def test_a_refusal_that_passes_delays_little() -> None:
@@ -180,6 +189,7 @@ def test_pauses_double_and_are_forgiven() -> None:
     assert pauses.holds("Queue", "q", 5.9) and not pauses.holds("Queue", "q", 6.0)
     pauses.forget("Queue", "q")
     assert not pauses.holds("Queue", "q", 2.0)
+    assert pauses.longer("PodGroup", "gone", 2.0) == 2.0 and pauses.refused("PodGroup", "train", 2.0), "what is gone hides no refusal"
     assert pauses.refused("Queue", "q", 1000.0) and not pauses.holds("Queue", "q", 1002.0), "long ago"
 
 

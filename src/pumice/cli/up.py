@@ -12,8 +12,8 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,30 +85,36 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
         options["port"] = 0 if name else PORT
     if place.holder() is not None:
         place.claim()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until handlers are set: a signal must not prevent the cleanup
-    child = detach(place) if detached else None
-    if child is not None and child.is_parent:
-        sys.exit(child.report())
-    try:
+    with _endings_wait():
+        child = detach(place) if detached else None
+        if child is not None and child.is_parent:
+            sys.exit(child.report())
         place.claim()
-    except InputError:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise
-    try:
-        if logging.lastResort is not None:
-            logging.lastResort.setFormatter(ShownLog())
-        with Watchdog():
-            code = asyncio.run(_serve(place, data, options, once, child, () if once or no_page else _page_ports(page_port, name)))
-    except OSError as error:
-        raise _explained(error, options["host"], options["port"]) from None
-    except Exception as error:
-        if child is None or isinstance(error, InputError):
-            raise
-        traceback.print_exc()  # into the log, before `release` removes an empty log
-        code = 1
-    finally:
-        place.release()
+        try:
+            if logging.lastResort is not None:
+                logging.lastResort.setFormatter(ShownLog())
+            with Watchdog():
+                code = asyncio.run(_serve(place, data, options, once, child, () if once or no_page else _page_ports(page_port, name)))
+        except OSError as error:
+            raise _explained(error, options["host"], options["port"]) from None
+        except Exception as error:
+            if child is None or isinstance(error, InputError):
+                raise
+            traceback.print_exc()  # into the log, before `release` removes an empty log
+            code = 1
+        finally:
+            place.release()
     sys.exit(code)
+
+
+@contextmanager
+def _endings_wait() -> Iterator[None]:
+    """Signals that end us wait until handlers are set, so that none prevents the cleanup. Afterwards they are as they were before."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class ShownLog(logging.Formatter):

@@ -198,6 +198,7 @@ class Pace(msgspec.Struct, frozen=True):
     """The times of a reflector, and the size of its pages."""
 
     backoff: Backoff = Backoff(first_s=0.8, longest_s=30.0)
+    unallowed: Backoff = Backoff(first_s=0.8, longest_s=300.0)  #: where our role does not let an optional resource be read
     idle_s: float = 150.0  #: servers send a bookmark each minute; a stream that is silent for this long is dead
     shortest_watch_s: int = 300  #: the server ends a watch after once to twice this time, so that watches do not end together
     page: int = 500
@@ -282,7 +283,8 @@ class Reflector(Generic[T]):
                 self._failed(failure)
             self._failures += 1
             # The first interruption after progress is ordinary (a time-out, a forgotten position): go on at once.
-            pause_s = self._pace.backoff.delay_s(self._failures - 2, self._jitter()) if self._failures > 1 else 0.0
+            backoff = self._pace.unallowed if self._optional and self.forbidden else self._pace.backoff
+            pause_s = backoff.delay_s(self._failures - 2, self._jitter()) if self._failures > 1 else 0.0
             await asyncio.sleep(max(pause_s, asked_delay_s(error) if error else 0.0))
 
     async def _round(self) -> None:

@@ -215,12 +215,7 @@ class AssumedPods:
 
     def _unwritten(self, request: WriteStatus, error: KubeError) -> None:
         kind, key = request.kind.kind, str(request.ref)
-        if request.kind == POD_GROUPS and isinstance(error, ApiError) and error.code == 404:
-            self._metrics.writes.add(kind, "failed")
-            self._sent_status.unwritten(request)  # it is gone, as the watch is about to show; if not, it is written after a pause
-            self._sent_status.pauses.refused(kind, key, self._clock.now())
-            return
-        if self._sent_status.unwritten(request) and request.kind == POD_GROUPS and not is_refusal(error):
+        if self._sent_status.unwritten(request) and request.kind == POD_GROUPS and not is_refusal(error) and not _is_gone(error):
             self._state.change(self._tell_again, key)
         about = InvolvedObject(kind, request.ref.name, request.ref.namespace, request.ref.uid, request.kind.api_version)
         self._not_written(kind, key, IN_WORDS[kind].format(key), about, error)
@@ -232,9 +227,12 @@ class AssumedPods:
             self._cluster.report_again(job)
 
     def _not_written(self, kind: str, key: str, what: str, about: InvolvedObject, error: KubeError) -> None:
-        """Report a failed write. The next cycle makes it again: after the period, or, if it was refused, after a growing pause."""
+        """Report a failed write. The next cycle makes it again: after the period, or, if it was refused, after a growing pause. What
+        is gone has a pause too: the watch is about to show that."""
         self._metrics.writes.add(kind, "failed")
-        if not is_refusal(error):
+        if _is_gone(error):
+            self._sent_status.pauses.longer(kind, key, self._clock.now())
+        elif not is_refusal(error):
             if isinstance(error, ApiError) and error.code >= 500:
                 self._warn(kind, error, "%s was not written: %s", what, error)
             self._request_cycle(Urgency.LATER)
@@ -247,8 +245,12 @@ class AssumedPods:
         self._request_cycle(Urgency.SOON)
 
 
+def _is_gone(error: KubeError) -> bool:
+    return isinstance(error, ApiError) and error.code == 404
+
+
 def _is_over(error: KubeError) -> bool:
     """Whether a pod was not bound because it, or its namespace, is being deleted or is gone."""
     if of_ending_namespace(error):
         return True
-    return isinstance(error, ApiError) and (error.code == 404 or (error.code == 409 and "is being deleted" in error.message))
+    return _is_gone(error) or (isinstance(error, ApiError) and error.code == 409 and "is being deleted" in error.message)

@@ -53,10 +53,12 @@ if TYPE_CHECKING:
     from pumice.live.scheduler.shadow import Shadow
 
 # The two queues that must exist before any job is scheduled: `root`, and the queue of PodGroups that name none. Every replica creates them.
-# Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile.
+# Webhooks of queues that do not answer yet may keep them away for minutes: everything else starts meanwhile. A replica is not ready
+# before, so that whoever waits for an installation finds the queues; but webhooks that never answer must not hold it back for good.
 
 RETRY = Backoff(1.0, 5.0)
 PATIENCE_S = 5.0  #: how long the start waits for them
+READY_WITHOUT_S = 120.0  #: how long readiness waits for them
 log = logging.getLogger(__name__)
 
 
@@ -79,6 +81,13 @@ async def make_queues(transport: Transport, default_queue: str, clock: Clock) ->
                     break
                 log.log(logging.DEBUG if tries else logging.WARNING, "queue %s was not made, and is tried again and again: %s", name, error)
                 await clock.sleep(RETRY.delay_s(tries, 1.0))
+
+
+async def _awaited(making: asyncio.Task[None]) -> None:
+    """Wait for the queues for as long as readiness does."""
+    done, _ = await asyncio.wait([making], timeout=READY_WITHOUT_S)
+    if not done:
+        log.warning("the first queues could not be made for %.0f s: this replica is ready without them", READY_WITHOUT_S)
 
 
 async def _make(transport: Transport, name: str, reclaimable: bool) -> None:
@@ -161,6 +170,7 @@ class Replica:
         self._questions: FitQuestions | None = None
         self._shadow: Shadow | None = None
         self._election: Election | None = None
+        self._queues: asyncio.Task[None] | None = None  #: ends when readiness has waited for the first queues
         self._writing: asyncio.Future[None] | None = None  #: the task that writes the state into a file
 
     async def serve(self) -> None:
@@ -184,7 +194,9 @@ class Replica:
         async with AsyncExitStack() as stack:
             if policy.reads_volcano:
                 making = asyncio.create_task(make_queues(client, self._settings.options.default_queue, self._clock))
+                self._queues = asyncio.create_task(_awaited(making))
                 stack.callback(making.cancel)
+                stack.callback(self._queues.cancel)
                 await asyncio.wait([making], timeout=PATIENCE_S)
             if self._settings.term is None:
                 return await self._schedule(client, policy)
@@ -344,7 +356,8 @@ class Replica:
 
     def ready(self) -> str:
         reading = self._scheduler is not None and not self._scheduler.synced.is_set()
-        return self.alive() or ("the cluster is being read" if reading else "")
+        making = self._queues is not None and not self._queues.done()
+        return self.alive() or ("the cluster is being read" if reading else "the first queues are being made" if making else "")
 
     async def metrics(self) -> str:
         self._metrics.deciding.set(self._deciding_s())

@@ -44,6 +44,7 @@ class Pause(NamedTuple):
     refusals: int
     until: float
     over: bool = False  #: the pause is over, and `WriteBackoff` has returned that once
+    refused: bool = False  #: by the server
 
 
 class WriteBackoff:
@@ -55,16 +56,16 @@ class WriteBackoff:
     def refused(self, kind: str, name: str, now: float) -> bool:
         """Hold a refused write back, longer each time. Return whether no other refusal of its kind is remembered."""
         self._forgive(now)
-        first = all(write.kind != kind for write in self._pauses)
-        self.longer(kind, name, now)
+        first = all(write.kind != kind or not pause.refused for write, pause in self._pauses.items())
+        self.longer(kind, name, now, refused=True)
         return first
 
-    def longer(self, kind: str, name: str, now: float) -> float:
+    def longer(self, kind: str, name: str, now: float, *, refused: bool = False) -> float:
         """Begin the next, longer pause of a write, and return its length in seconds."""
         self._forgive(now)
         refusals = self._pauses.get(Write(kind, name), Pause(0, now)).refusals
         pause_s = BACKOFF.delay_s(refusals, 1.0)
-        self._pauses[Write(kind, name)] = Pause(refusals + 1, now + pause_s)
+        self._pauses[Write(kind, name)] = Pause(refusals + 1, now + pause_s, refused=refused)
         return pause_s
 
     def _forgive(self, now: float) -> None:
