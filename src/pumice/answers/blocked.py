@@ -22,6 +22,7 @@ from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import SCHEDULER_NAME
+from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
@@ -142,7 +143,7 @@ class Blocked:
             if theirs := self._asked_of_others(job):
                 text = f'its pods ask for scheduler "{theirs}"; this one serves {", ".join(sorted(self.cluster.schedulers))}'
                 return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(f"podgroup/{job.uid}", self._own),)))
-            text = f"none of its {job.min_member} pods is there yet; its controller creates them"
+            text = f"none of its {counted(job.min_member, 'pod')} is there yet; its controller creates them"
             return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
         refusal = self.session.job_valid(job)
         if refusal is None:
@@ -169,7 +170,9 @@ class Blocked:
         if not gates:
             return None
         question = "is it held by gates?"
-        text = ", ".join(f"scheduling gate {gate} holds {count} of its {len(self.waiter.tasks)} pods" for gate, count in gates.items())
+        text = ", ".join(
+            f"scheduling gate {gate} holds {count} of its {counted(len(self.waiter.tasks), 'pod')}" for gate, count in gates.items()
+        )
         free = [task for task in self.waiter.tasks if not task.gated or task.at_queue_gate]
         job = self.job
         enough = bool(free) if job is None or self._by_profile else bool(free) and job.ready_count + len(free) >= job.min_member
@@ -357,7 +360,7 @@ ENDS = frozenset(
 
 
 def _pods(job: Job) -> str:
-    there = f"{job.valid_count} pod{'s' if job.valid_count != 1 else ''}"
+    there = counted(job.valid_count, "pod")
     there = there if job.min_member < 2 else f"{there}, of which {job.min_member} must start together"
     promised = sum(map(is_promised, job.tasks.values()))
     return f"{there}; its controller is still to create {promised} of them" if promised else there
@@ -375,7 +378,7 @@ def _never_made(job: Job, held: dict[str, list[str]]) -> Headline:
     """The headline for a gang that waits for pods which wait for the gang."""
     needed, there = job.min_member, job.valid_count
     waits = "; ".join(f"task {name} gets no pods until {', '.join(others)} runs" for name, others in held.items())
-    text = f"it needs {needed} pods to start, and has {there} ({needed - there} short): {waits}, as its dependsOn says"
+    text = f"it needs {counted(needed, 'pod')} to start, and has {there} ({needed - there} short): {waits}, as its dependsOn says"
     remedy = (FewerPods(job.uid, there),) if there else ()
     return Headline(Because.NO_PODS, text, str(needed), str(there), str(needed - there), remedy)
 
@@ -388,12 +391,12 @@ def _too_few(job: Job, message: str) -> Headline:
     if short and job.min_member >= job.role_minimum_total:
         role, count = next(iter(short.items()))
         like = next((task for task in job.tasks.values() if task.role == role), like)
-        text = f"it needs {job.role_minimum[role]} pods of role {role} to start, and has {valid[role]} ({count} short)"
+        text = f"it needs {counted(job.role_minimum[role], 'pod')} of role {role} to start, and has {valid[role]} ({count} short)"
         return Headline(
             Because.NO_PODS, text, str(job.role_minimum[role]), str(valid[role]), str(count), (MorePods(like.key, count, role),)
         )
     count = job.min_member - job.valid_count
     if count <= 0:
         return Headline(Because.NO_PODS, message)
-    text = f"it needs {job.min_member} pods to start, and has {job.valid_count} ({count} short)"
+    text = f"it needs {counted(job.min_member, 'pod')} to start, and has {job.valid_count} ({count} short)"
     return Headline(Because.NO_PODS, text, str(job.min_member), str(job.valid_count), str(count), (MorePods(like.key, count),))

@@ -16,6 +16,7 @@ from pumice.answers.sketch import Sketch
 from pumice.api import rfc3339
 from pumice.api.core import Node, ResourceQuota, Taint
 from pumice.api.meta import Metadata
+from pumice.api.plural import plural
 from pumice.api.quantity import Quantity, quantity
 from pumice.api.volcano import Guarantee, Queue, QueueStatus
 from pumice.scheduler.model import Dimensions, Job, Nodes, Vector, status
@@ -66,7 +67,7 @@ class MoreNodes(Change, frozen=True, tag="nodes"):
     count: int
 
     def __str__(self) -> str:
-        return f"{self.count} more {'node' if self.count == 1 else 'nodes'} like {self.like}"
+        return f"{self.count} more {plural(self.count, 'node')} like {self.like}"
 
     def make(self, sketch: Sketch) -> None:
         nodes = sketch.cluster.nodes

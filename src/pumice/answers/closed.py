@@ -14,6 +14,7 @@ from pumice.answers.changes import Change, Gone, Recover, Uncordon, is_of_condit
 from pumice.answers.nodes import Closed, NodesFor
 from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
 from pumice.api.core import Taint
+from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.model import Cluster, Mask, Nodes, Task
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, TermRole
@@ -133,7 +134,7 @@ def _which(nodes: NodesFor, opens: Mask) -> tuple[str, bool]:
     if number == 1:
         name = nodes.table.names[int(np.flatnonzero(opens)[0])]
         return (f"node {name}" if of == 1 else f"node {name}, the only one {quality},"), True
-    return (f"all {of} nodes" if number == of else f"{number} of {of} nodes, the only ones {quality},"), False
+    return (f"all {counted(of, 'node')}" if number == of else f"{number} of {of} nodes, the only ones {quality},"), False
 
 
 def untolerated(table: Nodes, task: Task, row: int) -> tuple[str, ...]:

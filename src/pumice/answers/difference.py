@@ -9,6 +9,7 @@ from msgspec import Struct
 from pumice.answers.changes import Change, make_all
 from pumice.answers.course import Counts, Course, course
 from pumice.answers.sketch import Sketch
+from pumice.api.plural import counted
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import Cluster
@@ -24,7 +25,7 @@ class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
     waits: Counts = {}
 
     def __str__(self) -> str:
-        parts = (f"{owner} {verb} ({_pods(count)})" for verb, counts in self.parts for owner, count in counts.items())
+        parts = (f"{owner} {verb} ({counted(count, 'pod')})" for verb, counts in self.parts for owner, count in counts.items())
         return "; ".join(parts) or "nobody else is affected"
 
     @property
@@ -36,10 +37,6 @@ class Difference(Struct, frozen=True, omit_defaults=True, rename="camel"):
     def without(self, owner: str) -> Difference:
         """The side effects: the differences for all owners except this one."""
         return Difference(*({name: n for name, n in counts.items() if name != owner} for _, counts in self.parts))
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod{'s' if count > 1 else ''}"
 
 
 def difference(before: Course, after: Course) -> Difference:

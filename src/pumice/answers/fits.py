@@ -24,6 +24,7 @@ from pumice.answers.room import Missing
 from pumice.answers.sketch import Look, Sketch, look
 from pumice.answers.subject import Waiter, find, who_waits
 from pumice.api.meta import Wire
+from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
@@ -166,7 +167,7 @@ def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tup
         return None, ""
     short = wanted - roomiest[0]
     largest = f"the largest, {roomiest[1]}, would hold {roomiest[0]} ({short} short)"
-    text = f"its {wanted} pods must be in one HyperNode of tier {limit} or lower; {largest}"
+    text = f"its {counted(wanted, 'pod')} must be in one HyperNode of tier {limit} or lower; {largest}"
     return Headline(Because.TOPOLOGY, text, str(wanted), str(roomiest[0]), str(short)), f"a gang of {roomiest[0]} would fit"
 
 

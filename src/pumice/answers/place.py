@@ -10,6 +10,7 @@ from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import SHORT, Subject, waiter
 from pumice.api import rfc3339
+from pumice.api.plural import counted, plural
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.past_evictions import PastEviction, past_evictions
@@ -51,7 +52,7 @@ def _evicted(eviction: Evict, *, alone: bool) -> str:
     """An eviction in words: by which action, for which job or pod, and which plugins permit it."""
     names = eviction.permitted_by
     who = "it" if alone else eviction.task.key
-    rule = f", as {', '.join(names)} permit{'s' if len(names) == 1 else ''}" if names else ""
+    rule = f", as {', '.join(names)} {plural(len(names), 'permits', 'permit')}" if names else ""
     return f"{who} ({eviction.action}) for {eviction.beneficiary or 'nobody'}{rule}"
 
 
@@ -82,7 +83,7 @@ def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
     if total is None:
         return f"which would not take it now; the best is {best[0].node}"
     if total >= best[0].total:
-        return f"still the best of {len(table.feasible)} nodes for it (score {total:g})"
+        return f"still the best of {counted(len(table.feasible), 'node')} for it (score {total:g})"
     return f"which was chosen when it was placed; now {best[0].node} would be better (score {best[0].total:g} against {total:g})"
 
 

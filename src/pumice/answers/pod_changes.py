@@ -18,6 +18,7 @@ from pumice.api import rfc3339
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
 from pumice.api.meta import Metadata
+from pumice.api.plural import plural
 from pumice.api.pod import Affinity, Container, PodSpec, Toleration
 from pumice.api.quantity import quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec
@@ -99,7 +100,7 @@ class MorePods(Change, frozen=True, tag="pods"):
 
     def __str__(self) -> str:
         role = f" of role {self.role}" if self.role else ""
-        return f"{self.count} more {'pod' if self.count == 1 else 'pods'}{role} like {self.like}"
+        return f"{self.count} more {plural(self.count, 'pod')}{role} like {self.like}"
 
     def make(self, sketch: Sketch) -> None:
         pod = pod_of(sketch.cluster.tasks[self.like], node_name=None)

@@ -17,6 +17,7 @@ from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Sketch
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
+from pumice.api.plural import counted
 from pumice.api.quantity import quantity
 from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
 from pumice.api.structs import encode
@@ -126,7 +127,7 @@ def headline(cluster: Cluster, job: Job) -> Headline | None:
     if not found or (there and there >= job.min_member):
         return None
     first = found[0]
-    refused = f"ResourceQuota {first.quota} refuses {len(found)} of its {len(job.tasks)} pods"
+    refused = f"ResourceQuota {first.quota} refuses {len(found)} of its {counted(len(job.tasks), 'pod')}"
     if first.unsaid:
         return Headline(Because.POD_QUOTA, f"{refused}: each must state {', '.join(first.unsaid)}")
     needed = found[: max(job.min_member, 1) - there]

@@ -13,6 +13,7 @@ from pumice.answers.allowed import is_allowed
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Amounts, Change, Gone, MoreQuota, MoreRoom
 from pumice.answers.subject import called
+from pumice.api.plural import plural
 from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import PODS, Cluster, Job, Queue, Vector, dominant_share, status
@@ -76,7 +77,7 @@ def _to_others(session: Session, shortage: Shortage, own: Job) -> str:
     names = [called(cluster, f"podgroup/{uid}") for _, uid in found[:SHOWN]]
     more = f" and {len(found) - SHOWN} more, which are" if len(found) > SHOWN else ", which is" if len(found) == 1 else ", which are"
     amount = cluster.dimensions.format_amount(column, sum(each for each, _ in found))
-    return f" ({amount} to {', '.join(names)}{more} admitted and wait{'s' if len(found) == 1 else ''})"
+    return f" ({amount} to {', '.join(names)}{more} admitted and {plural(len(found), 'waits', 'wait')})"
 
 
 def _overcommitted(session: Session, shortage: Shortage) -> str:

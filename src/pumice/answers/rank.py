@@ -8,6 +8,7 @@ from pumice.answers.answer import Because, Headline, Link
 from pumice.answers.changes import Gone
 from pumice.answers.sketch import Look
 from pumice.answers.subject import called
+from pumice.api.plural import plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import INQUEUE, Job, Queue, Task
@@ -26,8 +27,8 @@ def headline(look: Look, decisions: Decisions) -> Headline | None:
     reason = (
         _before(look.session, jobs[0], look.waiter.job) if jobs and look.waiter.job is not None else _priority(tasks, look.waiter.tasks)
     )
-    goes = "goes" if len(names) == 1 else "go"
-    text = f"it would start if it were alone, but {shown} {goes} first{reason} and leave{'s' if len(names) == 1 else ''} too little room"
+    goes, leaves = plural(len(names), "goes", "go"), plural(len(names), "leaves", "leave")
+    text = f"it would start if it were alone, but {shown} {goes} first{reason} and {leaves} too little room"
     return Headline(Because.OUTRANKED, text, remedy=(Gone(names),))
 
 

@@ -11,6 +11,7 @@ from pumice.answers.pod_changes import resubmit, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api import InputError, did_you_mean
 from pumice.api.core import PriorityClass
+from pumice.api.plural import counted
 from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.volcano import NetworkTopology, QueueSpec
@@ -154,7 +155,7 @@ class MoreObjects(Change, frozen=True, tag="objects"):
     items: tuple[tuple[str, Any], ...]  #: kind and wire struct
 
     def __str__(self) -> str:
-        return f"{len(self.items)} objects"
+        return counted(len(self.items), "object")
 
     def make(self, sketch: Sketch) -> None:
         for kind, item in self.items:

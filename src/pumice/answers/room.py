@@ -10,6 +10,7 @@ import numpy as np
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreRoom, listed
 from pumice.answers.nodes import NodesFor
+from pumice.api.plural import counted
 from pumice.scheduler.model import EPSILON, Table, Task, Vector
 from pumice.scheduler.model.hypernodes import BELOW_ALL, NO_SUCH_TIER
 
@@ -103,9 +104,8 @@ def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Head
     tasks = missing.tasks[: missing.wanted]
     short, remedy = _short_of_room(nodes, tasks)
     wanted, found = len(tasks), len(tasks) - short
-    text = (
-        f"its {wanted} pods must be in one HyperNode of tier {tier} or lower; the roomiest, {domain}, has room for {found} ({short} short)"
-    )
+    where = f"its {counted(wanted, 'pod')} must be in one HyperNode of tier {tier} or lower"
+    text = f"{where}; the roomiest, {domain}, has room for {found} ({short} short)"
     return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), remedy)
 
 

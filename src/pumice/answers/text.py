@@ -13,6 +13,7 @@ from pumice.answers.defrag import Defrag
 from pumice.answers.difference import Difference
 from pumice.answers.whatif import Option, WhatIf
 from pumice.api import rfc3339
+from pumice.api.plural import counted, plural
 from pumice.text_table import columns
 
 Naming = Callable[[str], str]
@@ -96,10 +97,14 @@ def defragmentation(plan: Defrag) -> str:
         ("largest gang of pods that each take a whole node", before.largest_gang, after.largest_gang),
         ("idle GPUs in whole nodes", before.idle_gpus_in_whole_nodes, after.idle_gpus_in_whole_nodes),
         ("fragmentation (FGD), in GPUs", before.fragmentation, after.fragmentation),
-        *((f"pods of {size} GPUs that find room", count, after.fits.get(size, 0)) for size, count in before.fits.items()),
+        *(
+            (f"pods of {size} {plural(float(size), 'GPU')} that find room", count, after.fits.get(size, 0))
+            for size, count in before.fits.items()
+        ),
     ]
     lost = sum(step.lost_gpu_s for step in plan.steps), sum(step.lost_pod_s for step in plan.steps)
-    cost = f"{plan.moves} pods are restarted; they lose {lost[0] / 3600:.1f} hours of GPUs, {lost[1] / 3600:.1f} hours of pods"
+    moved = counted(plan.moves, "pod is restarted; it loses", "pods are restarted; they lose")
+    cost = f"{moved} {lost[0] / 3600:.1f} hours of GPUs, {lost[1] / 3600:.1f} hours of pods"
     gains = columns(("", "BEFORE", "AFTER"), [(what, f"{then:.4g}", f"{now:.4g}") for what, then, now in measures])
     return f"{columns(('STEP', 'POD', 'FROM', 'TO'), rows)}\n\n{gains}\n\nWhat it costs: {cost}."
 

@@ -23,6 +23,7 @@ from pumice.answers.quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
 from pumice.api import InputError
+from pumice.api.plural import counted, plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
@@ -213,7 +214,8 @@ class Asked:
         queue = self._cluster.queues[subject.key]
         waits = [job for job in queue.jobs.values() if job.pending or (job.is_pending and not job.tasks)]
         parts = tuple(self.about(subject_of(job)) for job in _oldest(waits))
-        text = f"queue {queue.name} is {queue.state or 'not there'}; {len(waits)} of its {len(queue.jobs)} jobs wait"
+        waiting = f"{len(waits)} of its {counted(len(queue.jobs), 'job')} {plural(len(waits), 'waits', 'wait')}"
+        text = f"queue {queue.name} is {queue.state or 'not there'}; {waiting}"
         return Why(str(subject), "serves" if queue.serving else "stands still", text=text, parts=parts)
 
     def _node(self, subject: Subject) -> Why:
@@ -303,9 +305,6 @@ def _starts(name: str, decisions: Decisions, waits: Waiter) -> Why:
     nodes = ", ".join(dict.fromkeys(places[:8]))
     number = f"{len(places)} of its {len(waits.tasks)} pods start" if len(waits.tasks) > 1 else "it starts"
     if awaited := sum(map(is_promised, waits.tasks)):
-        return Why(name, "starts", text=f"nothing holds it back: once its controller has created {_pods(awaited)}, {number} on {nodes}")
+        text = f"nothing holds it back: once its controller has created {counted(awaited, 'pod')}, {number} on {nodes}"
+        return Why(name, "starts", text=text)
     return Why(name, "starts", text=f"nothing holds it back: {number} in the next cycle, on {nodes}")
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod{'s' if count > 1 else ''}"

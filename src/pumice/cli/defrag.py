@@ -14,6 +14,7 @@ from pumice.answers.defrag import Defrag, Step
 from pumice.answers.defrag import defrag as plan_of
 from pumice.answers.text import defragmentation
 from pumice.api.kinds import NODES, PODS, ObjectRef
+from pumice.api.plural import counted
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.remote import Remote
 from pumice.cli.tables import say
@@ -100,7 +101,7 @@ class _Execution:
                     await self._carry_out(step)
                 except _Stopped as stopped:
                     raise click.ClickException(f"stopped at {where}: {stopped}") from None
-                say(f"emptied {where}: {len(step.moves)} pods run elsewhere")
+                say(f"emptied {where}: {counted(len(step.moves), 'pod runs', 'pods run')} elsewhere")
         finally:
             for name in self._cordoned:
                 await self._cordon(name, False)

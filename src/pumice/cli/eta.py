@@ -13,6 +13,7 @@ from pumice.answers.calibration import Calibration, calibrate
 from pumice.answers.eta import HORIZON_S, Eta, etas
 from pumice.answers.eta import eta as eta_of
 from pumice.answers.subject import called
+from pumice.api.plural import counted, plural
 from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option
 from pumice.cli.tables import say
@@ -128,10 +129,12 @@ def _within(seconds: float | None) -> str:
 
 def calibration_page(found: Calibration) -> str:
     rows = [(f"P{percent}", f"{100 * share:.0f} %") for percent, share in ((50, found.within_p50), (90, found.within_p90))]
+    told = len(found.predictions)
     p90 = span(found.median_p90) if found.median_p90 < inf else f">{span(HORIZON_S)}"
     return "\n\n".join(
         (
-            f"{len(found.predictions)} jobs that waited were told when they would start, at {found.instants} instants",
+            f"{counted(told, 'job that waited was', 'jobs that waited were')} told when {plural(told, 'it', 'they')} would start, "
+            f"at {counted(found.instants, 'instant')}",
             columns(("TOLD", "STARTED WITHIN"), rows),
             f"Median of the times told as P90: {p90}; of the times until they started: {span(found.median_waited)}.",
         )

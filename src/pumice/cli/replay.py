@@ -15,6 +15,7 @@ from pumice.answers import why as why_of
 from pumice.answers.subject import KINDS, SHORT, called
 from pumice.answers.text import page
 from pumice.api import rfc3339
+from pumice.api.plural import counted
 from pumice.cli.inputs import recorded_policy, warn
 from pumice.cli.tables import print_table, say
 from pumice.cluster.recording.entries import Cycle
@@ -91,7 +92,7 @@ def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: boo
         print_table(columns(("CYCLE", "AT", "POD", "THEN", "NOW"), rows) + "\n")
     span = f" from {instants[0]} to {instants[-1]}" if instants else ""
     verdict = f"{count['differing']} decide otherwise now" if differing else "all decide the same now"
-    say(f"{count['cycles']} cycles{span}, {count['bound']} bound, {count['evicted']} evicted: {verdict}.")
+    say(f"{counted(count['cycles'], 'cycle')}{span}, {count['bound']} bound, {count['evicted']} evicted: {verdict}.")
     return int(bool(differing))
 
 

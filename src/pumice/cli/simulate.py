@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pumice.api import InputError
+from pumice.api.plural import counted
 from pumice.cli.simulate_tables import Progress, curve_table, tables
 from pumice.cli.tables import print_table, say
 from pumice.simulate.inputs import nodes_from, read_policy, source
@@ -86,7 +87,7 @@ def simulate(
     if out is not None and tables_as == "parquet":
         as_parquet(Path(out))
     for why, count in summary["left_out"].items():
-        say(f"warning: {count} jobs left out: {why}", err=True)
+        say(f"warning: {counted(count, 'job')} left out: {why}", err=True)
     if rows is not None:
         say(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
     else:

@@ -21,6 +21,7 @@ import click
 
 from pumice import interpreter
 from pumice.api import InputError
+from pumice.api.plural import counted
 from pumice.cli.data_dir import DataDir, own_name
 from pumice.cli.detached import Detached, detach
 from pumice.cli.finite import Finite
@@ -192,7 +193,7 @@ async def _first_free(stack: AsyncExitStack, pages: Sequence[PageServer]) -> Pag
 
 
 def _started(url: str, nodes: int, seconds: float) -> str:
-    return f"A cluster of {nodes} node{'' if nodes == 1 else 's'} runs at {url}; it took {seconds:.1f} s to start.\n"
+    return f"A cluster of {counted(nodes, 'node')} runs at {url}; it took {seconds:.1f} s to start.\n"
 
 
 def _welcome(place: DataDir, merged_into: Path | None, detached: bool) -> str:

@@ -16,6 +16,7 @@ import click
 
 from pumice.api import Object, did_you_mean, name_of, namespace_of, status_of, uid_of
 from pumice.api.json_objects import owners_of
+from pumice.api.plural import counted
 from pumice.cli.cluster_file import Given
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
@@ -176,7 +177,7 @@ async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
             if ended.is_set() or clock() > began + PATIENCE_S or (explained and clock() > since[1] + SETTLED_S):
                 return False
             count = len(submitted.pods())
-            progress.show(f"{count - len(pending or ())} of {count} pods run, {clock() - began:.0f} s")
+            progress.show(f"{count - len(pending or ())} of {counted(count, 'pod runs', 'pods run')}, {clock() - began:.0f} s")
             await asyncio.sleep(PAUSE_S)
     return True
 

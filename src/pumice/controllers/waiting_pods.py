@@ -12,6 +12,7 @@ from pumice.api import Object, rfc3339, spec_of
 from pumice.api.annotations import GROUP_MIN_MEMBER
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, condition, terminating
+from pumice.api.plural import plural
 
 MOST_WAITING = 2000
 TYPE, REASON, REFUSED = "ReplicaFailure", "TooManyPodsWait", "FailedCreate"
@@ -39,7 +40,7 @@ def note(status: Object, held_back: bool, most: int, now: float) -> None:
     if not (held_back or waited):
         return
     others = [each for each in status.get("conditions") or () if each.get("reason") != REASON]
-    text = f"{most} of its pods wait for a node; more are made as these get one"
+    text = f"{most} of its pods {plural(most, 'waits', 'wait')} for a node; more are made as these get one"
     since = before["lastTransitionTime"] if waited else rfc3339(now)
     mine = {"type": TYPE, "status": "True", "reason": REASON, "message": text, "lastTransitionTime": since}
     status["conditions"] = [*others, *([mine] if held_back else [])]

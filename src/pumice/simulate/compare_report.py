@@ -11,6 +11,7 @@ from math import isnan
 from statistics import fmean
 from typing import Any
 
+from pumice.api.plural import counted
 from pumice.simulate.columns import PERCENTILES
 from pumice.simulate.report import assembled, says_something
 from pumice.simulate.report_charts import Chart
@@ -26,7 +27,7 @@ def compare_report(rows: Sequence[Row], summaries: Summaries, more: Sequence[str
     """The text of the file. `rows` are those of `compare.table`; `more` are sentences that follow the verdict."""
     seeds = len({summary["seed"] for summary in summaries})
     policies = ", ".join(dict.fromkeys(summary["policy"] for summary in summaries))
-    facts = [*facts_of(summaries), f"{seeds} seed{'s' if seeds > 1 else ''}"]
+    facts = [*facts_of(summaries), counted(seeds, "seed")]
     return side_by_side(rows, summaries, f"{policies} compared", facts, [*of_policies(rows), *more])
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.plural import plural
 from pumice.simulate.report_charts import Chart, charts
 from pumice.simulate.report_data import Columns
 from pumice.simulate.units import duration, measured
@@ -48,7 +49,8 @@ for (const data of JSON.parse(document.getElementById("charts").textContent)) {
 def report(summary: Mapping[str, Any], jobs: Iterable[Columns], series: Columns) -> str:
     """The text of the file. `columns.py` describes `summary`, `jobs` and `series`; columns are arrays, and jobs come part by part."""
     measured_values = list(flat(summary["measures"]))
-    title = f"{summary['measures']['jobs']:,} jobs under {summary.get('policy') or 'the default policy'}"
+    number = summary["measures"]["jobs"]
+    title = f"{number:,} {plural(number, 'job')} under {summary.get('policy') or 'the default policy'}"
     return assembled(
         "report.html",
         [chart for chart in charts(jobs, series) if says_something(chart)],
@@ -107,7 +109,7 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[str]:
         if summary.get(name) is not None:
             yield f"{name} {summary[name]}"
     for why, count in (summary.get("left_out") or {}).items():
-        yield f"{count:,} jobs left out: {why}"
+        yield f"{count:,} {plural(count, 'job')} left out: {why}"
 
 
 def _waits(longest: Iterable[Mapping[str, Any]]) -> Iterator[str]:

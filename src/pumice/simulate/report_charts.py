@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.plural import plural
 from pumice.simulate.report_data import DRAWN_ONE_BY_ONE, Column, Columns, Grouped, Part, ReportJobs
 from pumice.simulate.report_series import POINTS, ReportSeries, bent_points, between, bins, up_to
 from pumice.simulate.spill import Joined, Spill, Values
@@ -93,7 +94,10 @@ def _bars(shown: Shown) -> Chart:
         bars["queue"] += part.queue_of.tolist()
         for name in ("submit", "start", "end"):
             bars[name] += rounded(part.columns[name])
-        bars["note"] += [f"{count:.0f} of its pods were evicted" if count else "" for count in part.columns["evictions"].tolist()]
+        bars["note"] += [
+            f"{count:.0f} of its pods {plural(count, 'was', 'were')} evicted" if count else ""
+            for count in part.columns["evictions"].tolist()
+        ]
     return bars
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pumice.api.plural import plural
+
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 SECONDS = ("wait", "turnaround", "makespan")
 SHARES = ("utilisation",)
@@ -40,7 +42,7 @@ def measured(name: str, value: float) -> str:
         return f"{100 * value:.1f} %"
     if first in WORK:
         return f"{number(value / 3600 / (GIB if last == 'memory' else 1))} {RESOURCES.get(last, last)}-hours"
-    return f"{number(value)} GPUs" if first == "fragmentation" else number(value)
+    return f"{number(value)} {plural(value, 'GPU')}" if first == "fragmentation" else number(value)
 
 
 def number(value: float) -> str:

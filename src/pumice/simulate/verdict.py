@@ -10,6 +10,7 @@ from math import isnan
 from statistics import fmean
 from typing import Any
 
+from pumice.api.plural import plural
 from pumice.simulate.bounds import MEASURES, Bounds
 from pumice.simulate.units import MEANINGS, duration
 
@@ -25,16 +26,16 @@ def of_run(summary: Mapping[str, Any]) -> str:
     if not jobs or wait.get("max") is None:
         return "No jobs were simulated."
     if wait["max"] == 0:
-        sentences = [f"None of the {jobs:,} jobs waited."]
+        sentences = [f"None of the {jobs:,} {plural(jobs, 'job')} waited."]
     else:
         half = f"waited at most {duration(wait['p50'])}" if wait["p50"] else "did not wait"
-        sentences = [f"Half of the {jobs:,} jobs {half}, one in twenty waited {duration(wait['p95'])} or longer."]
+        sentences = [f"Half of the {jobs:,} {plural(jobs, 'job')} {half}, one in twenty waited {duration(wait['p95'])} or longer."]
     used = [f"{100 * share:.0f} % of the {name.upper()}s" for name in ("gpu", "cpu") if (share := measures["utilisation"].get(name))]
     sentences += [f"{' and '.join(used)} were in use on average."] if used else []
     if measures.get("waiting"):
         sentences.append(f"{measures['waiting']:,} never started.")
     if measures["evictions"]:
-        sentences.append(f"{measures['evictions']:,} pods were evicted.")
+        sentences.append(f"{measures['evictions']:,} {plural(measures['evictions'], 'pod was', 'pods were')} evicted.")
     return " ".join(sentences)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pumice.answers.fits import claims, fits
 from pumice.answers.lint.finding import Finding, Level
 from pumice.api.defaults import ROOT_QUEUE
+from pumice.api.plural import plural
 from pumice.api.selectors import matches
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
@@ -183,7 +184,7 @@ def shut_with_jobs(cluster: Cluster, policy: Policy, now: float, world: World) -
                 "closed-with-jobs",
                 Level.WARNING,
                 f"queue/{queue.name}",
-                f"it is {queue.state or 'not open'}, and {len(waits)} of its jobs wait until it is open",
+                f"it is {queue.state or 'not open'}, and {len(waits)} of its jobs {plural(len(waits), 'waits', 'wait')} until it is open",
                 "Open it, or move the jobs",
                 f"podgroup/{waits[0].uid} is one of them",
             )

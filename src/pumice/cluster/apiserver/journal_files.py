@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pumice.api.plural import plural
 from pumice.cluster.chained_file import Damage, read
 
 Place = tuple[str, str, str]  #: storage, namespace, name
@@ -150,7 +151,7 @@ def check(files: JournalFiles) -> None:
     """Raise JournalError if anything is damaged."""
     if files.losses:
         shown, more = files.losses[:SHOWN_LOSSES], len(files.losses) - SHOWN_LOSSES
-        others = [f"{more} more places are damaged"] if more > 0 else []
+        others = [f"{more} more {plural(more, 'place is', 'places are')} damaged"] if more > 0 else []
         remedy = f"put back a copy of the directory, or go on without what is lost: `pumice up --data {files.directory} --recover`"
         raise JournalError("\n".join([*shown, *others, f"{remedy} (what is there now is kept beside it, as *.before-recovery)"]))
 

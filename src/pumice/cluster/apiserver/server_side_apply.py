@@ -12,6 +12,7 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.annotations import LAST_APPLIED
+from pumice.api.plural import counted
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.managed_fields import (
     CLIENT_SIDE,
@@ -132,7 +133,7 @@ def _applied_by_client(kind: ServedKind, live: Object) -> Leaves:
 
 def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]]) -> StatusError:
     texts = [(f'conflict with "{other.name}" using {ownership.version(other)}', shown(path)) for other, path in conflicts]
-    count = f"{len(texts)} conflict{'s' if len(texts) > 1 else ''}"
+    count = counted(len(texts), "conflict")
     message = f"Apply failed with {count}: " + ", ".join(f"{text}: {field}" for text, field in texts)
     causes = [{"reason": "FieldManagerConflict", "message": text, "field": field} for text, field in texts]
     return StatusError(409, "Conflict", message, {"causes": causes})

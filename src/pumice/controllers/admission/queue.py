@@ -7,12 +7,14 @@ needs a deserved amount too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import ceil
 from typing import Any
 
 from pumice.api import Object, kinds, name_of, spec_of, status_of
 from pumice.api import annotations as key
 from pumice.api.defaults import ROOT_QUEUE, required_queues
 from pumice.api.json_objects import annotations_of, copied
+from pumice.api.plural import counted
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.queue import CLOSED, OPEN
@@ -57,9 +59,14 @@ def _deletion(queue: Object, lister: Lister, settings: Settings) -> Iterator[Pro
     if children:
         message = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
         yield Problem("", f"{message}; delete or move them first")
+    pods = _allocated_pods(queue)
+    if settings.check_allocated_pods and pods:
+        yield Problem("status.allocated.pods", f'queue "{name}" still holds {counted(pods, "pod")}; end the jobs first')
+
+
+def _allocated_pods(queue: Object) -> int:
     pods = (status_of(queue).get("allocated") or {}).get("pods")
-    if settings.check_allocated_pods and amounts({"pods": pods or "0"}, "")[0].get("pods"):
-        yield Problem("status.allocated.pods", f'queue "{name}" still holds {pods} pods; end their jobs first')
+    return ceil(amounts({"pods": pods or "0"}, "")[0].get("pods", 0) / 1000)
 
 
 def _own(queue: Object, old: Object | None) -> Iterator[Problem]:
@@ -156,10 +163,11 @@ def _place(queue: Object, parent_name: str, parent: Object | None, depth: int, l
     deepest = depth - 1 + _height(name_of(queue), lister)
     if deepest > settings.max_queue_depth:
         yield Problem("spec.parent", f"the tree would be {deepest} levels deep below root; at most {settings.max_queue_depth} are allowed")
-    pods = (status_of(parent).get("allocated") or {}).get("pods") if parent else None
+    pods = _allocated_pods(parent) if parent else 0
     is_leaf = not any(name_of(child) != name_of(queue) for child in _children(parent_name, lister))
-    if parent_name != ROOT_QUEUE and is_leaf and amounts({"pods": pods or "0"}, "")[0].get("pods"):
-        yield Problem("spec.parent", f'queue "{parent_name}" runs {pods} pods itself and cannot become a parent; wait until it is empty')
+    if parent_name != ROOT_QUEUE and is_leaf and pods:
+        text = f'queue "{parent_name}" runs {counted(pods, "pod")} itself and cannot become a parent; wait until it is empty'
+        yield Problem("spec.parent", text)
 
 
 def _fits(queue: Object, ancestors: list[str], lister: Lister) -> Iterator[Problem]:

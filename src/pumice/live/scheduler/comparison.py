@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pumice.api.plural import counted
 from pumice.api.times import span
 from pumice.http.metrics import Counter, Family, Gauge, render
 from pumice.text_table import columns
@@ -100,24 +101,27 @@ def page(seen: Comparison) -> str:
     """The report, for people."""
     spared = f"{span(seen.sooner_s)} of waiting and {seen.gpu_hours:.1f} GPU-hours altogether"
     lines = [
-        f"In {span(seen.until - seen.since)} the other scheduler placed {seen.placed} pods that were seen waiting.",
+        f"In {span(seen.until - seen.since)} the other scheduler placed {counted(seen.placed, 'pod that was', 'pods that were')} seen waiting.",
         f"Pumice would have put {seen.same_node} on the same node and {seen.other_node} on another, and left {seen.left_waiting} waiting;",
         f"it would have placed {seen.sooner} of them sooner, by {spared}.",
         f"They waited {mean(seen.their_wait_s, seen.placed)} on average; with Pumice {mean(seen.our_wait_s, seen.placed)}.",
-        f"Of those who wait still it would place {len(seen.would_place)}, and evict {len(seen.would_evict)} pods for others.",
+        f"Of those who wait still it would place {len(seen.would_place)}, and evict {counted(len(seen.would_evict), 'pod')} for others.",
     ]
     shown = [*seen.verdicts, *seen.would_place]
     rows = [(each.pod, each.theirs or "-", each.ours or "-", span(each.sooner_s), each.why) for each in shown]
     table = columns(("POD", "THEIRS", "OURS", "SOONER BY", "WHY IT WOULD WAIT"), rows)
     if seen.canary:
-        lines.insert(0, f"Pumice scheduled {seen.canary}: it placed {seen.bound} pods and evicted {seen.evicted}. Of the rest:")
+        lines.insert(
+            0,
+            f"Pumice scheduled {seen.canary}: it placed {counted(seen.bound, 'pod')} and evicted {seen.evicted}. Of the rest:",
+        )
     return "\n".join([*lines, *(["", table] if rows else [])])
 
 
 def since(before: Comparison, now: Comparison, seconds: float) -> str:
     """What has been compared since an earlier moment, so many seconds ago, in one line for the log."""
     placed, differed = now.placed - before.placed, now.differed - before.differed
-    lead = f"in {span(seconds)} the other scheduler placed {placed} pods that were seen waiting"
+    lead = f"in {span(seconds)} the other scheduler placed {counted(placed, 'pod that was', 'pods that were')} seen waiting"
     if not placed:
         return f"{lead}; Pumice would place {len(now.would_place)} of those that wait"
     elsewhere, left = now.other_node - before.other_node, now.left_waiting - before.left_waiting

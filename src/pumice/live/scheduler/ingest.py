@@ -20,6 +20,7 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import Node
 from pumice.api.kinds import NATIVE_POD_GROUP, POD_GROUPS
 from pumice.api.meta import Wire
+from pumice.api.plural import counted
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
 from pumice.client.client import Backoff
@@ -287,7 +288,8 @@ class Ingest:
         self._event_translation.other(kind)
         stopped = len(self._cluster.stopped) - stopped_before
         if stopped > 0:
-            log.info("namespace %s is being deleted: %d pods that wait there are placed no more", key, stopped)
+            waiting = counted(stopped, "pod that waits there is", "pods that wait there are")
+            log.info("namespace %s is being deleted: %s placed no more", key, waiting)
             self._event_translation.other(POD_GROUPS.kind)
         return Urgency.SOON
 

@@ -22,6 +22,7 @@ from pumice import __version__, interpreter
 from pumice.api import InputError
 from pumice.api.defaults import required_queues
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
+from pumice.api.plural import counted
 from pumice.client.access import Access
 from pumice.client.client import Backoff, Client
 from pumice.client.events import EventRecord, InvolvedObject
@@ -133,7 +134,8 @@ def nothing_waiting(client: Client, leader: Callable[[], str]) -> AbstractAsyncC
 
 
 def sizes_in_words(cluster: Cluster) -> str:
-    return f"{len(cluster.nodes)} nodes, {len(cluster.tasks)} pods, {len(cluster.jobs)} jobs, {len(cluster.queues)} queues"
+    sizes = {"node": len(cluster.nodes), "pod": len(cluster.tasks), "job": len(cluster.jobs), "queue": len(cluster.queues)}
+    return ", ".join(counted(size, word) for word, size in sizes.items())
 
 
 class SchedulerSettings(msgspec.Struct):

@@ -21,6 +21,7 @@ from cryptography import x509
 
 from pumice.api import InputError
 from pumice.api.kinds import SECRETS, ObjectRef
+from pumice.api.plural import counted
 from pumice.client.access import Access
 from pumice.client.certificates import Authority
 from pumice.client.client import Backoff, Client
@@ -217,7 +218,7 @@ class WebhookReplica:
                 self.port = served.port
                 await self._register(client)
                 self.listening.set()
-                log.info("%d webhooks are served on port %d", len(self._settings.hooks), self.port)
+                log.info("%s served on port %d", counted(len(self._settings.hooks), "webhook is", "webhooks are"), self.port)
                 await first(self._keep(client, source, rules), *following)
         finally:
             for task in following:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.api import rfc3339
+from pumice.api.plural import plural
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.eviction_cost import at_risk_s, gpus
 from pumice.scheduler.model import Cluster, Job, Task
@@ -52,7 +53,7 @@ class PastEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
         whom = f" for {self.beneficiary}" if self.beneficiary else ""
         verb = "permits" if len(self.permitted_by) == 1 else "permit"
         rule = f", as {', '.join(self.permitted_by)} {verb}" if self.permitted_by else ""
-        on = f" on {self.gpus:g} GPU{'s' if self.gpus != 1 else ''}" if self.gpus else ""
+        on = f" on {self.gpus:g} {plural(self.gpus, 'GPU')}" if self.gpus else ""
         lost = f"; it loses {self.lost_s:.0f} s of work{on}" if self.lost_s else ""
         return f"{self.action}{whom}{rule}{lost}"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
+from pumice.api.plural import counted
 from pumice.simulate.compare import table
 from pumice.simulate.compare_report import facts_of, side_by_side
 from pumice.simulate.report_charts import Chart
@@ -18,7 +19,8 @@ def tune_report(advice: Advice, sentences: Iterable[str], configuration: str, tr
     days = {IN_FORCE: advice.before, FOUND: advice.after}
     summaries = [{**summary, "policy": name} for name, played in days.items() for summary in played.values()]
     summaries = summaries or [{**summary, "policy": IN_FORCE} for summary in advice.whole_before]
-    facts = [*facts_of(advice.whole_before), f"{len(advice.trials)} configurations", f"periods of {duration(advice.period_s)}"]
+    tried = counted(len(advice.trials), "configuration")
+    facts = [*facts_of(advice.whole_before), tried, f"periods of {duration(advice.period_s)}"]
     found = f"<section><h2>What was found</h2><pre>{html.escape(configuration)}</pre></section>" if configuration else ""
     return side_by_side(
         table(summaries),

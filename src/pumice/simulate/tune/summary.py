@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 
+from pumice.api.plural import counted, plural
 from pumice.simulate.conditions import Measured
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
 from pumice.simulate.tune.goal import Days, Difference
@@ -21,11 +22,12 @@ LEAST_CHANGE = 1.0  #: seconds by which a queue's mean wait must have changed to
 def sentences(advice: Advice) -> Iterator[str]:
     """The result, the honest part first: how many were tried, on what, and what that is worth elsewhere."""
     stopped = sum(trial.stopped for trial in advice.trials)
-    of = f"{len(advice.searched)} periods of {duration(advice.period_s)}"
-    idle = f"; {advice.idle} others had nothing to gain" if advice.idle else ""
+    of = f"{counted(len(advice.searched), 'period')} of {duration(advice.period_s)}"
+    idle = f"; {counted(advice.idle, 'other')} had nothing to gain" if advice.idle else ""
     yield (
-        f"{len(advice.trials)} configurations were tried on {of} ({stopped} were stopped early); "
-        f"{len(advice.held)} more were held back{idle}."
+        f"{counted(len(advice.trials), 'configuration was', 'configurations were')} tried on {of}, "
+        f"of which {counted(stopped, 'was', 'were')} stopped early; "
+        f"{len(advice.held)} more {plural(len(advice.held), 'was', 'were')} held back{idle}."
     )
     objective = advice.goal.objective
     if advice.values is None or advice.on_searched is None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api import annotations as key
 from pumice.api.json_objects import annotations_of, controlled_by, controller_of, copied, labels_of, terminating
+from pumice.api.plural import plural
 from pumice.api.quota import Usage, add, pod_usage, times, written
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.volcano.command import commands_for, taken, target_of
@@ -217,7 +218,11 @@ def _in_this_turn(at: Setting, lacking: list[tuple[Object, int]], status: Object
         needed, others = lacking[:still], lacking[still:]
     free = max(0, room(at.job, at.pods, at.most_waiting) - len(needed))
     if len(others) > free:
-        draft.explain(status, REASON, f"{at.most_waiting} of its pods wait for a node; more are made as these get one")
+        draft.explain(
+            status,
+            REASON,
+            f"{at.most_waiting} of its pods {plural(at.most_waiting, 'waits', 'wait')} for a node; more are made as these get one",
+        )
     return [*needed, *others[:free]][: burst(len(at.pods))]
 
 
