@@ -100,8 +100,9 @@ class Comparison(msgspec.Struct):
 def page(seen: Comparison) -> str:
     """The report, for people."""
     spared = f"{span(seen.sooner_s)} of waiting and {seen.gpu_hours:.1f} GPU-hours altogether"
+    placed = counted(seen.placed, "pod that was", "pods that were")
     lines = [
-        f"In {span(seen.until - seen.since)} the other scheduler placed {counted(seen.placed, 'pod that was', 'pods that were')} seen waiting.",
+        f"In {span(seen.until - seen.since)} the other scheduler placed {placed} seen waiting.",
         f"Pumice would have put {seen.same_node} on the same node and {seen.other_node} on another, and left {seen.left_waiting} waiting;",
         f"it would have placed {seen.sooner} of them sooner, by {spared}.",
         f"They waited {mean(seen.their_wait_s, seen.placed)} on average; with Pumice {mean(seen.our_wait_s, seen.placed)}.",
