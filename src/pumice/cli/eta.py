@@ -129,11 +129,11 @@ def _within(seconds: float | None) -> str:
 
 def calibration_page(found: Calibration) -> str:
     rows = [(f"P{percent}", f"{100 * share:.0f} %") for percent, share in ((50, found.within_p50), (90, found.within_p90))]
-    predicted = len(found.predictions)
+    jobs = len(found.predictions)
     p90 = span(found.median_p90) if found.median_p90 < inf else f">{span(HORIZON_S)}"
     return "\n\n".join(
         (
-            f"{counted(predicted, 'job that waited was', 'jobs that waited were')} told when {plural(predicted, 'it', 'they')} would start, "
+            f"{counted(jobs, 'job that waited was', 'jobs that waited were')} told when {plural(jobs, 'it', 'they')} would start, "
             f"at {counted(found.instants, 'instant')}",
             columns(("TOLD", "STARTED WITHIN"), rows),
             f"Median of the times told as P90: {p90}; of the times until they started: {span(found.median_waited)}.",
