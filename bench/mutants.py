@@ -37,8 +37,10 @@ KEPT = HERE / "mutants.kept"
 FOLDERS: dict[str, tuple[str, ...]] = {
     "scheduler/engine": ("scenarios", "engine", "framework", "nodes_for_pods", "plugins", "properties", "topology"),
     "scheduler/framework": ("scenarios", "framework", "plugins", "properties", "topology", "kube_scheduler", "live"),
-    "scheduler/model": ("scenarios", "model", "properties", "plugins", "topology", "reading", "framework"),
+    "scheduler/model": ("scenarios", "model", "properties", "plugins", "topology", "reading", "framework", "simulate"),
     "scheduler/eviction": ("topology", "scenarios", "framework", "kube_scheduler", "properties", "simulate"),
+    "scheduler/kube": ("kube_scheduler", "nodes_for_pods", "cases", "framework", "live"),
+    "scheduler/plugins": ("plugins", "nodes_for_pods", "topology", "framework", "cases", "properties", "kube_scheduler"),
     "live": ("live", "live_controllers", "webhooks", "recording", "live_whole", "kube_scheduler"),
     "cluster/apiserver": ("apiserver", "embedded", "hostile"),
     "client": ("client", "live", "live_controllers"),

@@ -19,6 +19,7 @@ from pumice.client.client import Backoff, Client, Retry
 from pumice.client.failures import NoAnswer
 from pumice.client.tls import KeyPair, Trust
 from pumice.client.transport import ListScope
+from pumice.http.pool import ConnectionPool
 
 QUICK = Retry(2, Backoff(0.001, 0.01))
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -118,5 +119,25 @@ def test_a_proxy_that_refuses_is_told_as_no_connection() -> None:
                 await client.get_path("/version")
             assert not failed.value.sent
         assert proxy.asked[0].startswith(b"CONNECT kubernetes.example:443 ")
+
+    run(story())
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_user_who_is_named_in_the_address_of_a_server_is_no_part_of_its_host(proxied: bool) -> None:
+    """A server that goes by the host would not know this one, and a password does not belong in logs of hosts and addresses."""
+
+    async def story() -> None:
+        server = Proxy(0, HEAD + b"Content-Length: 2\r\n\r\n{}")
+        listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        at = f"localhost:{port(listening)}"
+        host = "kubernetes.example" if proxied else at
+        pool = ConnectionPool(f"http://jane:secret@{host}/root", proxy=f"http://{at}" if proxied else "")
+        async with listening:
+            assert (await pool.ask("GET", "/version", b"", None, None, 5.0)).body == b"{}"
+            pool.close()
+        target = f"http://{host}/root/version" if proxied else "/root/version"
+        assert server.asked == [f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()]
+        await guests_gone()
 
     run(story())

@@ -54,7 +54,7 @@ def test_expressions_have_these_values_and_faults(line: str) -> None:
     if match["outcome"] == "=>":
         found, wanted = value(expression), value(rest)
         assert type(found) is type(wanted)
-        assert equal(found, wanted), f"{found} is not {wanted}"
+        assert equal(found, wanted, Purse()), f"{found} is not {wanted}"
         return
     with pytest.raises(CompileError if match["outcome"] == "refused:" else EvaluationError) as told:
         read = program(expression)

@@ -12,7 +12,7 @@ class InputError(Exception):
     """Raised for input or configuration that cannot be used. `where` is a file or stream, `field` a path into the document."""
 
     def __init__(self, message: str, *, where: str = "", line: int = 0, document: int = 0, subject: str = "", field: str = "") -> None:
-        self.message = _in_line(message)
+        self.message = in_line(message)
         self.where = where
         self.line = line
         self.document = document
@@ -21,14 +21,14 @@ class InputError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        where = _in_line(self.where)
+        where = in_line(self.where)
         place = f"{where}:{self.line}" if self.line else where
         document = f"document {self.document}" if self.document else ""
-        inside = ", ".join(_clipped(_in_line(part)) for part in (document, self.subject, self.field) if part)
+        inside = ", ".join(_clipped(in_line(part)) for part in (document, self.subject, self.field) if part)
         return ": ".join(part for part in (place, inside, self.message) if part)
 
 
-def _in_line(text: str) -> str:
+def in_line(text: str) -> str:
     """The text in one line, however many the words of others in it would make."""
     return text if text.isprintable() else text.replace("\n", "\\u000a").replace("\r", "\\u000d")
 

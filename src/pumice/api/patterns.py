@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from pumice.api.errors import in_line
+
 MOST_WORK = 2**26  #: the bound of one match: characters of the text times instructions of the pattern
 _KEPT = 16  #: compiled patterns that are cached, each with up to 8 MiB of states
 _EACH_MATCH = 10  #: what each further match costs, besides the cost of the text
@@ -74,7 +76,7 @@ def pattern(text: str) -> Pattern:
     try:
         compiled = re2.compile(_valid(text), options)
     except re2.error as error:
-        raise PatternError(error.args[0].decode(errors="replace")) from None
+        raise PatternError(in_line(error.args[0].decode(errors="replace"))) from None
     re2.purge()  # the cache of the module itself could hold a gigabyte of states
     return Pattern(compiled)
 

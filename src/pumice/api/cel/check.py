@@ -99,7 +99,7 @@ def type_named(node: Node, scope: Scope) -> str | None:
 class _Checker:
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.known: Known = {}
+        self.known = Known()
         self.uses = 0
         self.equal_kinds: list[tuple[CelType, CelType]] = []
         self.mixed = 0  #: the number of enclosing calls that take lists of mixed kinds
@@ -112,11 +112,11 @@ class _Checker:
         return settled(found, self.known)
 
     def fits(self, found: CelType, wanted: CelType) -> bool:
-        known = dict(self.known)
-        if not fits(found, wanted, known):
-            return False
-        self.known = known
-        return True
+        mark = self.known.mark()
+        if fits(found, wanted, self.known):
+            return True
+        self.known.forget(mark)
+        return False
 
     def want(self, found: CelType, wanted: CelType) -> None:
         if not self.fits(found, wanted):
@@ -209,10 +209,10 @@ class _Checker:
             if len(takes) != len(found):
                 continue
             *wanted, result = self.fresh(*takes, gives)
-            known = dict(self.known)
-            if not all(fits(one, other, known) for one, other in zip(found, wanted, strict=True)):
+            mark = self.known.mark()
+            if not all(fits(one, other, self.known) for one, other in zip(found, wanted, strict=True)):
+                self.known.forget(mark)
                 continue
-            self.known = known
             result = self.settled(result)
             if answer is None:
                 answer = result
@@ -236,11 +236,11 @@ class _Checker:
                 found = held.of[0] if held.of else DYN
             if before is not None:
                 if self.mixed:
-                    found = more_general(before, found) if self.fits(found, before) else DYN
+                    found = more_general(before, found, self.known) if self.fits(found, before) else DYN
                 else:
                     self.want(found, before)
                     self.equal_kinds.append((before, found))
-                    found = more_general(self.settled(before), self.settled(found))
+                    found = more_general(self.settled(before), self.settled(found), self.known)
             before = found
         return before or self.fresh(CelType("$"))[0]
 

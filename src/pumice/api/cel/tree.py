@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pumice.api.errors import in_line
+
 # The errors of an expression.
 
 
+LONGEST_MESSAGE = 1000  #: characters
+
+
 class CelError(Exception):
-    """The base of the errors below."""
+    """The base of the errors below. Its message is one line, whatever texts of the expression stand in it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(in_line(message[:LONGEST_MESSAGE]))
 
 
 class CompileError(CelError):

@@ -1,8 +1,8 @@
 """CEL values that JSON does not have, and functions on all values: their kinds, their equality, their size.
 
 A `CelType` (a kind) is the type of an expression before evaluation: `int`, `list(string)`, `dyn`; `fits` says whether one kind is accepted
-for another. Letters in signatures stand for unknown kinds and become type variables when a signature is used; `known` maps these variables
-to the kinds found for them. An expression of kind `dyn` is only checked at evaluation; `any` is the same, for attributes of devices.
+for another. Letters in signatures stand for unknown kinds and become type variables when a signature is used; `Known` has the kinds found
+for them. An expression of kind `dyn` is only checked at evaluation; `any` is the same, for attributes of devices.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult
+
+from pumice.api.cel.activation import Purse
+from pumice.api.cel.tree import CompileError
 
 _TOKEN = re.compile(r"[\w.]+|[<>,]")
 _SPELLED = {"null_type": "null", "duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
@@ -35,7 +38,7 @@ class CelType(NamedTuple):
         return self.name in ("dyn", "any")
 
 
-Known = dict[str, CelType]  #: the kinds found for type variables, by the variable's name
+MOST_STEPS = 500_000  #: of one check; the longest expression needs 430,000 where no kind is nested deeply
 ANY, DYN, NULL, BOOL, INT, STRING = (CelType(name) for name in ("any", "dyn", "null_type", "bool", "int", "string"))
 _NEVER_NULL = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"}
 
@@ -74,10 +77,59 @@ def with_fresh(of: CelType, suffix: str) -> CelType:
     return CelType(of.name + suffix if of.is_variable else of.name, tuple(with_fresh(inner, suffix) for inner in of.of))
 
 
+class Known:
+    """The kinds found for type variables in one check. What an attempt has found can be forgotten. Whoever walks a kind counts the steps: a
+    short expression can make a kind that is written in more characters than any memory has."""
+
+    __slots__ = ("_before", "_kinds", "_steps")
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, CelType] = {}
+        self._before: list[tuple[str, CelType | None]] = []
+        self._steps = 0
+
+    def step(self) -> None:
+        """Raises CompileError if there were too many."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise CompileError("the types of the expression are too large to be compared")
+
+    def mark(self) -> int:
+        return len(self._before)
+
+    def forget(self, mark: int) -> None:
+        """Forget what was found since the mark."""
+        while len(self._before) > mark:
+            name, before = self._before.pop()
+            if before is None:
+                del self._kinds[name]
+            else:
+                self._kinds[name] = before
+
+    def found(self, variable: CelType, kind: CelType) -> None:
+        self._before.append((variable.name, self._kinds.get(variable.name)))
+        self._kinds[variable.name] = kind
+
+    def get(self, variable: CelType) -> CelType | None:
+        return self._kinds.get(variable.name)
+
+    def last(self, of: CelType) -> CelType:
+        """The kind; for a variable that stands for another variable the last one. The way to it is one step from then on."""
+        passed = []
+        while of.is_variable and (after := self.get(of)) is not None and after.is_variable:
+            passed.append(of)
+            of = after
+        for variable in passed[:-1]:
+            self.found(variable, of)
+        return of
+
+
 def settled(of: CelType, known: Known, default: CelType | None = None) -> CelType:
     """The kind with known variables replaced by their kinds, and unknown ones by the default, if there is one."""
-    while of.is_variable and of.name in known:
-        of = known[of.name]
+    known.step()
+    of = known.last(of)
+    if of.is_variable:
+        of = known.get(of) or of
     if of.is_variable:
         return default or of
     return CelType(of.name, tuple(settled(inner, known, default) for inner in of.of)) if of.of else of
@@ -85,6 +137,8 @@ def settled(of: CelType, known: Known, default: CelType | None = None) -> CelTyp
 
 def fits(found: CelType, wanted: CelType, known: Known) -> bool:
     """Whether `found` is accepted where `wanted` is expected. What this says about variables is added to `known`, also if it is False."""
+    known.step()
+    found, wanted = known.last(found), known.last(wanted)
     if wanted.is_variable:
         answer = _stands_for(wanted, found, known)
         if answer is not None:
@@ -106,37 +160,41 @@ def _stands_for(variable: CelType, other: CelType, known: Known) -> bool | None:
     """Whether the variable can stand for the other kind, noted in `known`; None if it is unknown and occurs in the other kind."""
     if variable == other:
         return True
-    before = known.get(variable.name)
+    before = known.get(variable)
     if before is not None:
         if not fits(other, before, known):
             return False
-        general = more_general(other, before)
+        general = more_general(other, before, known)
         if not _occurs(variable, general, known):
-            known[variable.name] = general
+            known.found(variable, general)
         return True
     if _occurs(variable, other, known):
         return None
-    known[variable.name] = other
+    known.found(variable, other)
     return True
 
 
 def _occurs(variable: CelType, within: CelType, known: Known) -> bool:
+    known.step()
+    within = known.last(within)
     if within.is_variable:
-        return variable == within or (within.name in known and _occurs(variable, known[within.name], known))
+        after = known.get(within)
+        return variable == within or (after is not None and _occurs(variable, after, known))
     return any(_occurs(variable, inner, known) for inner in within.of)
 
 
-def more_general(one: CelType, other: CelType) -> CelType:
+def more_general(one: CelType, other: CelType, known: Known) -> CelType:
     """The more general of two kinds that fit each other."""
-    return one if _is_as_general(one, other) else other
+    return one if _is_as_general(one, other, known) else other
 
 
-def _is_as_general(one: CelType, other: CelType) -> bool:
+def _is_as_general(one: CelType, other: CelType, known: Known) -> bool:
+    known.step()
     if one.is_open or one.is_variable:
         return True
     if other.is_open or other.is_variable or one.name != other.name or len(one.of) != len(other.of):
         return False
-    return all(_is_as_general(*pair) for pair in zip(one.of, other.of, strict=True))
+    return all(_is_as_general(*pair, known) for pair in zip(one.of, other.of, strict=True))
 
 
 class Uint(int):
@@ -288,23 +346,31 @@ def type_of(value: Any) -> Type:
     return Type(str(CelType(kind_of(value))) if value is not None else "null_type")
 
 
-def equal(left: Any, right: Any) -> bool:
-    """Whether two values are equal. Numbers of different kinds can be equal; other values of different kinds are not."""
+def equal(left: Any, right: Any, purse: Purse) -> bool:
+    """Whether two values are equal. Numbers of different kinds can be equal; other values of different kinds are not.
+
+    What lists, maps and optional values hold is paid for where these are within others: a value may hold another very often."""
     if type(left) is type(right) and isinstance(left, str | int | float):
         return bool(left == right)
     if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
         return left == right and isinstance(left, bool) == isinstance(right, bool)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
+        return len(left) == len(right) and all(_held_equal(one, other, purse) for one, other in zip(left, right, strict=True))
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return len(left) == len(right) and all(key in right and equal(value, right[key]) for key, value in left.items())
+        return len(left) == len(right) and all(key in right and _held_equal(value, right[key], purse) for key, value in left.items())
     if type(left) is not type(right):
         return False
     if isinstance(left, Optional):
-        return left.present == right.present and equal(left.value, right.value)
+        return left.present == right.present and _held_equal(left.value, right.value, purse)
     if isinstance(left, Instant | Amount):
         return bool(left[0] == right[0])
     return bool(left == right)
+
+
+def _held_equal(left: Any, right: Any, purse: Purse) -> bool:
+    if isinstance(left, list | Mapping | Optional):
+        purse.pay(1 + size_of(left) // 10)
+    return equal(left, right, purse)
 
 
 def size_of(value: Any) -> int:

@@ -145,7 +145,8 @@ class Policies:
             try:
                 names = self._names(policy, review, params)
                 for type, program in policy.mutations if names is not None else ():
-                    review = review.about(_changed(review, type, program.value(names or {}, Purse())))
+                    purse = Purse()
+                    review = review.about(_changed(review, type, _own(program.value(names or {}, purse), purse)))
                     names = self._names(policy, review, params)
             except (CelError, PatchError, Refused) as error:
                 if policy.spec.get("failurePolicy") != "Ignore":
@@ -252,6 +253,18 @@ def _refusal(policy: Policy, binding: Object, review: AdmissionAttributes, refus
     found = review.kind.forbidden(review.name, text)
     reason = refused.reason or "Forbidden"
     return StatusError(_CODES.get(reason, 422), reason, found.message, {**(found.details or {}), "causes": [{"message": text}]})
+
+
+def _own(value: Any, purse: Purse) -> Any:
+    """The value in which no two places hold the same list or map; each part is paid for, since a value may hold another very often."""
+    match value:
+        case Mapping():
+            purse.pay(1 + len(value))
+            return {key: _own(inner, purse) for key, inner in value.items()}
+        case list():
+            purse.pay(1 + len(value))
+            return [_own(inner, purse) for inner in value]
+    return value
 
 
 def _changed(review: AdmissionAttributes, type: str, value: Any) -> Object:

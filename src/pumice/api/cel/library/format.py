@@ -92,11 +92,11 @@ class _Writer:
                 plain = instant_text(value) if isinstance(value, Instant) else span_text(value)
                 return f'{"timestamp" if isinstance(value, Instant) else "duration"}("{plain}")' if level else plain
             case list():
-                return f"[{', '.join(self.text(item, level + 1) for item in value)}]"
+                return self.paid(f"[{', '.join(self.text(item, level + 1) for item in value)}]")
             case Mapping():
                 texts = sorted((self.text(key, level + 1), self.text(one, level + 1)) for key, one in value.items())
                 mark = ", " if not level else ","
-                return "{" + mark.join(f"{key}:{one}" for key, one in texts) + "}"
+                return self.paid("{" + mark.join(f"{key}:{one}" for key, one in texts) + "}")
         raise EvaluationError(f"error during formatting: {_TEXTS}, was given {_name(value)}")
 
     def decimal(self, value: Any) -> str:

@@ -6,10 +6,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from pumice.api.cel.activation import Purse
+from pumice.api.cel.activation import EACH_EXPRESSION, Purse
 from pumice.api.cel.functions import ORDERED, SUMMED, free, function, method
 from pumice.api.cel.library.operators import whole
-from pumice.api.cel.tree import EvaluationError
+from pumice.api.cel.tree import CostError, EvaluationError
 from pumice.api.cel.values import Optional, Span, equal, kind_of
 
 MOST_VALUES = 48  #: the most values of a list attribute that `includes` accepts
@@ -17,11 +17,20 @@ Items = list[Any]
 _ORDER = {each: "number" if each in ("int", "uint", "double") else each for each in ORDERED}  #: kinds that compare have one entry
 
 
-def _walked(value: Any, *_: Any) -> int:
-    """The cost of reading a whole value, with the items of lists."""
-    if isinstance(value, str | bytes):
-        return len(value) // 10
-    return sum(map(_walked, value)) if isinstance(value, list) else 1
+def _walked(value: Items, *_: Any) -> int:
+    """The cost of reading a whole value, with the items of lists. Those of lists within count twice, since a list may be there very often;
+    it is counted no further than any purse goes. Raises CostError."""
+    cost, left = 0, list(value)
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            cost += 1 + len(item)
+            left += item
+        else:
+            cost += len(item) // 10 if isinstance(item, str | bytes) else 1
+        if cost > EACH_EXPRESSION:
+            raise CostError
+    return cost
 
 
 def _by_length(items: Items, *_: Any) -> int:
@@ -69,14 +78,14 @@ def _extreme(items: Items, name: str) -> Any:
     return min(items) if name == "min" else max(items)
 
 
-@method("indexOf(list<A>, A) int", price=_walked)
-def index_of(items: Items, wanted: Any) -> int:
-    return next((index for index, item in enumerate(items) if equal(item, wanted)), -1)
+@method("indexOf(list<A>, A) int", price=_walked, pays=True)
+def index_of(purse: Purse, items: Items, wanted: Any) -> int:
+    return next((index for index, item in enumerate(items) if equal(item, wanted, purse)), -1)
 
 
-@method("lastIndexOf(list<A>, A) int", price=_walked)
-def last_index_of(items: Items, wanted: Any) -> int:
-    return next((index for index in range(len(items) - 1, -1, -1) if equal(items[index], wanted)), -1)
+@method("lastIndexOf(list<A>, A) int", price=_walked, pays=True)
+def last_index_of(purse: Purse, items: Items, wanted: Any) -> int:
+    return next((index for index in range(len(items) - 1, -1, -1) if equal(items[index], wanted, purse)), -1)
 
 
 @method("slice(list<A>, int, int) list<A>", price=lambda items, start, end: max(0, min(end, len(items)) - max(start, 0)) + 11)
@@ -110,11 +119,11 @@ def _flatten(purse: Purse, items: Items, level: int, found: Items) -> None:
             found.append(item)
 
 
-@method("distinct(list<A>) list<A>", price=_squared)
-def distinct(items: Items) -> Items:
+@method("distinct(list<A>) list<A>", price=_squared, pays=True)
+def distinct(purse: Purse, items: Items) -> Items:
     found: Items = []
     for item in items:
-        if not any(equal(item, other) for other in found):
+        if not any(equal(item, other, purse) for other in found):
             found.append(item)
     return found
 
@@ -141,26 +150,26 @@ def _pairs(items: Items, others: Items) -> int:
     return len(items) * len(others) + 1
 
 
-@function("sets.contains(list<A>, list<A>) bool", price=_pairs)
-def contains(items: Items, others: Items) -> bool:
-    return all(any(equal(item, other) for item in items) for other in others)
+@function("sets.contains(list<A>, list<A>) bool", price=_pairs, pays=True)
+def contains(purse: Purse, items: Items, others: Items) -> bool:
+    return all(any(equal(item, other, purse) for item in items) for other in others)
 
 
-@function("sets.equivalent(list<A>, list<A>) bool", price=lambda items, others: 2 * len(items) * len(others) + 1)
-def equivalent(items: Items, others: Items) -> bool:
-    return contains(items, others) and contains(others, items)
+@function("sets.equivalent(list<A>, list<A>) bool", price=lambda items, others: 2 * len(items) * len(others) + 1, pays=True)
+def equivalent(purse: Purse, items: Items, others: Items) -> bool:
+    return contains(purse, items, others) and contains(purse, others, items)
 
 
-@function("sets.intersects(list<A>, list<A>) bool", price=_pairs)
-def intersects(items: Items, others: Items) -> bool:
-    return any(any(equal(item, other) for item in items) for other in others)
+@function("sets.intersects(list<A>, list<A>) bool", price=_pairs, pays=True)
+def intersects(purse: Purse, items: Items, others: Items) -> bool:
+    return any(any(equal(item, other, purse) for item in items) for other in others)
 
 
-@method("includes(dyn, dyn) bool", price=lambda value, wanted: 1)
-def includes(value: Any, wanted: Any) -> bool:
+@method("includes(dyn, dyn) bool", price=lambda value, wanted: 1, pays=True)
+def includes(purse: Purse, value: Any, wanted: Any) -> bool:
     """Whether a device attribute, which may be one value or a list, has the wanted value. Raises EvaluationError for too long a list."""
     if not isinstance(value, list):
-        return equal(value, wanted)
+        return equal(value, wanted, purse)
     if len(value) > MOST_VALUES:
         raise EvaluationError(f"'includes' function cannot be applied to lists longer than {MOST_VALUES} values")
-    return any(equal(item, wanted) for item in value)
+    return any(equal(item, wanted, purse) for item in value)

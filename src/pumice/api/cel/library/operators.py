@@ -152,16 +152,20 @@ for _sign, _order in _ORDERS.items():
     function(f"{_sign}(EACH) bool", each=_pairs, price=_smaller)(_order)
 
 
-@function("==(A, A) bool", price=_smaller)
-def same(left: Any, right: Any) -> bool:
+@function("==(A, A) bool", price=_smaller, pays=True)
+def same(purse: Purse, left: Any, right: Any) -> bool:
     if type(left) is not type(right) and isinstance(left, Amount | Version | Url | Format | Address | Network):
         raise EvaluationError(NO_OVERLOAD)
-    return equal(left, right)
+    return equal(left, right, purse)
 
 
-function("!=(A, A) bool", price=_smaller)(lambda left, right: not same(left, right))
-function("in(A, list<A>) bool", price=lambda item, items: len(items))(lambda item, items: any(equal(item, each) for each in items))
+function("!=(A, A) bool", price=_smaller, pays=True)(lambda purse, left, right: not same(purse, left, right))
 function("in(A, map<A, B>) bool")(lambda key, entries: is_key(key) and key in entries)
+
+
+@function("in(A, list<A>) bool", price=lambda item, items: len(items), pays=True)
+def is_in_list(purse: Purse, item: Any, items: list[Any]) -> bool:
+    return any(equal(item, each, purse) for each in items)
 
 
 def is_key(key: Any) -> bool:
