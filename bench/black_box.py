@@ -17,8 +17,8 @@ from typing import NamedTuple
 from bench import shapes
 from bench.measure import Row
 from bench.sessions import NOW, policy, running
-from pumice.cluster.recording.files import files_of
-from pumice.cluster.recording.snapshot import CopiedTasks, Snapshot
+from pumice.inputs.recording.files import files_of
+from pumice.inputs.recording.snapshot import CopiedTasks, Snapshot
 from pumice.live.scheduler.black_box import BlackBox, black_box
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.volcano_conf import DEFAULT

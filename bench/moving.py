@@ -22,7 +22,7 @@ from bench.waiting import EVICTING, all_different, four_shapes
 from pumice.api.meta import Metadata
 from pumice.api.quantity import quantity
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
-from pumice.cluster.offline import advance
+from pumice.inputs.offline import advance
 from pumice.interpreter import collect_seldom
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle

@@ -41,9 +41,9 @@ from pumice.api.structs import STRUCTS, convert
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server, WriteOptions
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
-from pumice.cluster.known_jobs import know_jobs
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.stage import read_stages
+from pumice.inputs.known_jobs import know_jobs
 from pumice.live.scheduler.sources import EVERY
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import cycle

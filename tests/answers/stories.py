@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from pumice.answers import Sketch, Why, why
 from pumice.answers.changes import make_all
+from pumice.api.defaults import KUBE_BATCH_NAME
 from pumice.cli.inputs import Inputs, is_kube_batch, load_policy
-from pumice.cluster.offline import complete
+from pumice.inputs.offline import complete
 from pumice.scheduler.config import schedulers_of
-from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import astuple
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.scheduler.framework.alike import MEMORY, filled
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.job_classes import MEMORY, filled
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster

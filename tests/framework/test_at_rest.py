@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pumice.cluster.offline import advance
+from pumice.inputs.offline import advance
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework import at_rest, hopes
 from pumice.scheduler.framework.cycle import cycle

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.api.structs import KEPT, STRUCTS, convert
-from pumice.cluster.offline import advance
+from pumice.inputs.offline import advance
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.features import release

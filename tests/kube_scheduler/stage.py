@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api import yaml
-from pumice.cluster.offline import advance, complete
+from pumice.inputs.offline import advance, complete
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy

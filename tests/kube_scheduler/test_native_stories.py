@@ -15,7 +15,7 @@ from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.api.pod import Pod
 from pumice.api.structs import KEPT_AS, KINDS, convert
 from pumice.api.times import instant, rfc3339
-from pumice.cluster.offline import complete, conditioned
+from pumice.inputs.offline import complete, conditioned
 from pumice.scheduler.config import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.features import release

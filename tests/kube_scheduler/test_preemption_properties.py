@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pumice.cluster.offline import advance
+from pumice.inputs.offline import advance
 from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.framework.cycle import cycle

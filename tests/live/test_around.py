@@ -15,11 +15,11 @@ from aiohttp import web
 
 from pumice.api.errors import InputError
 from pumice.api.manifests import Objects, read_stream
-from pumice.cluster.offline import complete
-from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response, is_loopback
 from pumice.http.metrics import Counter, Gauge, Histogram, render
+from pumice.inputs.offline import complete
+from pumice.inputs.recording.snapshot import dump
 from pumice.live.log_format import Json, Logfmt
 from pumice.live.pages import insights, probes
 from pumice.live.scheduler import world

@@ -15,7 +15,7 @@ from pumice.api.annotations import ESTIMATE
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.times import rfc3339
 from pumice.cli.main import cli
-from pumice.cluster.recording.snapshot import dump
+from pumice.inputs.recording.snapshot import dump
 from pumice.live.scheduler import answering
 from pumice.live.scheduler.answering import Forecasts
 from tests.live.memory import MemoryServer

@@ -15,7 +15,7 @@ from pumice.cli.scheduler import Configuration, own_gates
 from pumice.client.failures import ApiError, KubeError
 from pumice.client.pods import eviction_conditions
 from pumice.client.transport import PatchType
-from pumice.cluster.offline import conditioned
+from pumice.inputs.offline import conditioned
 from pumice.live.clock import WallClock
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.metrics import LiveMetrics

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.cli.inputs import Inputs, load
-from pumice.cluster.offline import run_cycles
+from pumice.inputs.offline import run_cycles
 
 NOW = 1_800_000_000.0
 QUEUE = "scheduling.volcano.sh/queue-name"

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from pumice.cluster.offline import advance
+from pumice.inputs.offline import advance
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.sent_status import LONGEST_PAUSE_S, SentStatus
 from pumice.scheduler.config.volcano_conf import read_policy

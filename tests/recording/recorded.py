@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from pumice.client.transport import Transport
-from pumice.cluster.recording.files import Retention
-from pumice.cluster.recording.replay import Replay, decide, differences
 from pumice.extensions import plugins
+from pumice.inputs.recording.files import Retention
+from pumice.inputs.recording.replay import Replay, decide, differences
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.record import take_over
-from pumice.cluster.recording.anonymous import Anonymous
-from pumice.cluster.recording.entries import Put
-from pumice.cluster.recording.files import as_it_is, entries, files_of
-from pumice.cluster.recording.replay import opened
+from pumice.inputs.recording.anonymous import Anonymous
+from pumice.inputs.recording.entries import Put
+from pumice.inputs.recording.files import as_it_is, entries, files_of
+from pumice.inputs.recording.replay import opened
 from pumice.live.scheduler.options import Options
 from tests.live.situations import SITUATIONS
 from tests.recording.recorded import a_minute, all_alike, recorded

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from pumice.api.errors import InputError
 from pumice.cluster.chained_file import sealed, seed
-from pumice.cluster.recording import files
-from pumice.cluster.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
-from pumice.cluster.recording.files import CHAIN, RecordingFile, Retention, Writer, entries, files_of
+from pumice.inputs.recording import files
+from pumice.inputs.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
+from pumice.inputs.recording.files import CHAIN, RecordingFile, Retention, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
 SAID: list[Entry] = [BEGIN, Whole(1.0), *(Removed(2.0 + number, "Pod", f"default/p{number}") for number in range(100))]
@@ -123,7 +123,7 @@ def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pumice.cluster.recording.files import Retention, Writer
+from pumice.inputs.recording.files import Retention, Writer
 from tests.recording.test_files import SAID
 writer = Writer(Path(sys.argv[1]), Retention())
 writer.begin(lambda: SAID[:2])

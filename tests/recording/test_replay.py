@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from msgspec import convert
 
 from pumice.answers import whatif
-from pumice.cluster.recording import snapshot
-from pumice.cluster.recording.entries import Eviction
-from pumice.cluster.recording.files import Retention, files_of
-from pumice.cluster.recording.replay import Replay, decide, differences, opened
-from pumice.cluster.recording.snapshot import Snapshot
+from pumice.inputs.recording import snapshot
+from pumice.inputs.recording.entries import Eviction
+from pumice.inputs.recording.files import Retention, files_of
+from pumice.inputs.recording.replay import Replay, decide, differences, opened
+from pumice.inputs.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.volcano_conf import DEFAULT

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import cli
-from pumice.cluster.recording.files import Retention, entries, files_of
-from pumice.cluster.recording.usage import UsageAccount, UsageTotals
+from pumice.inputs.recording.files import Retention, entries, files_of
+from pumice.inputs.recording.usage import UsageAccount, UsageTotals
 from tests.live.virtual import START
 from tests.recording.week import record_week
 

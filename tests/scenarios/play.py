@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pumice.cluster.offline import advance
 from pumice.extensions import plugins
+from pumice.inputs.offline import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pumice.cluster.offline import run_cycles
 from pumice.extensions import plugins
+from pumice.inputs.offline import run_cycles
 from pumice.scheduler.config import config_text, read_configurations
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster

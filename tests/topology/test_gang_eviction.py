@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.offline import advance
+from pumice.inputs.offline import advance
 from pumice.scheduler.engine.rules import Filter, Reason, Rejected
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.hooks import Refusal

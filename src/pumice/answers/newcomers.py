@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api.meta import Metadata, Wire
-from pumice.cluster.offline import complete
+from pumice.inputs.offline import complete
 from pumice.scheduler.model import Cluster
 
 

@@ -13,7 +13,7 @@ from pumice.answers.promised import is_promised
 from pumice.answers.subject import NAMESPACED, split
 from pumice.api.core import FAILED_CREATE, Event
 from pumice.api.meta import Wire
-from pumice.cluster.known_jobs import phase_of
+from pumice.inputs.known_jobs import phase_of
 from pumice.scheduler.model import Cluster, Job
 
 MEMORY = "pods not made"  #: its key in the cluster's memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 SCHEDULER_NAME = "volcano"
+KUBE_BATCH_GROUP, KUBE_BATCH_NAME = "scheduling.incubator.k8s.io", "kube-batch"  #: kube-batch's API group and schedulerName
 DEFAULT_QUEUE = "default"  #: the queue of PodGroups that name none
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}  #: PriorityClasses of every cluster
 ROOT_QUEUE = "root"  #: the queue above all others

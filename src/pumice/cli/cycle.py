@@ -18,7 +18,7 @@ from pumice.api.errors import raise_all
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.objects import as_yaml
 from pumice.cli.tables import print_table, say
-from pumice.cluster.offline import run_cycles, together
+from pumice.inputs.offline import run_cycles, together
 from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.containment import Failure
 from pumice.text_table import columns

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pumice.api import InputError
+from pumice.api.defaults import KUBE_BATCH_NAME
 from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits
 from pumice.cli.tables import say
@@ -34,7 +35,6 @@ from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.reloader import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.scheduler.config import schedulers_of
-from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
 from pumice.scheduler.framework.policy import Policy
 

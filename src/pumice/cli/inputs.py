@@ -16,15 +16,16 @@ from msgspec.structs import replace
 from pumice import interpreter
 from pumice.api import InputError, instant
 from pumice.api.core import FAILED_CREATE, FORECAST, Event
+from pumice.api.defaults import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.api.file_content import file_text
 from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.cli.tables import say
-from pumice.cluster.known_jobs import jobs_among, know_jobs
-from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
+from pumice.inputs.known_jobs import jobs_among, know_jobs
+from pumice.inputs.offline import complete
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
-from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
+from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH
 from pumice.scheduler.framework.eviction_events import take_in_evictions
 from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
 from pumice.scheduler.framework.features import Release, minor_of, read_gates, read_release, release
@@ -33,7 +34,7 @@ from pumice.scheduler.model import Cluster
 
 if TYPE_CHECKING:
     from pumice.cli.remote import Remote
-    from pumice.cluster.recording.entries import Begin
+    from pumice.inputs.recording.entries import Begin
 
 Command = Callable[..., Any]
 
@@ -96,12 +97,12 @@ class Inputs(Struct, frozen=True):
             read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), self.conf, events=self.events)
         workloads = [each for each in objects.workloads if self.expand or not each.is_served]
         if workloads:
-            from pumice.cluster.workloads import expanded  # controllers are not needed if the input has the pods
+            from pumice.inputs.workloads import expanded  # controllers are not needed if the input has the pods
 
             present = complete(objects.items)
             objects.items += expanded(workloads, present, now, warn, omit)
         if objects.gangs:
-            from pumice.cluster.gangs import pods_of_owners  # nor is this needed if no object means a gang
+            from pumice.inputs.gangs import pods_of_owners  # nor is this needed if no object means a gang
 
             objects.items += pods_of_owners(objects)
         return objects
@@ -238,7 +239,7 @@ def load_policy(
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, so that ties are broken differently."""
     if inputs.recording is not None:
-        from pumice.cluster.recording.replay import state_at
+        from pumice.inputs.recording.replay import state_at
 
         if seed is not None:
             raise InputError("a recording keeps the order of its nodes; leave it out", where="--seed")
@@ -254,7 +255,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
     policy = inputs.policy(objects)
     names = schedulers_of(policy)
     if objects.gangs and policy.places_gangs:
-        from pumice.cluster.gangs import grouped
+        from pumice.inputs.gangs import grouped
 
         objects.items = grouped(
             objects, objects.items, {VOLCANO, *names} - {*(policy.profiles.by_name if policy.profiles is not None else ())}

@@ -15,9 +15,9 @@ import click
 from pumice.api import InputError, did_you_mean, rfc3339
 from pumice.cli.inputs import warn
 from pumice.cli.tables import print_table
-from pumice.cluster.recording.entries import Entry
-from pumice.cluster.recording.files import entries, files_of
-from pumice.cluster.recording.usage import FIELDS, HOUR_S, Group, UsageAccount, UsageAmounts, UsageTotals
+from pumice.inputs.recording.entries import Entry
+from pumice.inputs.recording.files import entries, files_of
+from pumice.inputs.recording.usage import FIELDS, HOUR_S, Group, UsageAccount, UsageAmounts, UsageTotals
 from pumice.text_table import columns, shown_in_line
 
 PERIODS = {"hour": HOUR_S, "day": 24 * HOUR_S}

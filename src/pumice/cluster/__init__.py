@@ -1,1 +1,1 @@
-"""Clusters that live in files and on simulated clocks."""
+"""The embedded control plane: API server, nodes, the lives of pods, the clock. It needs nothing of the scheduler."""

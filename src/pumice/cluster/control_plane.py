@@ -22,7 +22,7 @@ from typing import Any
 
 from pumice.api import Object, instant, name_of, namespace_of, uid_of
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
-from pumice.api.defaults import SCHEDULER_NAME
+from pumice.api.defaults import KUBE_BATCH_NAME, SCHEDULER_NAME
 from pumice.api.json_objects import field
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.outside import Pending, until_done
@@ -44,7 +44,6 @@ from pumice.controllers.volcano.job.plugins.ssh import rsa_key_pair
 from pumice.controllers.work_queue import KeyQueue, QueuedKey
 from pumice.controllers.writes import Write
 from pumice.http.watchdog import Handler
-from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 
 # The loop that runs controllers on a store: changes become keys, and keys become writes. A key with many writes is put back now and then,
 # so that other namespaces have their turn.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from pumice.api import Object
+from pumice.api.defaults import KUBE_BATCH_GROUP
 from pumice.cluster.apiserver import Store
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP
 
 VERSION = "v1alpha1"
 

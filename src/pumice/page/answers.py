@@ -25,10 +25,10 @@ from pumice.answers.subject import called
 from pumice.answers.text import what_then, without_options
 from pumice.answers.whatif import whatif
 from pumice.api import InputError, rfc3339
-from pumice.cluster.known_jobs import FindJob, know_jobs
-from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response
+from pumice.inputs.known_jobs import FindJob, know_jobs
+from pumice.inputs.recording.snapshot import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.expected import MOST_WRITTEN, answer_of
 from pumice.page.files import UNCACHED, packed

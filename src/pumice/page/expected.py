@@ -19,7 +19,7 @@ import msgspec
 
 from pumice.answers.past_forecasts import forecast_events
 from pumice.api import instant, rfc3339
-from pumice.cluster.recording.snapshot import dump
+from pumice.inputs.recording.snapshot import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.command import output_of
 from pumice.page.policy import written

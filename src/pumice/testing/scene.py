@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pumice.cluster.offline import complete
+from pumice.inputs.offline import complete
 from pumice.scheduler.config.implied import with_implied
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin

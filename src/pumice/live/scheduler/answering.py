@@ -100,7 +100,7 @@ def _pods_of(obj: dict[str, Any], cluster: Cluster, now: float) -> list[tuple[st
         return [("Pod", convert(obj, Pod))]
     if (group_of(obj["apiVersion"]), obj["kind"]) != (JOBS.group, JOBS.kind):
         return []  # a server has filled fields of other workloads with the uid that it gave them
-    from pumice.cluster.workloads import expanded, pods_asked  # controllers are loaded once somebody asks
+    from pumice.inputs.workloads import expanded, pods_asked  # controllers are loaded once somebody asks
 
     if pods_asked(obj) > MOST_PODS:
         return []

@@ -35,7 +35,6 @@ from pumice.live.scheduler.requests import (
 )
 from pumice.live.scheduler.sent_status import GroupNote, Mark, Quiet, SentStatus
 from pumice.live.scheduler.shard import shard_requests
-from pumice.scheduler.framework.alike import Member
 from pumice.scheduler.framework.decisions import (
     GATED,
     Bind,
@@ -48,6 +47,7 @@ from pumice.scheduler.framework.decisions import (
     NativeGroupStatus,
     Waiting,
 )
+from pumice.scheduler.framework.job_classes import Member
 from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.framework.policy import SCHEDULE
 from pumice.scheduler.model import INQUEUE, PENDING, UNKNOWN, Cluster, Job, Task, status

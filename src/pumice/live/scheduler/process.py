@@ -30,9 +30,9 @@ from pumice.client.failures import ApiError, KubeError
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.rate_limit import ClientLimits
 from pumice.client.transport import Transport, as_dict
-from pumice.cluster.recording.snapshot import dump
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
+from pumice.inputs.recording.snapshot import dump
 from pumice.live.clock import Clock, WallClock
 from pumice.live.lifecycle import end_signal, first, while_leading
 from pumice.live.pages import insights, listeners, probes
@@ -222,7 +222,7 @@ class Replica:
         if not settings.record:
             await self._decide(client, policy, identity, None)
             return
-        from pumice.cluster.recording.files import Retention  # loaded only where a recording is kept
+        from pumice.inputs.recording.files import Retention  # loaded only where a recording is kept
         from pumice.live.scheduler.black_box import black_box
 
         with black_box(settings.record, settings.options, self._clock.now, Retention.of_folder(settings.record_bytes)) as box:

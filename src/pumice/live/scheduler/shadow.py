@@ -19,8 +19,8 @@ import msgspec
 from pumice import __version__
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.cluster.recording.snapshot import dump
 from pumice.http.messages import Request, Response
+from pumice.inputs.recording.snapshot import dump
 from pumice.live.clock import WallClock
 from pumice.live.lifecycle import end_signal, first
 from pumice.live.pages import insights, listeners, probes

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from pumice.scheduler.framework.alike import Alike
 from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import why_unheeded
@@ -56,7 +56,7 @@ class Allocate(Action):
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
-    def _groups(self, session: Session) -> list[Alike]:
+    def _groups(self, session: Session) -> list[JobClass]:
         """The groups of alike jobs that may be placed. Without an enqueue action every job is admitted (phase Inqueue) here."""
         enqueues = session.policy.has_action("enqueue")
         groups = []

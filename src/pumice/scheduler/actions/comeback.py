@@ -21,10 +21,10 @@ from pumice.api.meta import Metadata
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.scheduler.actions.allocate import Allocate
-from pumice.scheduler.framework.alike import apart
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.turns import apart
 from pumice.scheduler.model import EPSILON, INQUEUE, PODS, Dimensions, Job, Task, status
 from pumice.scheduler.placement.domains import Domains
 from pumice.scheduler.placement.placing import Placing

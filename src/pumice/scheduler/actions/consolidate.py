@@ -19,13 +19,13 @@ from msgspec import field
 from pumice.scheduler.actions.comeback import HeldPlace, held_places, hold, keep_places, placed
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Places, Plan, RoomByMoves
-from pumice.scheduler.framework.alike import Turns
 from pumice.scheduler.framework.eviction_cost import seconds
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing

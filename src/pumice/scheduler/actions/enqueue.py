@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pumice.scheduler.framework.alike import Alike, Member
 from pumice.scheduler.framework.decisions import GroupEvent
+from pumice.scheduler.framework.job_classes import JobClass, Member
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import INQUEUE, Job
@@ -29,7 +29,7 @@ class Enqueue(Action):
             if fresh.waiting_since is None:
                 session.before.set(fresh, waiting_since=session.now)
         doors = Doors(session)
-        waiting = JobsByQueue(session, [Alike.alone(job) for job in jobs])
+        waiting = JobsByQueue(session, [JobClass.alone(job) for job in jobs])
         while queue := waiting.pop_queue():
             job = waiting.pop_job(queue)
             if job is None:
@@ -57,7 +57,7 @@ class Doors:
         self._session = session
         self._groups = [alike for alike in session.alike if alike.first.is_pending and len(alike.members) > 1]
         self._of = {member.uid: alike for alike in self._groups for member in alike.members}
-        self._refused: dict[Alike, RefusedAdmission] = {}
+        self._refused: dict[JobClass, RefusedAdmission] = {}
 
     def let_in(self, job: Job) -> bool:
         """Whether the job is admitted. If not, its PodGroup gets the reason."""
@@ -84,4 +84,4 @@ class Doors:
             for member in alike.members:
                 fared.setdefault((member.job.phase, session.not_admitted.get(member.uid)), []).append(member)
             alike.members, *others = fared.values()
-            session.alike += map(Alike, others)
+            session.alike += map(JobClass, others)

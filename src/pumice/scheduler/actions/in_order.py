@@ -24,10 +24,11 @@ from typing import Annotated, Literal, get_args
 from msgspec import Struct, field
 
 from pumice.api import duration, rfc3339
-from pumice.scheduler.framework.alike import Alike, Turns, apart
+from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.turns import Turns, apart
 from pumice.scheduler.model import EPSILON, INQUEUE, Job, OneOf, Task, Template
 from pumice.scheduler.placement.one_node import OneNode
 from pumice.scheduler.placement.pending_tasks import PendingTasks
@@ -90,7 +91,7 @@ class InOrder(Action):
         if self.args.backfill == "easy":
             line.backfill(first)
 
-    def tells_apart(self, job: Job) -> Hashable:
+    def class_key(self, job: Job) -> Hashable:
         return job.estimate if self.args.estimates == "told" else (job.estimate, owner_of(job), without_numbers(job.name))
 
 
@@ -99,7 +100,7 @@ class Line:
 
     def __init__(self, session: Session, ends: type[PlannedEnds], unknown: float) -> None:
         self.session = session
-        self.behind: list[Alike] = []  #: the jobs behind the first one that does not fit
+        self.behind: list[JobClass] = []  #: the jobs behind the first one that does not fit
         self._kind_of_ends = ends
         self._unknown = unknown
         self._no_room: dict[Hashable, float] = {}  #: by queue and kind of pod: the shortest run for which no room was found
@@ -109,7 +110,7 @@ class Line:
     def _ends(self) -> PlannedEnds:
         return self.session.cluster.index(self._kind_of_ends)
 
-    def _may_start(self, alike: Alike) -> bool:
+    def _may_start(self, alike: JobClass) -> bool:
         if alike.first.is_pending:
             for member in alike.members:
                 self.session.set_phase(member.job, INQUEUE)

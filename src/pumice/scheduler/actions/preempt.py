@@ -19,11 +19,12 @@ from pumice.scheduler.eviction.make_room import is_worth_it
 from pumice.scheduler.eviction.permitted_victims import PermittedVictims
 from pumice.scheduler.eviction.search import Search, in_task_order
 from pumice.scheduler.eviction.victims import Budget, permitted_victims
-from pumice.scheduler.framework.alike import Turns, age
 from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.framework.job_classes import age
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import Job, Mask, Queue, Task, status
 from pumice.scheduler.placement.pending_tasks import by_queue
 

@@ -36,7 +36,6 @@ tiers:
   - name: nodeorder
 """
 
-KUBE_BATCH_GROUP, KUBE_BATCH_NAME = "scheduling.incubator.k8s.io", "kube-batch"  #: its API group and schedulerName
 #: kube-batch's built-in configuration
 KUBE_BATCH = """\
 actions: "allocate, backfill"

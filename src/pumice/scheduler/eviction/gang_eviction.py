@@ -14,11 +14,11 @@ from msgspec import Struct, field
 from pumice.scheduler.eviction.choice import is_cheaper
 from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
 from pumice.scheduler.eviction.roster import Roster
-from pumice.scheduler.framework.alike import Turns
 from pumice.scheduler.framework.hopes import Hopes
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import HyperNode, Job, Queue, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingParts, by_queue
 

@@ -1,8 +1,8 @@
 """Jobs at rest: waiting jobs that a session does not look at, since there is certainly too little room for them.
 
-A gang is refused for lack of room as long as fewer of its pods than it lacks fit on all nodes together. What each kind of job needs is kept
-in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait (`hopes.py`). It is
-an upper bound, by resources of each node alone: a job that passes is looked at, and may be refused all the same.
+A gang is refused for lack of room as long as fewer of its pods than it lacks fit on all nodes together. What each class of jobs needs is
+kept in columns (`Needs`), so that one comparison with the room on nodes finds the jobs that might start, however many wait (`hopes.py`). It
+is an upper bound, by resources of each node alone: a job that passes is looked at, and may be refused all the same.
 
 Jobs to which something has happened are always looked at: their status must be reported. Of jobs at rest nothing is reported anew. Why
 their pods wait is found out when somebody reads it (`cycle.py`).
@@ -21,7 +21,7 @@ from pumice.scheduler.model import EPSILON, Job, Mask, NDArray, Rows, Table, Tas
 from pumice.scheduler.model.job import cut_short_at
 
 if TYPE_CHECKING:
-    from pumice.scheduler.framework.alike import Member
+    from pumice.scheduler.framework.job_classes import Member
     from pumice.scheduler.framework.session import Session
 
 BLOCK = 20_000  #: so many comparisons of a job with a node at once: their numbers fit into the first caches
@@ -29,11 +29,11 @@ MANY = 2.0**40  #: so many pods fit into room without a bound
 
 
 class Needs:
-    """What the waiting jobs of each kind need, as columns with one entry, a slot, for each kind."""
+    """What the waiting jobs of each class need, as columns with one entry, a slot, for each class."""
 
     def __init__(self, width: int) -> None:
         self.slots: dict[Hashable, int] = {}
-        self.members: list[list[Member]] = []  #: by slot: the jobs of the kind; empty if the slot is free
+        self.members: list[list[Member]] = []  #: by slot: the jobs of the class; empty if the slot is free
         self.amounts: Table = np.zeros((width, 0))  #: of each resource the least that one of its pods requests
         self.pods = np.zeros(0, int)  #: pods of each job that may be placed
         self.waiting = np.zeros(0, int)  #: pods of each job that wait
@@ -44,20 +44,20 @@ class Needs:
         self.mixed = np.zeros(0, bool)  #: whether its pods differ in what they request, so that its amounts are less than most of them need
         self.restless = np.zeros(0, bool)  #: whether the jobs are always looked at
         self._free: list[int] = []
-        self._unread: set[int] = set()  #: slots of kinds that have come in the present session: most of them go in it, too
+        self._unread: set[int] = set()  #: slots of classes that have come in the present session: most of them go in it, too
 
-    def put(self, session: Session, kind: Hashable, members: list[Member]) -> None:
-        """Take in a kind, or that other jobs are of this kind."""
-        slot = self.slots.get(kind)
+    def put(self, session: Session, key: Hashable, members: list[Member]) -> None:
+        """Take in a class, or that other jobs are of this class."""
+        slot = self.slots.get(key)
         if slot is None:
             if not self._free:
                 self._grow()
-            slot = self.slots[kind] = self._free.pop()
+            slot = self.slots[key] = self._free.pop()
             self._unread.add(slot)
         self.members[slot] = members
 
-    def drop(self, kind: Hashable) -> None:
-        slot = self.slots.pop(kind)
+    def drop(self, key: Hashable) -> None:
+        slot = self.slots.pop(key)
         self._unread.discard(slot)
         self.members[slot] = []
         self.pods[slot] = self.waiting[slot] = 0
@@ -65,7 +65,7 @@ class Needs:
         self._free.append(slot)
 
     def read(self, session: Session) -> None:
-        """Take in what the kinds need that have come in this session and still wait."""
+        """Take in what the classes need that have come in this session and still wait."""
         for slot in self._unread:
             self._read(session, slot, self.members[slot][0].job)  # not who came first: that job may have been placed since
         self._unread.clear()
@@ -145,7 +145,7 @@ def _is_special(task: Task) -> bool:
 
 
 class AtRest:
-    """The jobs at rest in one session. A kind of job is woken when it is looked at."""
+    """The jobs at rest in one session. A class of jobs is woken when it is looked at."""
 
     def __init__(self, session: Session, needs: Needs, awake: Iterable[int]) -> None:
         self._session = session
@@ -169,7 +169,7 @@ class AtRest:
         return not self._is_nobody and bool(self.sleeping.any())
 
     def groups(self) -> list[list[Member]]:
-        """The jobs that are still at rest, by kind."""
+        """The jobs that are still at rest, by class."""
         if self._is_nobody:
             return []
         return [members for members, is_awake in zip(self.needs.members, self._awake.tolist(), strict=True) if members and not is_awake]
@@ -185,18 +185,18 @@ class AtRest:
         return list(zip(slots.tolist(), self.needs.waiting[slots].tolist(), strict=True))
 
     def awake(self) -> list[list[Member]]:
-        """The jobs that are looked at from the beginning, by kind."""
+        """The jobs that are looked at from the beginning, by class."""
         return [self.needs.members[slot] for slot in np.flatnonzero(self._awake).tolist() if self.needs.members[slot]]
 
     def wake_all(self) -> list[list[Member]]:
-        """Wake all jobs, and return those that were at rest, by kind."""
+        """Wake all jobs, and return those that were at rest, by class."""
         groups = self.groups()
         self._awake[:] = True
         return groups
 
-    def wake_kind(self, kind: Hashable) -> list[list[Member]]:
-        """Wake the jobs of a kind, and return them if they were at rest."""
-        slot = self.needs.slots[kind]
+    def wake_class(self, key: Hashable) -> list[list[Member]]:
+        """Wake the jobs of a class, and return them if they were at rest."""
+        slot = self.needs.slots[key]
         if self._awake[slot]:
             return []
         self._awake[slot] = True

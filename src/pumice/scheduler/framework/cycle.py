@@ -12,8 +12,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.decisions import Decisions, JobOutcome
+from pumice.scheduler.framework.job_classes import MEMORY as JOB_CLASSES
 from pumice.scheduler.framework.last_decisions import MEMORY, recall, remember
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.past_evictions import PAST_EVICTIONS
@@ -90,7 +90,7 @@ class Rehearsal:
         self._clock, self._changed = cluster.clock, dict(cluster.changed)
         self._past_usage = {key: usage.copy() for key, usage in cluster.past_usage.items()}
         self._memory = cluster.memory
-        cluster.memory = {name: own_copy(kept) for name, kept in cluster.memory.items() if name != KINDS}
+        cluster.memory = {name: own_copy(kept) for name, kept in cluster.memory.items() if name != JOB_CLASSES}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

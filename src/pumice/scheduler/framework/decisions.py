@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from pumice.api.groups import NativePodGroup
-from pumice.scheduler.framework.alike import Member, filled
 from pumice.scheduler.framework.containment import Failure
+from pumice.scheduler.framework.job_classes import Member, filled
 from pumice.scheduler.model import Job, Task
 
 T = TypeVar("T")

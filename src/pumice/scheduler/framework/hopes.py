@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from pumice.scheduler.framework.alike import Alike
+from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import PODS, Job, Mask, NDArray, Queue, Rows, Table, Vector
 
@@ -74,7 +74,7 @@ class Hopes:
         queues = (members[slot][0].job.queue for slot in np.flatnonzero(self._hopeful).tolist())
         return {queue.name: queue for queue in queues if queue is not None}
 
-    def of(self, queue: Queue | None = None) -> list[Alike]:
+    def of(self, queue: Queue | None = None) -> list[JobClass]:
         """The jobs of a queue whose turn it is, or of all queues, in their groups."""
         if self._is_nobody:
             return []
@@ -85,8 +85,8 @@ class Hopes:
         self._compare(self._limits_queues)
         return [self._group(slot) for slot in slots[self._hopeful[slots]].tolist()]
 
-    def _group(self, slot: int) -> Alike:
-        return Alike(self._needs.members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot))
+    def _group(self, slot: int) -> JobClass:
+        return JobClass(self._needs.members[slot].copy(), passed_over=self._were_passed_over, wakes=partial(self._wakes, slot))
 
     # -- where queues are compared, jobs without hope have their turns too, since each turn may change whose is next
 
@@ -105,7 +105,7 @@ class Hopes:
                 found[job.queue.name] = [slot]
         return found
 
-    def with_turns(self, slots: list[int]) -> list[Alike]:
+    def with_turns(self, slots: list[int]) -> list[JobClass]:
         """Those of these jobs that have a turn."""
         return [self._group(slot) for slot in slots if self._may(self._needs.members[slot][0].job)]
 
@@ -117,7 +117,7 @@ class Hopes:
             self._compare(self._limits_queues)
         return bool((self._hopeful & self._resting.sleeping).any())
 
-    def _wakes(self, slot: int, alike: Alike) -> bool:
+    def _wakes(self, slot: int, alike: JobClass) -> bool:
         """Whether there might still be room for such jobs. If so they are woken. After a job that found no room all are compared anew."""
         changes = self._session.changes
         if self._seen != changes and (self._tried == changes or self._size() <= QUICK // 10):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pumice.api import did_you_mean
 from pumice.api.annotations import GROUP_NAME
-from pumice.scheduler.framework.alike import Alike
 from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCondition, JobOutcome, Pipelined, Waiting
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
+from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
 from pumice.scheduler.model import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Cluster, Job, Task, status
@@ -98,7 +98,7 @@ def conclude(session: Session) -> Conclusion:
     return Conclusion(outcomes, session.refused, stranded(cluster, session.policy, session.now), at_rest)
 
 
-def _outcome(session: Session, alike: Alike, explained: Container[str]) -> JobOutcome:
+def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> JobOutcome:
     job = alike.first
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)

@@ -68,7 +68,7 @@ class Plugin:
         become ready in it. None for all jobs. To leave out a job only saves questions: the hooks must refuse its tasks all the same."""
         return None
 
-    def tells_apart(self, job: Job) -> Hashable:
+    def class_key(self, job: Job) -> Hashable:
         """What the plugin's answers about a waiting job depend on, besides the job's queue, minimum and priority, and its tasks except
         their names; None for nothing. Jobs with equal values may be treated as alike. Asked only if `reads_only_state`."""
         return None

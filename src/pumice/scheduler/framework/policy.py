@@ -121,8 +121,8 @@ class Action:
         """As `Plugin.next_turn`: the time from which the action may do something although nothing has changed."""
         return inf
 
-    def tells_apart(self, job: Job) -> Hashable:
-        """What else of a waiting job the action reads, as for `Plugin.tells_apart`. Called only if `reads_only_state`."""
+    def class_key(self, job: Job) -> Hashable:
+        """What else of a waiting job the action reads, as for `Plugin.class_key`. Called only if `reads_only_state`."""
         return None
 
 

@@ -136,9 +136,9 @@ class Questions:
 
     @cached_property
     def job_tellers(self) -> list[Callable[[Job], Hashable]]:
-        """The methods `tells_apart` of all actions and plugins: what each of them reads of a job besides what all do."""
+        """The methods `class_key` of all actions and plugins: what each of them reads of a job besides what all do."""
         actions, plugins = self.policy.actions, self.plugins.everyone
-        return [*(action.tells_apart for action in actions), *(plugin.tells_apart for plugin in plugins)]
+        return [*(action.class_key for action in actions), *(plugin.class_key for plugin in plugins)]
 
     def task_kind(self, task: Task) -> tuple[Hashable, ...]:
         """The kind of a task: equal for tasks for which filters and scorers give the same answers."""

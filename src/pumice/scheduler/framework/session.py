@@ -14,14 +14,14 @@ import numpy as np
 
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework import job_status
-from pumice.scheduler.framework.alike import MEMORY as KINDS
-from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
 from pumice.scheduler.framework.at_rest import AtRest, Needs
 from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, GroupCondition, GroupEvent, Unsaid, Waiting
 from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
+from pumice.scheduler.framework.job_classes import MEMORY as KINDS
+from pumice.scheduler.framework.job_classes import JobClass, JobClasses, age, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
@@ -89,7 +89,7 @@ class Session(Questions):
         self._ask(OpenPlugins.of(self, guarded=guarded))
         in_full = observer.needs_full_cycles or guarded or not policy.shortcuts
         one_by_one = in_full or not self.compares_by_state or not policy.places_gangs or self.past_evictions.sees_loops
-        self.kinds: Kinds | None = Kinds.of(self) if policy.reads_only_state and not one_by_one else None
+        self.job_classes: JobClasses | None = JobClasses.of(self) if policy.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
         return self
@@ -112,8 +112,8 @@ class Session(Questions):
         self.undecided.clear()
         for eviction in self.decisions.evictions:
             self.cluster.forget_eviction(eviction.task)
-        if self.kinds is not None:
-            self.kinds.close(self)
+        if self.job_classes is not None:
+            self.job_classes.close(self)
         else:
             self.cluster.memory.pop(KINDS, None)
         keep_evaluations(self, self._evaluations)
@@ -175,39 +175,39 @@ class Session(Questions):
         return sorted((job for job in among if job.queue is not None and job.queue.exists), key=lambda job: (job.created, job.uid))
 
     @cached_property
-    def alike(self) -> list[Alike]:
+    def alike(self) -> list[JobClass]:
         """The jobs that waited when the session began and are not at rest, in groups of jobs that have been treated alike so far."""
-        if self.kinds is not None:
-            return self.kinds.awake()
-        return [Alike.alone(job) for job in self.jobs(self.cluster.waiting.values())]
+        if self.job_classes is not None:
+            return self.job_classes.awake()
+        return [JobClass.alone(job) for job in self.jobs(self.cluster.waiting.values())]
 
-    def waiting(self) -> list[Alike]:
+    def waiting(self) -> list[JobClass]:
         """All groups whose first job still has Pending tasks, by age of that job, the oldest first. No job is at rest after this call."""
-        if self.kinds is not None:
-            self.alike += self.kinds.wake_all()
+        if self.job_classes is not None:
+            self.alike += self.job_classes.wake_all()
         return self.awake()
 
     @cached_property
     def resting(self) -> AtRest:
         """The jobs that are not looked at, unless they are woken."""
-        return self.kinds.at_rest if self.kinds is not None else AtRest(self, Needs(self.cluster.dimensions.width), ())
+        return self.job_classes.at_rest if self.job_classes is not None else AtRest(self, Needs(self.cluster.dimensions.width), ())
 
     def at_rest(self) -> Unsaid:
         """The jobs that were not looked at."""
         return Unsaid(self.resting.groups(), self.resting.waiting)
 
-    def awake(self) -> list[Alike]:
+    def awake(self) -> list[JobClass]:
         """The groups of `alike` whose first job still has Pending tasks, by age of that job, the oldest first."""
         return sorted((alike for alike in self.alike if alike.first.pending), key=lambda alike: age(alike.first))
 
-    def together(self, others: dict[str, Job]) -> list[Alike]:
+    def together(self, others: dict[str, Job]) -> list[JobClass]:
         """The groups of `alike`, and each of the other jobs (given by uid) that is in none of them as a group of one."""
-        if self.kinds is not None and self.kinds.at_rest:
+        if self.job_classes is not None and self.job_classes.at_rest:
             for job in others.values():
-                if job in self.kinds:
-                    self.alike += self.kinds.wake_job(job)
-        known = self.kinds if self.kinds is not None else {alike.first for alike in self.alike}
-        return [*self.alike, *(Alike.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
+                if job in self.job_classes:
+                    self.alike += self.job_classes.wake_job(job)
+        known = self.job_classes if self.job_classes is not None else {alike.first for alike in self.alike}
+        return [*self.alike, *(JobClass.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
 
     def name_of(self, task: Task) -> str:
         """The name of a task, for texts; a blank if the text serves for all jobs that are like the task's job."""

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
 
-from pumice.scheduler.framework.alike import Alike, Turns
 from pumice.scheduler.framework.hopes import Hopes
+from pumice.scheduler.framework.job_classes import JobClass
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import Job, Queue, SubJob, Task
 from pumice.scheduler.placement.lazy_heap import LazyHeap
 
@@ -117,7 +118,7 @@ def _needed(session: Session, job: Job) -> frozenset[str]:
 class JobsByQueue:
     """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
-    def __init__(self, session: Session, groups: Iterable[Alike], others: Collection[str] = (), hopes: Hopes | None = None) -> None:
+    def __init__(self, session: Session, groups: Iterable[JobClass], others: Collection[str] = (), hopes: Hopes | None = None) -> None:
         """`others`: the names of queues that may get their jobs at their turn (`join`). `hopes`: the groups that are at rest."""
         self._session = session
         self._hopes = hopes
@@ -142,7 +143,7 @@ class JobsByQueue:
             if queue.name in self._at_rest or queue.name in self._turns:
                 self._compared.push(queue)
 
-    def join(self, queue: Queue, groups: list[Alike]) -> None:
+    def join(self, queue: Queue, groups: list[JobClass]) -> None:
         """Let more jobs of a queue have their turns."""
         self._turns[queue.name].join(groups)
         self._joined.discard(queue.name)
@@ -184,9 +185,9 @@ class JobsByQueue:
         return job
 
 
-def by_queue(groups: Iterable[Alike]) -> dict[str, list[Alike]]:
+def by_queue(groups: Iterable[JobClass]) -> dict[str, list[JobClass]]:
     """The groups of alike jobs by the name of their queue."""
-    found: dict[str, list[Alike]] = {}
+    found: dict[str, list[JobClass]] = {}
     for alike in groups:
         assert alike.first.queue is not None
         found.setdefault(alike.first.queue.name, []).append(alike)

@@ -21,9 +21,9 @@ from pumice.api.files import read_all
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
-from pumice.cluster.gangs import grouped, pods_of_owners
-from pumice.cluster.offline import complete
-from pumice.cluster.workloads import expanded
+from pumice.inputs.gangs import grouped, pods_of_owners
+from pumice.inputs.offline import complete
+from pumice.inputs.workloads import expanded
 from pumice.simulate.work import Role, Work, Workload, in_order
 
 NOT_JOBS = (Node, Pod, PodGroup)

@@ -191,7 +191,7 @@ class Drf(Plugin):
         self._past = past_shares(session.cluster, self.args, user_of, session.now)
         self._shares: dict[bytes, float] = {}  #: by what is held, the bytes of a sum or of a vector: many jobs hold the same
 
-    def tells_apart(self, job: Job) -> str:
+    def class_key(self, job: Job) -> str:
         return user_of(job) if self._past else ""
 
     def next_turn(self, session: Session) -> float:

@@ -16,7 +16,7 @@ class ShortestFirst(Plugin):
     tunable = True
     reads_only_state = True
 
-    def tells_apart(self, job: Job) -> float | None:
+    def class_key(self, job: Job) -> float | None:
         return job.estimate
 
     def job_order(self, job: Job) -> float:

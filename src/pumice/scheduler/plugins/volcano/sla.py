@@ -45,7 +45,7 @@ class Sla(Plugin):
 
     job_pipelined = job_enqueueable
 
-    def tells_apart(self, job: Job) -> str:
+    def class_key(self, job: Job) -> str:
         """The job's uid if it has a waiting time, so that it is like no other job; else empty."""
         return "" if self._waiting_s(job) is None else job.uid
 

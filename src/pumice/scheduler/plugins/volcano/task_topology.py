@@ -230,7 +230,7 @@ class TaskTopology(Plugin):
             return (1, 0, 0, 0, 0)
         return (0, -len(bucket.waiting), bucket.index, *buckets.relations.rank(task.role))
 
-    def tells_apart(self, job: Job) -> str:
+    def class_key(self, job: Job) -> str:
         """The job's uid if it has a topology, so that it is like no other job; else empty."""
         return job.uid if any(key in job.annotations for key in KEYS) else ""
 

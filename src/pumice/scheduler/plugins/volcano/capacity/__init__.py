@@ -156,7 +156,8 @@ class Capacity(Plugin):
         """The uids of pods that passed the gate of their queue. Until a pod is placed, the amounts that it requests are reserved."""
         session = self.session
         groups = (alike.members for alike in session.alike)  # jobs with such pods are never at rest
-        jobs = (member.job for members in groups for member in members) if session.kinds is not None else session.cluster.waiting.values()
+        grouped = session.job_classes is not None
+        jobs = (member.job for members in groups for member in members) if grouped else session.cluster.waiting.values()
         found = [
             task
             for job in jobs

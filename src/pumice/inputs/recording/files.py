@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from pumice.api import InputError
 from pumice.cluster.chained_file import Damage, read, sealed, seed
-from pumice.cluster.recording.entries import VERSION, Begin, Entry
+from pumice.inputs.recording.entries import VERSION, Begin, Entry
 
 SUFFIX = ".pumice"
 CHAIN = "pumice recording"  #: the name from which the chain of each file starts; it is not the file's, so files may be renamed

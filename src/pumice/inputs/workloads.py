@@ -74,7 +74,7 @@ def _accepted(manifest: Manifest, cluster: Memory) -> Object:
     """The object as a server would store it. Raises InputError if it would be refused, or if it asks for too many pods."""
     subject = f"{manifest.obj['kind']} {manifest.obj['metadata']['name']}"
     if group_of(manifest.obj["apiVersion"]) not in OF_VOLCANO:
-        from pumice.cluster.workload_checks import why_refused as why  # Volcano's own kinds have other rules
+        from pumice.inputs.workload_checks import why_refused as why  # Volcano's own kinds have other rules
 
         if refusal := why(manifest.obj):
             raise InputError(refusal, where=manifest.where, subject=subject)

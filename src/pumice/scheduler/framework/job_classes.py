@@ -1,0 +1,208 @@
+"""Jobs that request the same. Only the first of them is tried; as long as nothing has changed since, the others are refused like it.
+
+Jobs of a queue are alike if they differ only in names and age (`_class_key`). Classes of alike jobs are kept from cycle to cycle: only jobs
+that changed are examined again. Within a cycle a group is split if something changes before the others' turn (`turns.py`). What a session
+notes about the first job holds for all; where a text names a pod it has a blank, which is filled with the names of each job's pods
+(`filled`).
+
+Jobs are grouped only in sessions without observers that watch, whose actions and plugins read only the kept state. Else each is alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pumice.api.annotations import QUEUE_GATE
+from pumice.scheduler.framework.at_rest import AtRest, Needs
+from pumice.scheduler.model import INQUEUE, Job, Task
+
+if TYPE_CHECKING:
+    from pumice.scheduler.framework.session import Session
+
+MEMORY = "alike"  #: its key in the cluster's memory
+Key = tuple[Any, ...]
+
+
+class Member(NamedTuple):
+    """A job of a group, with its tasks. Members sort by age."""
+
+    created: float
+    uid: str
+    job: Job
+    tasks: list[Task]
+    number: int  #: of the first task: the order of arrival, for jobs of equal creation time
+
+    @classmethod
+    def of(cls, job: Job) -> Member:
+        tasks = list(job.tasks.values())
+        return cls(job.created, job.uid, job, tasks, tasks[0].number if tasks else 0)
+
+
+class JobClass:
+    """A group of jobs that are alike and have had the same outcome so far, the oldest first.
+
+    `passed_over`: whether an action did not look at it, so that not all is noted of it. `wakes`: if it is at rest, whether it has its turn.
+    """
+
+    __slots__ = ("members", "passed_over", "wakes")
+
+    def __init__(self, members: list[Member], *, passed_over: bool = False, wakes: Callable[[JobClass], bool] | None = None) -> None:
+        self.members = members
+        self.passed_over = passed_over
+        self.wakes = wakes
+
+    @classmethod
+    def alone(cls, job: Job) -> JobClass:
+        return cls([Member.of(job)])
+
+    @property
+    def first(self) -> Job:
+        return self.members[0].job
+
+
+def age(job: Job) -> tuple[float, str]:
+    return job.created, job.uid
+
+
+class JobClasses:
+    """All waiting jobs by class, for the sessions of one policy. A job that is like no other has a class of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self._basis = _basis(session)
+        self._needs = Needs(session.cluster.dimensions.width)
+        self._members: dict[Hashable, list[Member]] = {}  #: the lists are replaced, not changed: decisions keep them
+        self._of: dict[str, tuple[Hashable, Member]] = {}
+        self.at_rest: AtRest  #: in the present session
+        self._own: set[Hashable] = set()  #: classes whose lists of members were replaced just now
+        self._nominated: list[Job] = []  #: jobs whose tasks were given nominations with the last decisions
+
+    @classmethod
+    def of(cls, session: Session) -> JobClasses:
+        """The classes that the session before has left, brought up to date, or new ones."""
+        memory, cluster = session.cluster.memory, session.cluster
+        kept: JobClasses | None = memory.get(MEMORY)
+        if kept is None or kept._basis != _basis(session):
+            kept = memory[MEMORY] = JobClasses(session)
+            kept._look_at(session, cluster.waiting.values())
+            changed = [members[0].uid for members in kept._members.values()]
+        else:
+            kept._look_at(session, [*cluster.changed.values(), *kept._nominated])
+            changed = [*cluster.changed, *(job.uid for job in kept._nominated)]
+        kept.at_rest = AtRest(session, kept._needs, (kept._slot(uid) for uid in changed if uid in kept._of))
+        return kept
+
+    def _slot(self, uid: str) -> int:
+        return self._needs.slots[self._of[uid][0]]
+
+    def close(self, session: Session) -> None:
+        """Examine the jobs again that the session has changed."""
+        moved = {task.job: None for task in session.moves if task.job is not None}
+        refused = (session.cluster.jobs[uid] for uid in session.not_admitted if uid in self._of and self._of[uid][0] == uid)
+        self._look_at(session, [*moved, *(job for job, before in session.phases.items() if job.phase != before), *refused])
+        self._needs.read(session)
+        self._nominated = list({task.job: None for task in session.decisions.nominations if task.job is not None})
+
+    def __contains__(self, job: Job) -> bool:
+        return job.uid in self._of
+
+    def awake(self) -> list[JobClass]:
+        """The groups that are looked at from the beginning of the session."""
+        found = (JobClass(members.copy()) for members in self.at_rest.awake())
+        return [alike for alike in found if alike.first.queue is not None and alike.first.queue.exists]
+
+    def wake_all(self) -> list[JobClass]:
+        """The groups that were at rest until now."""
+        return [JobClass(members.copy(), passed_over=self.at_rest.passes_over) for members in self.at_rest.wake_all()]
+
+    def wake_job(self, job: Job) -> list[JobClass]:
+        """The group of a job, if it was at rest until now."""
+        found = self.at_rest.wake_class(self._of[job.uid][0])
+        return [JobClass(members.copy(), passed_over=self.at_rest.passes_over) for members in found]
+
+    def _look_at(self, session: Session, jobs: Iterable[Job]) -> None:
+        tellers = session.job_tellers
+        self._own.clear()
+        for job in jobs:
+            self._forget(job.uid)
+            if job.pending and job.queue is not None:
+                key, member = _class_key(session, job, tellers), Member.of(job)
+                self._of[job.uid] = key, member
+                members = self._own_members(key)
+                insort(members, member)
+                self._needs.put(session, key, members)
+
+    def _own_members(self, key: Hashable) -> list[Member]:
+        """The list of a class's members, which may be changed: it is copied once while jobs are looked at."""
+        if key not in self._own:
+            self._own.add(key)
+            self._members[key] = [*self._members.get(key, ())]
+        return self._members.setdefault(key, [])
+
+    def _forget(self, uid: str) -> None:
+        if uid in self._of:
+            key, member = self._of.pop(uid)
+            members = self._own_members(key)
+            del members[bisect_left(members, member)]
+            if members:
+                self._needs.members[self._needs.slots[key]] = members
+            else:
+                del self._members[key]
+                self._needs.drop(key)
+
+
+def _basis(session: Session) -> tuple[Any, ...]:
+    """What the classes depend on besides the jobs. If it changes, they are made anew."""
+    cluster = session.cluster
+    return session.policy, len(cluster.with_pod_affinity), cluster.versions.copy(), cluster.dimensions.width
+
+
+def _class_key(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable]]) -> Hashable:
+    """The class of a job: equal for jobs that are alike; its uid for a job to which something has happened."""
+    if not _is_plain(job) or session.queues_need_comparing:  # there each job has its own turn
+        return job.uid
+    assert job.queue is not None
+    tasks = list(job.tasks.values())
+    order = sorted(range(len(tasks)), key=lambda number: session.task_key(tasks[number]))
+    return (
+        *(job.queue.name, job.namespace, job.priority, job.min_member, *job.role_minimum.items()),
+        *(job.preemptable, job.never_preempted, job.zone, job.beyond, job.phase == INQUEUE or _least(job)),
+        *(tell(job) for tell in tellers),
+        *order,
+        *((task.role, task.priority, task.preemptable, task.zone, *session.task_kind(task)) for task in tasks),
+    )
+
+
+def _least(job: Job) -> Hashable:
+    """The job's minResources, which its queue must have room for before the job is let in."""
+    least = job.group.spec.min_resources if job.group is not None else None
+    return None if least is None else tuple((name, amount.text) for name, amount in least.items())
+
+
+def _is_plain(job: Job) -> bool:
+    """Whether the job was let in or was refused admission, and nothing else has happened to it yet."""
+    if job.phase != INQUEUE and (not job.is_pending or job.waiting_since is None):
+        return False
+    if len(job.pending) != len(job.tasks) or job.allocated_hypernode or job.nominated_hypernodes or job.held_places:
+        return False
+    if job.asks_for_topology or not job.has_one_part:
+        return False
+    return not any(task.nominated or task.gated or QUEUE_GATE in task.annotations for task in job.tasks.values())
+
+
+BLANK = "\0"  #: is written before and after the number of a task in its job
+
+
+def blanks(alike: JobClass) -> dict[str, str]:
+    """By uid of the first job's tasks: the blanks that texts have in place of their names."""
+    return {uid: f"{BLANK}{number}{BLANK}" for number, uid in enumerate(alike.first.tasks)}
+
+
+def filled(text: str, tasks: Sequence[Task]) -> str:
+    """The text with the names of these tasks in its blanks."""
+    if BLANK not in text:
+        return text
+    parts = text.split(BLANK)
+    parts[1::2] = [tasks[int(number)].name for number in parts[1::2]]
+    return "".join(parts)
