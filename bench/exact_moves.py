@@ -1,13 +1,15 @@
 """The action consolidate against an exact solver: random small states, and the fewest moves that let the waiting gang start.
 
 A mixed-integer model (HiGHS) says the fewest moves: every pod is in one place, a pod that moves leaves its node (unless its whole gang
-moves), no node holds more than it has, gangs lose no more than they can spare. `judge` compares the plan of the action with it.
+moves), no node holds more than it has, gangs lose no more than they can spare. In states with rules, pods are where selectors, taints and
+volumes allow it, those that keep away from each other are on different nodes, and no more go than budgets allow. `judge` compares the plan
+of the action with it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any, NamedTuple
 
@@ -20,12 +22,23 @@ from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.testing import cluster, node, pod, podgroup
-from pumice.testing.builders import Builder, PodBuilder
+from pumice.testing import cluster, manifest, node, pod, podgroup, queue
+from pumice.testing.builders import Builder, NodeBuilder, PodBuilder, PodGroupBuilder
 from pumice.testing.scene import NOW, policy
 
 BIG = "default/big"
 CPU_PER_NODE, GPUS_PER_NODE = 32, 8
+
+
+class Rules(NamedTuple):
+    """What is to be kept besides room and gangs, by names of pods and nodes."""
+
+    nodes: dict[str, set[str]]  #: the nodes where a pod may be, if not all
+    apart: list[set[str]]  #: pods of which a node has one at most
+    budgets: list[tuple[set[str], int]]  #: pods, and how many of them may go
+
+
+NO_RULES = Rules({}, [], [])
 
 
 class State(NamedTuple):
@@ -33,6 +46,7 @@ class State(NamedTuple):
 
     objects: list[Builder]
     policy: Policy
+    rules: Rules = NO_RULES
 
 
 def small_state(seed: int) -> State:
@@ -72,7 +86,77 @@ def small_state(seed: int) -> State:
     return State(objects, Policy(tuple(any_work if each.name == "consolidate" else each for each in made.actions), made.tiers))
 
 
-def fewest_moves(made: Cluster) -> int | None:
+def state_with_rules(seed: int) -> State:
+    """A small state in which nodes have zones and taints, and each job has a rule of its own, or none."""
+    state, random = small_state(seed), Random(f"{seed}/rules")
+    zones = {each.document["metadata"]["name"]: random.choice("ab") for each in state.objects if isinstance(each, NodeBuilder)}
+    tainted = {name for name in zones if random.random() < 0.2}
+    pods: dict[str, list[PodBuilder]] = {}
+    for each in state.objects:
+        if isinstance(each, PodBuilder):
+            pods.setdefault(each.document["metadata"]["annotations"]["scheduling.k8s.io/group-name"], []).append(each)
+    rules, objects = Rules({}, [], []), list[Builder]()
+    for each in state.objects:
+        if isinstance(each, NodeBuilder):
+            name = each.document["metadata"]["name"]
+            objects.append(each.label("zone", zones[name]).taint("special") if name in tainted else each.label("zone", zones[name]))
+    for group in (each for each in state.objects if isinstance(each, PodGroupBuilder)):
+        name = group.document["metadata"]["name"]
+        kind = (
+            random.choice(("", "", "selector", "volume", "apart", "budget", "quota")) if name != "big" else random.choice(("", "selector"))
+        )
+        objects += _with_rule(kind, random, group, pods[name], zones, tainted, rules)
+    return State(objects, state.policy, rules)
+
+
+def _with_rule(
+    kind: str, random: Random, group: PodGroupBuilder, pods: list[PodBuilder], zones: dict[str, str], tainted: set[str], rules: Rules
+) -> list[Builder]:
+    """The objects of a job with a rule of this kind, which its running pods keep. The rule is added to `rules`."""
+    name = group.document["metadata"]["name"]
+    where = [each.document["spec"].get("nodeName", "") for each in pods]
+    names = [each.document["metadata"]["name"] for each in pods]
+    nodes, more = set(zones), list[Builder]()
+    if tainted & set(where) or random.random() < 0.4:
+        pods = [each.tolerates("special") for each in pods]
+    else:
+        nodes -= tainted
+    if kind in ("selector", "volume") and len({zones[node] for node in where if node}) < 2:
+        zone = zones[where[0]] if where[0] else random.choice("ab")
+        nodes &= {node for node in zones if zones[node] == zone}
+        if kind == "selector":
+            pods = [each.selector("zone", zone) for each in pods]
+        else:
+            terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]
+            source = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]}
+            pods = [each.having("spec", "volumes", value=source["volumes"]) for each in pods]
+            claim = {"volumeName": name, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+            bound = {"pv.kubernetes.io/bind-completed": "yes"}
+            volume = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "capacity": {"storage": "1Gi"}}
+            volume |= {"claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": name}}
+            more += [
+                manifest("PersistentVolumeClaim", name, spec=claim, status={"phase": "Bound"}).annotations(bound),
+                manifest("PersistentVolume", name, "", spec=volume, status={"phase": "Bound"}),
+            ]
+    elif kind == "apart" and len(set(where)) == len(where):
+        term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
+        away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        pods = [each.label("app", name).having("spec", "affinity", value=away) for each in pods]
+        rules.apart.append(set(names))
+    elif kind == "budget":
+        allowed = random.randint(0, len(pods))
+        pods = [each.label("app", name) for each in pods]
+        spec = {"selector": {"matchLabels": {"app": name}}, "minAvailable": 1}
+        more.append(manifest("PodDisruptionBudget", name, spec=spec, status={"disruptionsAllowed": allowed}))
+        rules.budgets.append((set(names), allowed))
+    elif kind == "quota":
+        gpus = sum(int(each.document["spec"]["containers"][0]["resources"]["requests"].get("nvidia.com/gpu", 0)) for each in pods)
+        group, more = group.queue(name), [queue(name).capability(gpu=gpus)]
+    rules.nodes.update(dict.fromkeys(names, nodes) if nodes < set(zones) else {})
+    return [*more, group, *pods]
+
+
+def fewest_moves(made: Cluster, rules: Rules = NO_RULES) -> int | None:
     """The fewest moves that let the waiting gang start; None if no moves do."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
@@ -80,13 +164,21 @@ def fewest_moves(made: Cluster) -> int | None:
     rows, columns = list(nodes), range(nodes.allocatable.shape[0])
     load: dict[tuple[int, int], list[tuple[Any, float]]] = {}
     moved: dict[Task, Any] = {}
+    comes_to: dict[tuple[str, int], Any] = {}
+
+    def allowed(task: Task) -> list[int]:
+        names = rules.nodes.get(task.name)
+        return rows if names is None else [row for row in rows if nodes.names[row] in names]
 
     def put(task: Task, variable: Any, row: int) -> None:
+        comes_to[task.name, row] = variable
         for column, amount in task.template.needs:
             load.setdefault((row, column), []).append((variable, amount))
 
     for task in made.jobs[BIG].pending.values():
-        choice = {row: solver.addBinary() for row in rows}
+        choice = {row: solver.addBinary() for row in allowed(task)}
+        if not choice:
+            return None
         solver.addConstr(solver.qsum(choice.values()) == 1)
         for row, variable in choice.items():
             put(task, variable, row)
@@ -95,8 +187,8 @@ def fewest_moves(made: Cluster) -> int | None:
         spare = job.ready_count - job.min_member
         for task in running:
             moved[task] = solver.addBinary()
-            choice = {row: solver.addBinary() for row in rows if row != task.node or (spare <= 0 and len(running) > 1)}
-            solver.addConstr(solver.qsum(choice.values()) == moved[task])
+            choice = {row: solver.addBinary() for row in allowed(task) if row != task.node or (spare <= 0 and len(running) > 1)}
+            solver.addConstr(solver.qsum(choice.values()) - moved[task] == 0)
             for row, variable in choice.items():
                 put(task, variable, row)
         if spare <= 0:
@@ -114,9 +206,23 @@ def fewest_moves(made: Cluster) -> int | None:
                 held = solver.qsum([(amount / scale) * variable for variable, amount in comes])
                 left = solver.qsum([(amount / scale) * variable for variable, amount in stays])
                 solver.addConstr(held - left <= room / scale + 1e-9)
+    _keep_rules(solver, rules, moved, comes_to, rows)
     solver.minimize(solver.qsum(moved.values()))
     is_possible = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return round(solver.getInfo().objective_function_value) if is_possible else None
+
+
+def _keep_rules(solver: highspy.Highs, rules: Rules, moved: dict[Task, Any], comes_to: dict[tuple[str, int], Any], rows: list[int]) -> None:
+    for names, most in rules.budgets:
+        solver.addConstr(solver.qsum(variable for task, variable in moved.items() if task.name in names) <= most)
+    for names in rules.apart:
+        for row in rows:
+            here = [variable for task, variable in moved.items() if task.name in names and task.node == row]
+            comes = [comes_to[name, row] for name in sorted(names) if (name, row) in comes_to]
+            if here and comes:
+                solver.addConstr(solver.qsum(comes) - solver.qsum(here) <= 1 - len(here))
+            elif comes:
+                solver.addConstr(solver.qsum(comes) <= 1)
 
 
 class Verdict(NamedTuple):
@@ -128,7 +234,7 @@ class Verdict(NamedTuple):
 def judge(state: State) -> Verdict | None:
     """The verdict on one state; None if the gang needs no moves, or if there are none that help."""
     made = cluster(*state.objects)
-    fewest = fewest_moves(made)
+    fewest = fewest_moves(made, state.rules)
     if not fewest:
         return None
     decisions = cycle(made, state.policy, NOW)
@@ -156,9 +262,9 @@ def _run(made: Cluster, decisions: Decisions) -> None:
         made.move(bind.task, status.RUNNING, bind.task.node)
 
 
-def verdicts(count: int, first: int = 0) -> Iterator[tuple[int, Verdict]]:
+def verdicts(count: int, first: int = 0, make: Callable[[int], State] = small_state) -> Iterator[tuple[int, Verdict]]:
     """The verdicts on the first states in which moves help, each with its seed."""
-    judged = ((seed, judge(small_state(seed))) for seed in itertools.count(first))
+    judged = ((seed, judge(make(seed))) for seed in itertools.count(first))
     return itertools.islice(((seed, verdict) for seed, verdict in judged if verdict is not None), count)
 
 

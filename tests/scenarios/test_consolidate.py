@@ -440,6 +440,29 @@ def test_filters_that_refuse_a_place_in_a_plan_lead_to_another_plan() -> None:
     assert story.places["a-0"] == "n2"
 
 
+def test_pods_that_keep_away_from_each_other_get_a_node_each() -> None:
+    """Both would fit on n2 if c went: that is refused for two of them, not for one."""
+    term = {"labelSelector": {"matchLabels": {"app": "big"}}, "topologyKey": "kubernetes.io/hostname"}
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    wanted = [pod(f"big-{number}").gpu(4).gang("big").label("app", "big").having("spec", "affinity", value=away) for number in range(2)]
+    running = [single("a", "n0", 4), single("a2", "n0", 1), single("b", "n1", 5), single("c", "n2", 1)]
+    story = Story(nodes(), running, podgroup("big", 2).admitted(), wanted)
+    assert story.evicted() == ["a2-0"]
+    story.leave()
+    story.cycle()
+    assert {story.places["big-0"], story.places["big-1"]} == {"n0", "n2"}
+
+
+def test_of_pods_that_would_make_room_those_go_that_may_be_elsewhere() -> None:
+    """However cheap it is to let those go that are bound to the node."""
+    there = [node(f"n{number}").gpu(8).label("name", f"n{number}") for number in range(4)]
+    group, one = single("bound", "n0")
+    running = [group, one.selector("name", "n0"), single("free", "n0"), gang("trio", 3, ["n0", "n1", "n1"])]
+    running += [single("a", "n1", 3), single("b", "n2", 3), single("c", "n2", 1), single("d", "n3", 2)]
+    wanted = [each.selector("name", "n0") for each in pod("big").gpu(3).gang("big").times(2)]
+    assert sorted(Story(there, running, podgroup("big", 2).admitted(), wanted).evicted()) == ["free-0", "trio-0", "trio-1", "trio-2"]
+
+
 def test_plans_are_tried_only_so_often() -> None:
     """A pod that no other may stand beside: each plan proposes another node, and none stands."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}

@@ -119,7 +119,7 @@ class _Emptying(Action):
         for _ in range(TRIES):
             for task in tasks:
                 statement.displace(task)
-            plan = RoomByMoves(self._session.nodes, tasks, self._movable, rules.allowed, 0).plan()
+            plan = RoomByMoves(self._session.nodes, tasks, self._movable, rules, 0).plan()
             if plan is not None and rules.all_wait(plan.places, statement):
                 return self._noted(row, units, plan.places)
             statement.rollback(mark)

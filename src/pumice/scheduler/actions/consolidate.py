@@ -30,7 +30,7 @@ from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, status
 from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing
 
-TRIES = 4  #: plans for one job, each without the places that filters have refused in those before
+TRIES = 8  #: plans for one job, each without the places that filters have refused in those before
 MOST_DOMAINS = 8  #: HyperNodes that are tried for a job with a network topology
 MEMORY = "consolidate"  #: the action's key in the cluster's memory
 PAST, AGAIN_AT = "past", "again at"
@@ -188,7 +188,7 @@ class Proof:
     def plan(self, most: int) -> Plan | None:
         """A plan in which every pod has a place; None if none is found, or if the job needs no moves."""
         for _ in range(TRIES):
-            plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._rules.allowed, most).plan()
+            plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._rules, most).plan()
             if plan is None or not plan.moves:
                 return None
             with self.session.statement() as statement:
@@ -211,7 +211,8 @@ def own_domain(session: Session, task: Task) -> HyperNode | None:
 
 
 class PlaceRules:
-    """Where pods may be, by all rules of the session. What is refused when it is tried is not proposed again."""
+    """Where pods may be, by all rules of the session. What is refused when it is tried is not proposed again: a node, or, if pods of the
+    same kind have gone there before in the same plan, as many pods on it."""
 
     def __init__(self, session: Session, within: Callable[[Task], HyperNode | None], among: Mask | None = None) -> None:
         """`within`: the HyperNode to which a pod is bound; `among`: the rows that count, if not all."""
@@ -219,6 +220,7 @@ class PlaceRules:
         self._within = within
         self._among = session.nodes.alive if among is None else among
         self._masks: dict[Hashable, Mask] = {}  #: by kind of task: the rows where it may be
+        self._most: dict[Hashable, dict[int, int]] = {}  #: by kind of task and row: how many may go there together
 
     def allowed(self, task: Task) -> Mask:
         """The rows where no rule refuses a pod for good, as far as is known."""
@@ -230,16 +232,26 @@ class PlaceRules:
             self._masks[kind] = mask = mask & within.rows if within is not None else mask
         return mask
 
+    def most(self, task: Task) -> dict[int, int]:
+        return self._most.get(self._kind(task), {})
+
     def all_wait(self, places: Places, statement: Statement) -> bool:
         """Pipeline pods on these rows, as long as every rule allows it. Return whether all were allowed."""
-        return all(self._waits(task, row, statement) for task, row in places)
+        coming: Counter[tuple[Hashable, int]] = Counter()
+        for task, row in places:
+            kind = self._kind(task)
+            if not self._waits(task, row, statement, kind, coming[kind, row]):
+                return False
+            coming[kind, row] += 1
+        return True
 
     def _kind(self, task: Task) -> Hashable:
         within = self._within(task)
         return self._session.task_kind(task), within.name if within is not None else ""
 
-    def _waits(self, task: Task, row: int, statement: Statement) -> bool:
-        session, kind = self._session, self._kind(task)
+    def _waits(self, task: Task, row: int, statement: Statement, kind: Hashable, before: int) -> bool:
+        """`before`: how many of this kind have gone there before."""
+        session = self._session
         assert task.job is not None and task.job.queue is not None
         if not session.allows(task.job.queue, task) or session.pre_predicate(task) is not None:
             self._masks[kind] = np.zeros_like(self._masks[kind])
@@ -248,6 +260,9 @@ class PlaceRules:
         if evaluation.rejected is None and evaluation.admitted[row] and evaluation.fits_future[row]:
             statement.pipeline(task, row, evicted=True)
             return True
-        self._masks[kind] = self._masks[kind].copy()
-        self._masks[kind][row] = False
+        if before:
+            self._most.setdefault(kind, {})[row] = before
+        else:
+            self._masks[kind] = self._masks[kind].copy()
+            self._masks[kind][row] = False
         return False

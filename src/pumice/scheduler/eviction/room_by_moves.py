@@ -4,18 +4,19 @@ Pods are placed one after the other, the wanted ones first, then those that have
 the fewest pods give way (`_Dive.choices`); among nodes with room, the fullest. Pods that give way may make others give way in turn.
 If the first dive does not reach the lower bound, dives that deviate from it in one choice are tried, then in two, until `EFFORT` is spent.
 
-What a node's room does not tell (filters, queues) is asked by the caller, who searches again without the places that were refused.
+What a node's room does not tell (filters, queues) is asked by the caller, who searches again without the places that were refused
+(`PlaceRules`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Mapping
 from heapq import heappop, heappush, nsmallest
 from itertools import product
 from math import ceil, prod
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,7 +32,16 @@ MOST_ROWS = 48  #: where it is worked out who would have to give way: those that
 MOST_SETS = 512  #: of units that are compared on one node
 
 Places = list[tuple[Task, int]]  #: pods and the rows they go to
-Allowed = Callable[[Task], Mask]  #: the rows where a pod may be at all
+
+
+class PlaceRules(Protocol):
+    """What is known of rules that are not about room."""
+
+    def allowed(self, task: Task) -> Mask:
+        """The rows where a pod may be at all."""
+
+    def most(self, task: Task) -> Mapping[int, int]:
+        """By row: how many pods like this one may go there together, where that is limited."""
 
 
 class Plan(NamedTuple):
@@ -61,11 +71,11 @@ Known = dict[tuple[int, int], tuple[int, list[Choice]]]  #: by kind of pod and r
 class RoomByMoves:
     """The search for one job."""
 
-    def __init__(self, nodes: Nodes, wanted: list[Task], movable: Movable, allowed: Allowed, most: int) -> None:
+    def __init__(self, nodes: Nodes, wanted: list[Task], movable: Movable, rules: PlaceRules, most: int) -> None:
         self.nodes = nodes
         self.room: Table = nodes.future_idle
         self.movable = movable
-        self.allowed = allowed
+        self.rules = rules
         self.scale: Vector = 1.0 / np.maximum(nodes.allocatable.max(axis=1, initial=0.0), 1.0)
         self.wanted = sorted(wanted, key=self.size, reverse=True)
         self.most = most  #: pods that may give way
@@ -134,6 +144,7 @@ class _Dive:
         self._gone: set[Unit] = set()
         self._charged: Counter[Hashable] = Counter()
         self._banned: dict[int, set[int]] = {}
+        self._coming: Counter[tuple[int, int]] = Counter()  #: by kind of pod and row: how many go there
         self.known: Known = search.known.copy()
         self._finding: dict[int, tuple[Mask, int]] = {}  #: by kind of pod: the rows with room for it now, and how many these are
         self.pods = 0  #: that give way
@@ -168,9 +179,11 @@ class _Dive:
     def choices(self, task: Task, unit: Unit | None = None) -> list[Choice]:
         """The rows for a pod, the cheapest first. `unit`: that of a pod that has given way, and does not go back alone."""
         free, hard = self.rows(task)
-        banned = self._banned.get(id(task.template), ())
+        kind = id(task.template)
+        full = (row for row, most in self._search.rules.most(task).items() if self._coming[kind, row] >= most)
+        banned = {*self._banned.get(kind, ()), *full}
         if unit is not None and len(unit.tasks) == 1:
-            banned = {*banned, task.node}
+            banned.add(task.node)
         rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned], int)
         left = self._search.scale @ np.maximum(self._room[:, rows], 0.0)
         _, first = np.unique(left.round(9), return_index=True)
@@ -197,7 +210,7 @@ class _Dive:
     def rows(self, task: Task) -> tuple[Mask, list[int]]:
         """The rows where there is room for a pod, and those where others would have to give way, first those that lack the least."""
         search, room = self._search, self._room
-        free = search.allowed(task).copy()
+        free = search.rules.allowed(task).copy()
         large, lack = free.copy(), np.zeros(room.shape[1])
         for column, amount in task.template.needs:
             large &= search.nodes.allocatable[column] > amount - EPSILON
@@ -243,12 +256,18 @@ class _Dive:
                     amounts[column] += amount
         alike: dict[Hashable, list[tuple[Unit, list[float]]]] = {}
         for unit, amounts in held.items():
-            if any(amounts[column] > EPSILON for column, _ in lacks):
+            if any(amounts[column] > EPSILON for column, _ in lacks) and self._may_be_elsewhere(unit):
                 alike.setdefault((len(unit.tasks), tuple(unit.charges), tuple(amounts)), []).append((unit, amounts))
         groups = sorted(alike.values(), key=lambda group: -max(group[0][1][column] / amount for column, amount in lacks))
         while len(groups) > 1 and prod(len(group) + 1 for group in groups) > MOST_SETS:
             groups.pop()
         return [sorted(group, key=lambda each: (each[0].lost, each[0].priority)) for group in groups]
+
+    def _may_be_elsewhere(self, unit: Unit) -> bool:
+        """Whether rules allow a pod that moves alone on any other node. A gang may change its nodes among its pods."""
+        task, *others = unit.tasks
+        allowed = self._search.rules.allowed(task)
+        return bool(others) or int(allowed.sum()) > int(allowed[task.node])
 
     def _may_go(self, units: tuple[Unit, ...]) -> bool:
         """Whether the limits allow these units to go as well."""
@@ -267,6 +286,7 @@ class _Dive:
                 self._room[:, mover.node] += mover.template.request
                 self._touch(mover.node)
         self._room[:, choice.row] -= task.template.request
+        self._coming[id(task.template), choice.row] += 1
         self._touch(choice.row)
         self.pods += choice.pods
 
