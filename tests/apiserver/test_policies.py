@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -95,6 +96,32 @@ def test_a_warning_is_no_refusal() -> None:
     validating(made, {"expression": "false", "messageExpression": "'not ' + object.metadata.name"}, actions=("Warn", "Audit"))
     config_map(made, warnings=warnings)
     assert warnings == ["Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': not c"]
+
+
+def test_what_a_policy_wants_audited_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    made = store()
+    keys = {"size": "object.data.size", "none": "''", "fails": "object.data.missing"}
+    wanted = [{"key": key, "valueExpression": text} for key, text in keys.items()]
+    validating(made, {"expression": "false", "message": "no"}, actions=("Audit",), auditAnnotations=wanted, failurePolicy="Ignore")
+    config_map(made, size="large")
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+    hook = {"name": "a.example.com", "rules": [rule], "admissionReviewVersions": ["v1"], "sideEffects": "None"}
+    hook["clientConfig"] = {"url": "https://127.0.0.1:1/"}
+    made.create(f"validatingwebhookconfigurations.{GROUP}", {"metadata": {"name": "h"}, "webhooks": [hook]})
+    with pytest.raises(StatusError, match="is not there yet"):  # the write will be begun again
+        config_map(made, "d", size="large")
+    (event,) = (json.loads(record.getMessage()) for record in caplog.records if record.name == "pumice.audit")
+    assert (event["apiVersion"], event["verb"], event["objectRef"]["name"]) == ("audit.k8s.io/v1", "create", "c")
+    (failure,) = json.loads(event["annotations"].pop("validation.policy.admission.k8s.io/validation_failure"))
+    assert event["annotations"] == {"p/size": "large"}
+    assert failure == {"message": "no", "policy": "p", "binding": "b", "validationActions": ["Audit"]}
+
+
+def test_an_audit_annotation_without_a_value_refuses_a_write_if_failures_do() -> None:
+    made = store()
+    validating(made, auditAnnotations=[{"key": "k", "valueExpression": "object.data.missing"}])
+    with pytest.raises(StatusError, match="the value of audit annotation k resulted in error"):
+        config_map(made)
 
 
 def test_conditions_variables_and_the_namespace() -> None:

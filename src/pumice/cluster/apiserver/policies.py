@@ -2,10 +2,14 @@
 
 A policy says what is demanded or changed, a binding where. Bindings may name parameters, which are objects of any kind: the policy then
 applies once for each of them. Expressions are compiled when a policy or binding has changed. All expressions of one policy share a budget.
+
+What policies want in the audit log is logged as `pumice.audit`, an audit event in JSON for each write that has annotations.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,6 +48,8 @@ EXPRESSIONS = Environment(CONDITIONS.names | dict.fromkeys(("params", "namespace
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
 
 Causes = list[tuple[str, str]]
+AuditNotes = dict[str, dict[str, None]]
+"""By key of an audit annotation: its values, which are those of all bindings and parameters."""
 
 
 class Validation(NamedTuple):
@@ -61,6 +67,7 @@ class Policy(NamedTuple):
     conditions: list[tuple[str, Program]]
     variables: list[tuple[str, Program]]
     validations: list[Validation]
+    annotations: list[tuple[str, Program]]  #: for the audit log
     mutations: list[tuple[str, Program]]
     bindings: list[tuple[Object, Match]]
 
@@ -103,6 +110,7 @@ def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
         programs("matchConditions"),
         programs("variables"),
         [Validation(Program(one["expression"], EXPRESSIONS), one, message(one)) for one in validations],
+        [(one["key"], Program(one["valueExpression"], EXPRESSIONS)) for one in spec.get("auditAnnotations") or ()],
         [(type, Program(one["expression"], EXPRESSIONS)) for type, one in mutations],
         [(one, Match.of(one["spec"].get("matchResources"))) for one in bindings if one["spec"].get("policyName") == name],
     )
@@ -153,16 +161,19 @@ class Policies:
                     raise _refusal(policy, binding, review, Refused(str(error), "Invalid")) from None
         return review
 
-    def check(self, review: AdmissionAttributes) -> None:
+    def check(self, review: AdmissionAttributes, notes: AuditNotes) -> None:
         """Refuse a write that a policy does not allow, or warn of it. Raises StatusError."""
         if not self._policies(VALIDATING):
             return
         for policy, binding, params in self._bound(VALIDATING, review):
-            actions = binding["spec"].get("validationActions") or ()
-            for refused in self._refusals(policy, review, params):
+            name, actions = binding["metadata"]["name"], binding["spec"].get("validationActions") or ()
+            for refused in self._refusals(policy, review, params, notes):
+                if "Audit" in actions:
+                    failure = {"message": str(refused), "policy": policy.name, "binding": name, "validationActions": actions}
+                    notes.setdefault(FAILURE, {})[json.dumps([failure])] = None
                 if "Warn" in actions:
                     text = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding"
-                    review.warnings.append(f"{text} '{binding['metadata']['name']}': {refused}")
+                    review.warnings.append(f"{text} '{name}': {refused}")
                 if "Deny" in actions:
                     raise _refusal(policy, binding, review, refused)
 
@@ -211,7 +222,8 @@ class Policies:
                 continue
         return names
 
-    def _refusals(self, policy: Policy, review: AdmissionAttributes, params: Object | None) -> Iterator[Refused]:
+    def _refusals(self, policy: Policy, review: AdmissionAttributes, params: Object | None, notes: AuditNotes) -> Iterator[Refused]:
+        """What the policy has against a write. Its annotations are added to `notes`."""
         is_strict = policy.spec.get("failurePolicy") != "Ignore"
         try:
             names = self._names(policy, review, params)
@@ -230,6 +242,40 @@ class Policies:
                     yield Refused(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid")
                 continue
             yield Refused(_message(validation, names or {}, purse), validation.stated.get("reason") or "Invalid")
+        for key, program in policy.annotations if names is not None else ():
+            try:
+                value = program.value(names or {}, purse)
+            except EvaluationError as error:
+                if is_strict:
+                    yield Refused(f"the value of audit annotation {key} resulted in error: {error}", "Invalid")
+                continue
+            if isinstance(value, str) and value.strip():
+                notes.setdefault(f"{policy.name}/{key}", {})[value.strip()] = None
+
+
+FAILURE = "validation.policy.admission.k8s.io/validation_failure"  #: the annotation with failures that a binding wants audited
+
+
+def log_notes(review: AdmissionAttributes, notes: AuditNotes) -> None:
+    """Write the audit event of a write."""
+    kind = review.kind
+    about = {
+        "resource": kind.plural,
+        "namespace": review.namespace,
+        "name": review.name,
+        "apiGroup": kind.group,
+        "apiVersion": kind.version,
+    }
+    event = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "verb": review.operation.lower(),
+        "user": {"username": review.user.name, "groups": list(review.user.groups)},
+        "objectRef": {key: value for key, value in about.items() if value},
+        "annotations": {key: ", ".join(values) for key, values in notes.items()},
+    }
+    logging.getLogger("pumice.audit").warning("%s", json.dumps(event))
 
 
 def _labels(obj: Object) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ from pumice.cluster.apiserver.metadata import check_head, clone, count_generatio
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES
-from pumice.cluster.apiserver.policies import Policies
+from pumice.cluster.apiserver.policies import AuditNotes, Policies, log_notes
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
@@ -319,9 +319,21 @@ class Store:
         """What is asked of a subresource that stores nothing of its own (a binding, an eviction, a connection), as policies and webhooks
         leave it. Raises StatusError."""
         review, _ = self.webhooks.mutated(self.policies.mutated(review))
-        self.policies.check(review)
-        self.webhooks.check(review)
+        self.validate(review)
         return review.obj
+
+    def validate(self, review: AdmissionAttributes) -> None:
+        """Ask the validating policies, then the webhooks. Raises StatusError."""
+        notes: AuditNotes = {}
+        try:
+            self.policies.check(review, notes)
+            self.webhooks.check(review)
+        except Pending:
+            notes.clear()  # the write is begun again
+            raise
+        finally:
+            if notes:
+                log_notes(review, notes)
 
     # Writes of the control plane itself
 
@@ -362,8 +374,7 @@ class Store:
         if obj is not review.obj:
             review = review.about(obj)
         self.admission.check(review, self)
-        self.policies.check(review)
-        self.webhooks.check(review)
+        self.validate(review)
         return obj
 
     def _changed(self, kind: ServedKind, obj: Object, before: Object, options: WriteOptions) -> Object:
