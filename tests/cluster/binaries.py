@@ -60,6 +60,7 @@ PROGRAMS = {
     CONTROLLER: Program("./clientgo", built_as="clientgo"),
     "e2e.test": Program("k8s.io/kubernetes/test/e2e", is_test=True),
     "jobset": Program(".", "sigs.k8s.io/jobset@v0.11.0"),
+    "jobset-e2e": Program("./test/e2e", "sigs.k8s.io/jobset@v0.11.0", is_test=True),
     "kueue": Program("./cmd/kueue", "sigs.k8s.io/kueue@v0.17.0"),
     "kuberay": Program(".", "github.com/ray-project/kuberay/ray-operator@v1.6.0", "ray-operator"),
     **{f"{name}-{NEXT}": _next(f"cmd/{name}", name) for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")},

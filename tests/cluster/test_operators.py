@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from binaries import module_of, program, why_not
-from ups import up
+from suites import failed, listed, up
 
 pytestmark = pytest.mark.nightly
 
@@ -142,6 +142,11 @@ def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path
         cluster.until(lambda: all("terminalState" in status for status in ended().values()))
         assert {name: status["terminalState"] for name, status in ended().items()} == {"ordered": "Completed", "failing": "Failed"}
         assert ended()["failing"]["restarts"] == 2
+
+
+def test_what_has_passed_of_jobsets_own_suite_passes(tmp_path: Path) -> None:
+    with running(JOBSET, tmp_path) as cluster:
+        assert not failed(program("jobset-e2e"), listed("jobset_suite.txt"), tmp_path, cluster.environment)
 
 
 def test_kuberay_runs_sixty_workers_in_one_gang(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object
@@ -133,6 +134,7 @@ class Policies:
 
     def changed(self) -> None:
         self._all.clear()
+        self.__dict__.pop("exist", None)
 
     def _policies(self, sort: str) -> list[Policy]:
         found = self._all.get(sort)
@@ -141,7 +143,7 @@ class Policies:
             found = self._all[sort] = [_compiled(one, bindings) for one in self._store.all(sort)]
         return found
 
-    @property
+    @cached_property
     def exist(self) -> bool:
         return bool(self._policies(MUTATING) or self._policies(VALIDATING))
 

@@ -127,19 +127,8 @@ class Target(NamedTuple):
     subresource: str
 
 
-class Place(NamedTuple):
-    """A path `/api/v1/...` or `/apis/group/version/...` in its parts."""
-
-    group: str
-    version: str
-    plural: str
-    namespace: str
-    name: str
-    subresource: str
-
-
-def place_of(path: str) -> Place | None:
-    """The parts of a path; None for any other path."""
+def place_of(path: str) -> tuple[str, str, str, str, str, str] | None:
+    """Group, version, plural, namespace, name and subresource of a path `/api/v1/...` or `/apis/group/version/...`; None for others."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -152,19 +141,20 @@ def place_of(path: str) -> Place | None:
         namespace, rest = rest[1], rest[2:]
     if len(rest) > 3 or not all(rest):
         return None
-    plural, name, subresource = (*rest, "", "")[:3]
-    return Place(group, version, plural, namespace, name, subresource)
+    name = rest[1] if len(rest) > 1 else ""
+    return group, version, rest[0], namespace, name, rest[2] if len(rest) > 2 else ""
 
 
 def target_of(kinds: KindTable, path: str) -> Target | None:
     """The target of a path; None if nothing is served there."""
     place = place_of(path)
-    kind = kinds.at(*place[:3]) if place is not None else None
-    if place is None or kind is None or (place.namespace and not kind.namespaced):
+    if place is None:
         return None
-    if place.subresource and not has_subresource(kind, place.subresource):
+    group, version, plural, namespace, name, subresource = place
+    kind = kinds.at(group, version, plural)
+    if kind is None or (namespace and not kind.namespaced) or (subresource and not has_subresource(kind, subresource)):
         return None
-    return Target(kind, place.namespace, place.name, place.subresource)
+    return Target(kind, namespace, name, subresource)
 
 
 def has_subresource(kind: ServedKind, subresource: str) -> bool:

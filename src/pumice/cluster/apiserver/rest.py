@@ -150,8 +150,8 @@ class RestHandler:
         if place is None:
             self.access.require_path(request.user, request.path)
         else:
-            kind = ServedKind(group, version, place.plural, place.plural, bool(place.namespace))
-            target = Target(kind, place.namespace, place.name, place.subresource)
+            plural, namespace, name, subresource = place[2:]
+            target = Target(ServedKind(group, version, plural, plural, bool(namespace)), namespace, name, subresource)
             self.access.require(request.user, self._verb(request, target), target)
         return asyncio.get_running_loop().create_task(self._forwarded(request, service))
 
