@@ -22,7 +22,7 @@ from pumice.client.transport import ListScope
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 
-READ_BUDGET_S, GANG_BUDGET_S = 1.0, 3.0
+READ_BUDGET_S, GANG_BUDGET_S = 1.0, 1.0
 PATIENCE_S = 120.0
 GANGS, PAUSE_S = 8, 1.0
 

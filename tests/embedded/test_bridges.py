@@ -324,6 +324,33 @@ def test_an_owner_of_very_much_is_looked_at_on_a_thread_from_the_first_time_on(m
     assert asyncio.run(story()) == {"large": [False, True], "small": [True]}
 
 
+class Quotas(Owners):
+    watches = {"ResourceQuota": itself, "Pod": itself}
+
+
+def test_a_quota_of_a_namespace_of_very_many_pods_is_counted_on_a_thread_from_the_first_time_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing belongs to a quota, and its controller looks at all pods."""
+    monkeypatch.setattr("pumice.cluster.control_plane.MANY", 3)
+
+    async def story() -> dict[str, list[bool]]:
+        cluster, quotas, clock = store(), Quotas(), RunningClock(NOON)
+        for namespace, count in (("large", 4), ("small", 3)):
+            cluster.create("namespaces", {"metadata": {"name": namespace}})
+            for number in range(count):
+                cluster.create("pods", {"metadata": {"name": f"p{number}"}, "spec": pod("p")["spec"]}, namespace)
+            cluster.create("resourcequotas", {"metadata": {"name": f"of-{namespace}"}, "spec": {}}, namespace)
+        turns = WorkerTurns([ControllerLoop(StoreLister(cluster), [quotas], clock, long_s=60.0)])
+        turns.start()
+        async with asyncio.timeout(60):
+            while not {"of-large", "of-small"} <= quotas.on_loop.keys():
+                await asyncio.sleep(0.01)
+        turns.stop()
+        return quotas.on_loop
+
+    found = asyncio.run(story())
+    assert found.pop("of-large") == [False] and all(all(looks) for looks in found.values())
+
+
 # The transport
 
 

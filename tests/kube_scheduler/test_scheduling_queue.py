@@ -356,7 +356,7 @@ def test_many_pods_take_several_cycles_the_most_important_first() -> None:
     assert found == [["p4", "p5", "p6"], ["p1", "p2", "p3"], ["p0"]]
 
 
-def test_of_very_many_pods_an_eighth_is_tried_in_a_cycle() -> None:
-    made, _ = started(*waiting("p").times(40))
+def test_of_very_many_pods_a_small_part_is_tried_in_a_cycle() -> None:
+    made, _ = started(*waiting("p").times(64))
     ready = list(made.without_job.values())
-    assert SchedulingQueue(made, at_once=1).due(ready, 0.0) == ready[:5]
+    assert SchedulingQueue(made, at_once=1).due(ready, 0.0) == ready[:2]

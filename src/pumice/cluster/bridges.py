@@ -12,6 +12,7 @@ the server.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -186,6 +187,11 @@ class StoreLister:
     def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
         storage = self.storage_of(kind)
         return self.store.all(storage, namespace or "") if storage else iter(())
+
+    def number(self, kind: str, namespace: str) -> int:
+        """How many objects of a kind a namespace has."""
+        keys = self.store.storage.kind_storages[self.storage_of(kind) or ""].keys
+        return bisect_left(keys, (f"{namespace}\0", "")) - bisect_left(keys, (namespace, ""))
 
     def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
         return self._objects(self._index.with_value(kind, path, value))

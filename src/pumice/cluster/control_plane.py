@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from pumice.api import Object, instant, name_of, namespace_of, uid_of
+from pumice.api import Object, instant, kinds, name_of, namespace_of, uid_of
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
 from pumice.api.defaults import KUBE_BATCH_NAME, SCHEDULER_NAME
 from pumice.api.json_objects import field
@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 SLICE_S = 0.005  #: how long a step may take, in seconds of the machine's time
 LONG_S = 0.02  #: a key that took longer to reconcile is reconciled on a thread the next time
 MANY = 1000  #: what belongs to an owner: more are counted on a thread, also when they are counted for the first time
+OVER_PODS = (kinds.RESOURCE_QUOTA, kinds.DISRUPTION_BUDGET, kinds.SERVICE)  #: whose controllers look at all pods of a namespace
 REST = 4.0  #: so many times as long as that took, nothing is done about its object: an owner that grows is not counted all the time
 
 
@@ -140,14 +141,18 @@ class ControllerLoop:
         return prepare
 
     def _may_take_long(self, work: QueuedKey) -> bool:
-        """Whether very much belongs to an object that is looked at for the first time. Afterwards the time that it took tells."""
+        """Whether very much belongs to an object that is looked at for the first time, or counts for it. Afterwards the time that it took
+        tells."""
         names = (getattr(work.key, field, "") for field in ("job", "name"))
         name = next(filter(None, names), "")
         if not name or work.place in self._large:
             return False
+        namespace = getattr(work.key, "namespace", "")
         for kind in work.controller.watches:
-            subject = self._lister.get(kind, getattr(work.key, "namespace", ""), name)
-            if subject is not None and self._lister.number_of_dependents(uid_of(subject)) > MANY:
+            if (subject := self._lister.get(kind, namespace, name)) is None:
+                continue
+            of_it = self._lister.number(kinds.POD, namespace) if kind in OVER_PODS else self._lister.number_of_dependents(uid_of(subject))
+            if of_it > MANY:
                 self._large.add(work.place)
                 return True
         return False

@@ -50,7 +50,7 @@ def may_help(cluster: Cluster, task: Task, refused_by: Iterable[str], event: Clu
 
 
 FORGOTTEN_S = 300.0  #: longest wait for an event
-AT_ONCE = 256  #: so many pods at least are tried in a cycle: Volcano's jobs, which have their turn in each cycle, do not wait for thousands
+AT_ONCE = 64  #: so many pods at least are tried in a cycle: Volcano's jobs, which have their turn in each cycle, do not wait for thousands
 
 
 @dataclass
@@ -125,7 +125,7 @@ class SchedulingQueue:
         trying = [task for task in ready if due.pop(task.uid, None) is not None]
         for task in due.values():
             self.forget(task)
-        most = max(self.at_once, len(trying) // 8)  # to sort thousands of them in each cycle must not cost more than to try them
+        most = max(self.at_once, len(trying) // 32)  # to sort thousands of them in each cycle must not cost more than to try them
         for task in trying[most:]:
             self.ready[task.uid], _ = self._tried.pop(task.uid)
         return trying[:most]
