@@ -268,10 +268,16 @@ def test_a_tree_has_the_policy_of_its_class_too() -> None:
     made = store(gates=ALL)
     made.create(CLASSES, {"metadata": {"name": "meek"}, "value": 10, "preemptionPolicy": "Never"})
     tree = {"workloadRef": {"workloadName": "w", "templateName": "t"}, "schedulingPolicy": {"gang": {"minGroupCount": 2}}}
-    made_tree = made.create(TREES, {"metadata": {"name": "c"}, "spec": tree | {"priorityClassName": "meek"}}, "default")
+    asked = tree | {"priorityClassName": "meek", "preemptionPolicy": "Never"}
+    made_tree = made.create(TREES, {"metadata": {"name": "c"}, "spec": asked}, "default")
     assert made_tree["spec"]["preemptionPolicy"] == "Never" and "finalizers" not in made_tree["metadata"]
-    asked = tree | {"priorityClassName": "meek", "preemptionPolicy": "PreemptLowerPriority"}
-    assert "in the composite pod group (PreemptLowerPriority) must" in refusal(made, TREES, {"metadata": {"name": "d"}, "spec": asked})
+    text = (
+        "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in composite pod group spec; "
+        "priority admission controller computed Never from the given PriorityClass name"
+    )
+    for policy in ({}, {"preemptionPolicy": "PreemptLowerPriority"}):  # the default is there before the class is looked at
+        asked = {"metadata": {"name": "d"}, "spec": tree | {"priorityClassName": "meek"} | policy}
+        assert refusal(made, TREES, asked).endswith(text)
 
 
 def test_a_name_is_refused_in_the_words_of_kubernetes() -> None:
@@ -279,7 +285,7 @@ def test_a_name_is_refused_in_the_words_of_kubernetes() -> None:
     pattern = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
     used = f"regex used for validation is '{pattern}(\\.{pattern})*')"
     assert refusal(made, GROUPS, group("G_")).endswith(f"must start and end with an alphanumeric character (e.g. 'example.com', {used}")
-    assert refusal(made, GROUPS, group("g" * 254)).endswith("must be no more than 253 bytes")
+    assert refusal(made, GROUPS, group("g" * 254)).endswith("must be no more than 253 characters")
 
 
 def test_a_deleted_group_stays_until_its_finalizer_goes() -> None:
@@ -289,10 +295,28 @@ def test_a_deleted_group_stays_until_its_finalizer_goes() -> None:
     assert made.get(GROUPS, "g", "default")["metadata"]["deletionTimestamp"]
 
 
+def test_what_cannot_change_is_told_first_and_once() -> None:
+    made = store(gates=ALL)
+    child = clone(made.create(GROUPS, group(), "default"))
+    child["spec"]["parentCompositePodGroupName"] = "p"  # without a reference to its Workload
+    assert refusal(made, GROUPS, child, "update").endswith("spec.parentCompositePodGroupName: Invalid value: null: field is immutable")
+    reference = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+    tree = clone(made.create(TREES, {"metadata": {"name": "c"}, "spec": {"schedulingPolicy": {"basic": {}}} | reference}, "default"))
+    tree["spec"].pop("workloadRef")
+    text = refusal(made, TREES, tree, "update")
+    assert text.endswith("[spec.workloadRef: Invalid value: null: field is immutable, spec.workloadRef: Required value]")
+
+
+def test_a_priority_is_held_against_its_class_before_the_object_is_read_closely() -> None:
+    made = store(gates=ALL)
+    assert "must match the priority computed (0)" in refusal(made, GROUPS, group(priority=2_000_000_000))
+
+
 def test_a_pod_names_a_group_by_a_name_of_one() -> None:
     made = store(gates=GENERIC)
     text = refusal(made, "pods", pod("p", schedulingGroup={}))
-    assert text.endswith('spec.schedulingGroup: Invalid value: "": must specify one of: `podGroupName`')
+    assert text.endswith("spec.schedulingGroup.podGroupName: Invalid value: null: must specify one of: `podGroupName`")
+    assert refusal(made, "pods", pod("p", schedulingGroup={"podGroupName": "g" * 254})).endswith("must be no more than 253 characters")
     made.create("pods", pod("q", schedulingGroup={"podGroupName": "g"}), "default")
     with pytest.raises(StatusError, match="pod updates may not change fields other than"):
         made.patch("pods", "q", PatchRequest("merge", {"spec": {"schedulingGroup": {"podGroupName": "h"}}}), "default")
@@ -310,6 +334,9 @@ def test_what_a_job_says_of_scheduling() -> None:
         made, "jobs.batch", job(schedulingPolicy={"gang": {"minCount": 4}})
     )
     assert "must specify one of: `basic`, `gang`" in refusal(made, "jobs.batch", job(schedulingPolicy={}))
+    text = 'spec.scheduling.disruptionMode: Invalid value: "": the disruptionMode `all` is not supported with the Basic scheduling policy'
+    for basic in ({}, {"schedulingPolicy": {"basic": {}}}):
+        assert refusal(made, "jobs.batch", job(disruptionMode={"all": {}}, **basic)).endswith(text)
     was = made.create("jobs.batch", job(schedulingPolicy={"gang": {}}), "default")
     changes: list[tuple[dict[str, Any], str]] = [
         ({"schedulingPolicy": {"gang": {"minCount": 2}}}, ""),

@@ -31,7 +31,7 @@ _GROUPS = {"PodGroup": "pod group", "CompositePodGroup": "composite pod group"} 
 
 def priority_rules() -> list[AdmissionRule]:
     return [
-        AdmissionRule(("pods", *GROUPS), ("CREATE",), mutate=_with_priority, validate=_says_its_class),
+        AdmissionRule(("pods", *GROUPS), ("CREATE",), mutate=_with_priority),
         AdmissionRule(("pods",), ("UPDATE",), mutate=_keeping_priority),
         AdmissionRule((CLASSES,), ("CREATE", "UPDATE"), validate=_one_default),
     ]
@@ -62,22 +62,24 @@ def _with_priority(review: AdmissionAttributes, lister: AdmissionLister) -> Obje
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]
     for field, value in _computed(found, review.kind).items():
-        spec.setdefault(field, value)
+        spec.setdefault(field, "PreemptLowerPriority" if field == "preemptionPolicy" and review.kind.kind in _GROUPS else value)
+    if (refusal := _contradicts_its_class(review, found)) is not None:
+        raise refusal.error(review)  # before the object is validated, as upstream
     return review.obj
 
 
-def _says_its_class(review: AdmissionAttributes, lister: AdmissionLister) -> AdmissionRefusal | None:
-    spec, found = review.obj["spec"], _class_of(review.obj, lister)
+def _contradicts_its_class(review: AdmissionAttributes, found: Object | None) -> AdmissionRefusal | None:
+    spec = review.obj["spec"]
     if found is None and spec.get("priorityClassName"):
         return AdmissionRefusal(f"no PriorityClass with name {spec['priorityClassName']} was found")
     for field, value in _computed(found, review.kind).items():
-        if spec[field] != value and review.kind.kind in _GROUPS:
-            subject, what = _GROUPS[review.kind.kind], "priority" if field == "priority" else "preemption policy"
-            given = f"{what} set in the {subject} ({spec[field]}) must match the {what} computed ({value})"
+        subject = _GROUPS.get(review.kind.kind, "pod")
+        if spec[field] != value and field == "priority" and subject != "pod":
+            given = f"priority set in the {subject} ({spec[field]}) must match the priority computed ({value})"
             return AdmissionRefusal(f"{given} based on the priority class set in the spec")
         if spec[field] != value:
             what = "integer value of priority" if field == "priority" else "string value of PreemptionPolicy"
-            text = f"the {what} ({spec[field]}) must not be provided in pod spec; "
+            text = f"the {what} ({spec[field]}) must not be provided in {subject} spec; "
             return AdmissionRefusal(f"{text}priority admission controller computed {value} from the given PriorityClass name")
     return None
 

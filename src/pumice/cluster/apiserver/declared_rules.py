@@ -55,7 +55,7 @@ class _Reading:
 
     def struct(self, shape: Shape, value: Object, old: Object | None, place: str, only: tuple[str, ...] = ()) -> Causes:
         """`old` is None where an update sets what was not there."""
-        found = [] if only else self._union(shape, value, old, place) + self._companions(shape, value, old, place)
+        found = [] if only else self._union(shape, value, old, place) + self._companions(shape, value, place)
         for name, field in shape.fields.items():
             if only and name not in only:
                 continue
@@ -76,15 +76,16 @@ class _Reading:
         exactly, given = ("exactly one", f"{{{', '.join(chosen)}}}") if chosen else ("one", "")
         return [(place, f'Invalid value: "{given}": must specify {exactly} of: {listed}')]
 
-    def _companions(self, shape: Shape, value: Object, old: Object | None, place: str) -> Causes:
-        found = []
-        for name, rules in shape.rules.items():
-            other = _option(rules, "with")
-            if other:
-                now, before = ([_is_set(shape, each, state.get(each)) for each in (name, other)] for state in (value, old or {}))
-                if now == [True, False] and not (self._is_update and old is not None and now == before):
-                    found.append((f"{place}.{other}", f"Required value: must be set when {name} is set"))
-        return found
+    def _companions(self, shape: Shape, value: Object, place: str) -> Causes:
+        """The causes for fields that others need. None of them can change later, which an update is told instead."""
+        if self._is_update:
+            return []
+        needed = ((name, _option(rules, "with")) for name, rules in shape.rules.items())
+        return [
+            (f"{place}.{other}", f"Required value: must be set when {name} is set")
+            for name, other in needed
+            if other and _is_set(shape, name, value.get(name)) and not _is_set(shape, other, value.get(other))
+        ]
 
     def _field(self, owner: Shape, name: str, now: Any, before: Any, place: str) -> Causes:
         rules, shape, is_set = owner.rules.get(name, ()), owner.fields[name], _is_set(owner, name, now)
@@ -111,14 +112,14 @@ class _Reading:
         gate, most = _option(rules, "gate"), _option(rules, "items")
         if gate and gate not in self._gates and is_set:
             yield place, "Forbidden"
+        if "immutable" in rules and self._is_update:
+            yield place, "Invalid value: null: field is immutable"
         if "filled" in rules and not is_set:
             yield place, "Required value"
         if most and len(now or ()) > int(most):
             yield place, f"Too many: {len(now)}: must have at most {most} item{'' if most == '1' else 's'}"
         if not self._is_update:
             return
-        if "immutable" in rules:
-            yield place, "Invalid value: null: field is immutable"
         if "noset" in rules and is_set and not was_set:
             yield place, "Invalid value: null: field cannot be set once created"
         if "nounset" in rules and was_set and not is_set:
@@ -199,6 +200,11 @@ def misnamed(form: str, name: str) -> Iterator[str]:
             yield f"must be no more than {most} bytes"
         if not re.fullmatch(pattern, name):
             yield "must not contain dots" if form == "short" and re.fullmatch(_SUBDOMAIN, name) else _RULES[form]
+
+
+def misnamed_object(name: str) -> list[str]:
+    """Why nothing can have this name, as the rules say it that are older than those of fields: they count characters."""
+    return [rule.replace("bytes", "characters") for rule in misnamed("long", name)]
 
 
 def compact(value: Any) -> str:

@@ -98,6 +98,10 @@ def job_scheduling_causes(spec: Object, before: Object | None) -> Causes:
     least, parallelism = (policy.get("gang") or {}).get("minCount"), spec.get("parallelism", 1)
     if least is not None and least > parallelism:
         found.append((f"{place}.gang.minCount", f"Invalid value: {least}: must not be greater than parallelism ({parallelism})"))
+    mode = (spec.get("scheduling") or {}).get("disruptionMode") or {}
+    if mode.keys() == {"all"} and "gang" not in policy:
+        text = "the disruptionMode `all` is not supported with the Basic scheduling policy"
+        found.append(("spec.scheduling.disruptionMode", f'Invalid value: "": {text}'))
     was = ((before or {}).get("scheduling") or {}).get("schedulingPolicy")
     if was and policy and was.keys() != policy.keys():
         text = "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated"

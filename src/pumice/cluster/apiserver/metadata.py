@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pumice.api import Object, rfc3339
-from pumice.cluster.apiserver.declared_rules import misnamed
+from pumice.cluster.apiserver.declared_rules import misnamed_object
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.status import bad_request
 
@@ -127,7 +127,7 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[st
             rule += ", must start and end with an alphanumeric character, and must be no more than 63 characters"
             causes.append(("metadata.name", f'Invalid value: "{name}": {rule}'))
     elif len(name) > 253 or not _SUBDOMAIN.match(name):
-        causes += [("metadata.name", f'Invalid value: "{name}": {rule}') for rule in misnamed("long", name)]
+        causes += [("metadata.name", f'Invalid value: "{name}": {rule}') for rule in misnamed_object(name)]
     for key, value in (metadata.get("labels") or {}).items():
         if not _qualified(key):
             causes.append(

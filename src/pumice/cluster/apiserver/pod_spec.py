@@ -7,10 +7,8 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
-from pumice.cluster.apiserver import declared_rules
-from pumice.cluster.apiserver.builtin_shapes import shape_of
+from pumice.cluster.apiserver.declared_rules import compact, misnamed_object
 
-_GROUP = "core.v1.PodSchedulingGroup"
 _COMPUTE = ("cpu", "memory")
 _GATED = {
     "type": "PodScheduled",
@@ -166,7 +164,9 @@ def spec_causes(spec: Object, path: str) -> Causes:
         text = f"Invalid value: {spec['activeDeadlineSeconds']}: must be between 1 and 2147483647, inclusive"
         found.append((f"{path}.activeDeadlineSeconds", text))
     if "schedulingGroup" in spec:
-        found += declared_rules.causes(shape_of(_GROUP), spec["schedulingGroup"] or {}, None, f"{path}.schedulingGroup", frozenset())
+        name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
+        found += [(place, "Invalid value: null: must specify one of: `podGroupName`")] if name is None else []
+        found += [(place, f"Invalid value: {compact(name)}: {text}") for text in (misnamed_object(name) if name is not None else ())]
     if spec.get("schedulingGates") and spec.get("nodeName"):
         found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
     return found
