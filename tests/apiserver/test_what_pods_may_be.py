@@ -10,6 +10,21 @@ from pumice.cluster.apiserver import PatchRequest, StatusError
 from tests.apiserver.made import pod, store
 
 
+@pytest.mark.parametrize(
+    ("stated", "requests"),
+    [
+        ({"limits": {"cpu": "2"}}, {"cpu": "1"}),  # what the container asks for
+        ({"limits": {"cpu": "2", "memory": "1Gi"}}, {"cpu": "1", "memory": "1Gi"}),
+        ({"limits": {"cpu": "2"}, "requests": {"cpu": "500m"}}, {"cpu": "500m"}),
+        ({"requests": {"memory": "1Gi"}}, {"memory": "1Gi"}),
+    ],
+)
+def test_limits_of_the_whole_pod_become_requests_too(stated: dict[str, Any], requests: dict[str, str]) -> None:
+    made, asked = store(), pod("p", resources=stated)
+    asked["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    assert made.create("pods", asked, "default")["spec"]["resources"]["requests"] == requests
+
+
 def test_limits_become_requests_and_name_the_quality_of_service() -> None:
     made = store()
 

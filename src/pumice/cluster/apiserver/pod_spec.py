@@ -7,6 +7,7 @@ from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
+from pumice.api.quota import pod_totals, written
 from pumice.cluster.apiserver.declared_rules import compact, misnamed_object
 
 _COMPUTE = ("cpu", "memory")
@@ -35,6 +36,7 @@ def default_pod(pod: Object) -> None:
     default_spec(spec)
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         _requests_from_limits(container)
+    _requests_of_the_whole(spec)
     status = pod.setdefault("status", {})
     if not status.get("qosClass"):
         status["qosClass"] = qos_class(spec)
@@ -109,6 +111,17 @@ def _requests_from_limits(container: Object) -> None:
         requests = resources.setdefault("requests", {})
         for name, amount in limits.items():
             requests.setdefault(name, amount)
+
+
+def _requests_of_the_whole(spec: Object) -> None:
+    """Set the pod-level requests that are left out, if there are pod-level limits: to what its containers request, else to the limits."""
+    resources = spec.get("resources") or {}
+    limits = {name: amount for name, amount in (resources.get("limits") or {}).items() if name in _COMPUTE or name.startswith("hugepages-")}
+    if limits:
+        asked, _ = pod_totals({each: spec.get(each) for each in ("containers", "initContainers")})
+        resources["requests"] = (
+            limits | written({name: asked[name] for name in _COMPUTE if name in asked}) | (resources.get("requests") or {})
+        )
 
 
 def qos_class(spec: Object) -> str:
