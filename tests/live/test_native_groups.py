@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pumice.api import InputError
 from pumice.api.kinds import NATIVE_POD_GROUP, NATIVE_POD_GROUPS, RESOURCE_CLAIMS, Kind, ObjectRef
 from pumice.cli.scheduler import Configuration, own_gates
 from pumice.client.failures import ApiError, KubeError
@@ -139,7 +140,10 @@ def test_the_release_is_the_servers_unless_it_is_named(tmp_path: Path) -> None:
     made = configuration(tmp_path)
     assert rules(made) == "1.36" and made.met("v1.37.2") and rules(made) == "1.37" and not made.met("v1.37.2")
     gated = configuration(tmp_path, gates="GenericWorkload=true")
-    assert rules(gated) == "1.37 GenericWorkload=true" and gated.met("v1.36.1") and rules(gated) == "1.36 GenericWorkload=true"
+    assert rules(gated) == "1.37 GenericWorkload=true"
+    with pytest.raises(InputError, match="GenericWorkload is alpha"):
+        gated.met("v1.36.1")
+    assert rules(gated) == "1.37 GenericWorkload=true"
     named = configuration(tmp_path, version="1.36")
     assert not named.met("v1.37.2") and rules(named) == "1.36"
 

@@ -176,9 +176,11 @@ class Configuration:
         return policy
 
     def met(self, version: str) -> bool:
-        """Take over the version of the API server, unless a release is named. Return whether the policy must be read anew."""
+        """Take over the version of the API server, unless a release is named. Return whether the policy must be read anew. Raises
+        InputError if the gates are not those of this release."""
         if self._is_named or version == self._version:
             return False
+        release_of(version, self._gates)
         self._version = version
         return True
 

@@ -62,10 +62,10 @@ def name_suffix(uid: str) -> str:
     return "".join(letters)
 
 
-_COUNTED_GROUPS = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io")
+_COUNTED_GROUPS = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io")
 _COUNTED = frozenset(
     {"pods", "replicationcontrollers", "podtemplates", "endpointslices.discovery.k8s.io"}
-    | {"resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"}
+    | {"resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io", "priorityclasses.scheduling.k8s.io"}
 )
 
 

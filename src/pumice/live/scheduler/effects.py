@@ -325,13 +325,14 @@ def _condition(outcome: NativeGroupStatus, sent_status: SentStatus, now: float) 
     """The condition to write; None if the group has it, or if the same was written and the watch has not shown it yet."""
     request = _blamed_condition(outcome)
     known = next((each for each in outcome.group.status.conditions or () if each.type == SCHEDULED), None)
-    condition = {
+    condition: dict[str, Any] = {
         "type": SCHEDULED,
         "status": "True" if outcome.is_scheduled else "False",
         "reason": outcome.reason,
         "message": outcome.message,
-        "observedGeneration": outcome.group.metadata.generation or 0,
     }
+    if outcome.group.metadata.generation:  # API servers count none of a PodGroup
+        condition["observedGeneration"] = outcome.group.metadata.generation
     since = known.last_transition_time if known is not None and known.status == condition["status"] else None
     key, reported = str(request.group), (outcome.group.metadata.uid or "", *condition.values())
     is_known = known is not None and (known.status, known.reason, known.message or "") == (
