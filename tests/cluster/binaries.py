@@ -26,8 +26,6 @@ ETCD = "3.6.8"
 HELM = "3.21.4"
 NEEDED = ("etcd", "kube-apiserver")
 HERE = Path(__file__).parent
-#: a controller written with client-go; its name has a digest of its source, so that a change builds it anew
-CONTROLLER = f"clientgo-{hashlib.sha256((HERE / 'server' / 'clientgo' / 'main.go').read_bytes()).hexdigest()[:12]}"
 
 
 class Program(NamedTuple):
@@ -35,6 +33,12 @@ class Program(NamedTuple):
     module: str = "server"  #: a folder here, or a published module with its version
     built_as: str = ""  #: Go's name for it, if it is another than ours
     is_test: bool = False  #: the tests of the package are the program
+    sources: tuple[str, ...] = ()  #: files here that decide what is built, besides the versions that the cache's folder names
+
+    def kept_as(self, name: str) -> str:
+        """The name in the cache. It has a digest of what the program is built of, so that a change builds it anew."""
+        parts = [self.module.encode()] if "@" in self.module else [(HERE / path).read_bytes() for path in self.sources]
+        return f"{name}-{hashlib.sha256(b''.join(parts)).hexdigest()[:12]}" if parts else name
 
     def build(self, folder: Path, name: str) -> Path:
         return folder / (self.built_as or name)
@@ -57,7 +61,7 @@ PROGRAMS = {
     "kubectl": _kubernetes("kubectl"),
     "kubectl-convert": _kubernetes("kubectl-convert"),
     "kubelet": _kubernetes("kubelet"),
-    CONTROLLER: Program("./clientgo", built_as="clientgo"),
+    "clientgo": Program("./clientgo", sources=("server/clientgo/main.go",)),  # a controller written with client-go
     "e2e.test": Program("k8s.io/kubernetes/test/e2e", is_test=True),
     "jobset": Program(".", "sigs.k8s.io/jobset@v0.11.0"),
     "jobset-e2e": Program("./test/e2e", "sigs.k8s.io/jobset@v0.11.0", is_test=True),
@@ -65,10 +69,10 @@ PROGRAMS = {
     "kuberay": Program(".", "github.com/ray-project/kuberay/ray-operator@v1.6.0", "ray-operator"),
     **{f"{name}-{NEXT}": _next(f"cmd/{name}", name) for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")},
     f"e2e.test-{NEXT}": _next("test/e2e", "e2e.test", is_test=True),
-    "coredns": Program("./coredns", "addons"),
-    "helm": Program("helm.sh/helm/v3/cmd/helm", "addons"),
-    "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint"),
-    "dashboard": Program(".", "dashboard"),
+    "coredns": Program("./coredns", "addons", sources=("addons/go.mod", "addons/coredns/main.go")),
+    "helm": Program("helm.sh/helm/v3/cmd/helm", "addons", sources=("addons/go.mod",)),
+    "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint", sources=("actionlint/go.mod",)),
+    "dashboard": Program(".", "dashboard", sources=("dashboard/go.mod", "dashboard/main.go")),
 }
 
 
@@ -79,12 +83,16 @@ def cache_folder() -> Path:
 
 def why_not(names: Iterable[str] = NEEDED) -> str:
     """Why the programs cannot be had on this machine; empty if they can."""
-    missing = [name for name in names if not (cache_folder() / name).exists()]
+    missing = [name for name in names if not _path(name).exists()]
     if not missing or shutil.which("go"):
         return ""
     return (
         f"there is no `go` here to build {' and '.join(missing)} (Kubernetes {KUBERNETES}, etcd {ETCD}), and not in {cache_folder()} either"
     )
+
+
+def _path(name: str) -> Path:
+    return cache_folder() / PROGRAMS[name].kept_as(name)
 
 
 def program(name: str) -> Path:
@@ -94,11 +102,11 @@ def program(name: str) -> Path:
 
 def programs(*names: str) -> dict[str, Path]:
     """The paths of programs, built if need be (the API server takes about ten minutes of processor time, once, whoever asks first)."""
-    paths = {name: cache_folder() / name for name in sorted(names)}
+    paths = {name: _path(name) for name in sorted(names)}
     cache_folder().mkdir(parents=True, exist_ok=True)
     with ExitStack() as locks:
-        for name in paths:
-            lock = locks.enter_context((cache_folder() / f"{name}.lock").open("w"))
+        for path in paths.values():
+            lock = locks.enter_context(path.with_name(f"{path.name}.lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         missing = [name for name, path in paths.items() if not path.exists()]
         for module in sorted({PROGRAMS[name].module for name in missing}):
@@ -144,4 +152,4 @@ def _build(module: str, names: list[str]) -> None:
                 command = ["nice", "-n", "19", "go", *verb, *options, *packages]
                 subprocess.run(command, cwd=_folder(module), env=os.environ | {"CGO_ENABLED": "0"}, check=True)
         for name in names:
-            PROGRAMS[name].build(Path(folder), name).rename(cache_folder() / name)
+            PROGRAMS[name].build(Path(folder), name).rename(_path(name))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
+import binaries
 import pytest
 from binaries import program, why_not
 
@@ -37,3 +39,15 @@ def test_the_dashboard_is_one_of_grafana(tmp_path: Path) -> None:
     body["panels"][1]["targets"][0]["legendFromat"] = "x"
     broken.write_text(json.dumps(body))
     assert "unexpected field 'legendFromat'" in told("dashboard", broken)
+
+
+def test_a_program_is_built_anew_when_what_it_is_built_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: made.kept_as(name) for name, made in binaries.PROGRAMS.items()}
+    shutil.copytree(binaries.HERE, tmp_path / "cluster")
+    monkeypatch.setattr(binaries, "HERE", tmp_path / "cluster")
+    assert {name: made.kept_as(name) for name, made in binaries.PROGRAMS.items()} == before
+    for path in ("dashboard/main.go", "actionlint/go.mod", "server/clientgo/main.go"):
+        with (tmp_path / "cluster" / path).open("a") as file:
+            file.write("\n")
+    after = {name: made.kept_as(name) for name, made in binaries.PROGRAMS.items()}
+    assert {name for name in after if after[name] != before[name]} == {"dashboard", "actionlint", "clientgo"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from binaries import CONTROLLER, module_folder, program
+from binaries import module_folder, program
 from realcluster import RealCluster
 
 from pumice.client.client import Client
@@ -42,7 +42,7 @@ def ours() -> Iterator[Path]:
 
 
 def run(kubeconfig: Path, namespace: str) -> list[str]:
-    command = [program(CONTROLLER), kubeconfig, namespace]
+    command = [program("clientgo"), kubeconfig, namespace]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()

@@ -192,7 +192,7 @@ def test_what_kubectl_has_applied_it_deletes_whole(cluster: NodeCluster, volcano
     volcano.kubectl("rollout", "status", "deployment", "--timeout=120s")
     namespace.job("left", task("w", 1))
     running(namespace, "left", 1)
-    cluster.kubectl("delete", "-f", folder, "--timeout=120s")
+    cluster.kubectl("delete", "-f", folder, "--timeout=4m")
     assert remains(cluster) == {"queue.scheduling.volcano.sh/default", "queue.scheduling.volcano.sh/root"}
     namespace.job("after", task("w", 1))
     namespace.kubectl("delete", "jobs.batch.volcano.sh", "left", "after", "--timeout=60s")
