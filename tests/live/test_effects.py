@@ -11,8 +11,8 @@ from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.group_status import new_at
+from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus
-from pumice.live.scheduler.sender import apply_mark
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.cycle import cycle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pumice.live.scheduler.sender import WorkQueue
+from pumice.live.scheduler.work_queue import WorkQueue
 
 
 def sent(*requests: tuple[str, str], width: int = 2) -> list[str]:

@@ -10,7 +10,8 @@ from pumice.api.pod import TopologySpreadConstraint
 from pumice.api.structs import convert
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.kube.pod_topology_spread import PLUGIN, PodTopologySpreadFilter, SpreadArgs, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import PLUGIN, PodTopologySpreadFilter, SpreadArgs
+from pumice.scheduler.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.testing import cluster, manifest
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, refusals, zoned
 

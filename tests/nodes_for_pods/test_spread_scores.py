@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.scheduler.plugins.kube.pod_topology_spread import SYSTEM_DEFAULTS, PodTopologySpreadScorer, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
+from pumice.scheduler.plugins.kube.spread_constraints import SYSTEM_DEFAULTS, SpreadConstraints
 from pumice.testing import cluster, manifest
 from tests.nodes_for_pods.asking import HOST, ZONE, app, scores, zoned
 

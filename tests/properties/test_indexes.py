@@ -19,7 +19,8 @@ from pumice.scheduler.plugins.kube.indexes import existing_pods
 from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.scheduler.plugins.kube.node_ports import NodePorts
-from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer
+from pumice.scheduler.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.testing import PodBuilder, cluster, node, pod
 from tests.samples import times

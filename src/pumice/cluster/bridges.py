@@ -25,11 +25,11 @@ from pumice.api.kinds import Kind, ObjectRef, kind_of
 from pumice.client.failures import ApiError
 from pumice.client.transport import ListScope, Page, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
+from pumice.cluster.apiserver.conversion import seen
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Pending, until_done
 from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.status import no_such_path
-from pumice.cluster.apiserver.store import seen
 from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.controllers.controller import ObjectChange

@@ -1,4 +1,4 @@
-"""Objects of custom kinds in another version, as the webhook of their definition converts them.
+"""Objects as a version of their kind shows them (`seen`), and objects of custom kinds as the webhook of their definition converts them.
 
 What has been converted is kept by uid, version and resourceVersion: a list asks about the objects that it lacks in one call, and a watch
 asks about an object once. A write in a version that is not stored is converted before it is checked, and its answer before it is stored.
@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pumice.api import Object
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Call, Pending, Unanswered
 from pumice.cluster.apiserver.status import StatusError
 
@@ -90,3 +91,32 @@ def _same(obj: Object, converted: Object) -> Object:
     own, metadata = obj["metadata"], converted["metadata"]
     changeable = {key: metadata[key] for key in ("labels", "annotations") if key in metadata}
     return converted | {"metadata": {key: value for key, value in own.items() if key not in ("labels", "annotations")} | changeable}
+
+
+def seen(kind: ServedKind, obj: Object) -> Object:
+    """A stored object as this version of its kind shows it."""
+    if obj["apiVersion"] == kind.api_version:
+        return obj
+    if kind.convert is not None:
+        return kind.convert.seen(kind.api_version, obj)
+    if kind.from_stored is not None:
+        return kind.from_stored(obj)
+    return obj | {"apiVersion": kind.api_version}
+
+
+def seen_early(kind: ServedKind, obj: Object) -> Object:
+    """An object that is about to be stored, as this version of its kind shows it: a conversion must be there before the write is done."""
+    return seen(kind, obj) if kind.convert is None else kind.convert.converted(kind.api_version, obj)
+
+
+def seen_late(kind: ServedKind, shown: Object, obj: Object) -> Object:
+    """The same object, once it is stored."""
+    if kind.convert is None:
+        return seen(kind, obj)
+    return obj if obj["apiVersion"] == kind.api_version else shown | {"metadata": obj["metadata"]}
+
+
+def stored(kind: ServedKind, obj: Object) -> Object:
+    if kind.stored_as is not None and kind.convert is not None:
+        return kind.convert.converted(kind.stored_as.api_version, obj)
+    return obj if kind.to_stored is None else kind.to_stored(obj)

@@ -21,6 +21,7 @@ from pumice.cluster.apiserver import binding, deletion, eviction, status, subres
 from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
@@ -428,32 +429,3 @@ class Store:
 def _untouched(old: Object | None, subresource: str) -> Object:
     """The stored fields that need no check where the written object has equal ones: for a write to the status, all other fields."""
     return {key: old[key] for key in old if key != "status"} if old is not None and subresource == "status" else _NOTHING
-
-
-def seen(kind: ServedKind, obj: Object) -> Object:
-    """A stored object as this version of its kind shows it."""
-    if obj["apiVersion"] == kind.api_version:
-        return obj
-    if kind.convert is not None:
-        return kind.convert.seen(kind.api_version, obj)
-    if kind.from_stored is not None:
-        return kind.from_stored(obj)
-    return obj | {"apiVersion": kind.api_version}
-
-
-def seen_early(kind: ServedKind, obj: Object) -> Object:
-    """An object that is about to be stored, as this version of its kind shows it: a conversion must be there before the write is done."""
-    return seen(kind, obj) if kind.convert is None else kind.convert.converted(kind.api_version, obj)
-
-
-def seen_late(kind: ServedKind, shown: Object, obj: Object) -> Object:
-    """The same object, once it is stored."""
-    if kind.convert is None:
-        return seen(kind, obj)
-    return obj if obj["apiVersion"] == kind.api_version else shown | {"metadata": obj["metadata"]}
-
-
-def stored(kind: ServedKind, obj: Object) -> Object:
-    if kind.stored_as is not None and kind.convert is not None:
-        return kind.convert.converted(kind.stored_as.api_version, obj)
-    return obj if kind.to_stored is None else kind.to_stored(obj)

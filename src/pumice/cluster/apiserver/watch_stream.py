@@ -14,11 +14,11 @@ from collections.abc import Callable
 import msgspec
 
 from pumice.api import Object
-from pumice.cluster.apiserver.conversion import Converter
+from pumice.cluster.apiserver.conversion import Converter, seen
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.outside import Pending
 from pumice.cluster.apiserver.status import StatusError, expired
-from pumice.cluster.apiserver.store import Store, seen
+from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.http.messages import JSON, Pipe
 

@@ -13,10 +13,9 @@ first waits for them in a lane of its own, which is wide enough that slow storag
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Mapping
 from http import HTTPStatus
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -27,10 +26,11 @@ from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.client.client import Backoff, of_ending_namespace
 from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer
-from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
+from pumice.client.pods import amend_status, bind, evict, eviction_conditions
 from pumice.client.transport import PatchType, Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.pod_condition import apply_mark
 from pumice.live.scheduler.prebind import NotPrepared, PreBind
 from pumice.live.scheduler.requests import (
     Amiss,
@@ -46,85 +46,8 @@ from pumice.live.scheduler.requests import (
     WriteStatus,
 )
 from pumice.live.scheduler.sources import RawObjects
+from pumice.live.scheduler.work_queue import WorkQueue
 from pumice.scheduler.model import status
-
-T = TypeVar("T")
-
-
-class WorkQueue(Generic[T]):
-    """A lane of requests. `act` sends one of them; if it raises, which only a bug may cause, `amiss` is called and the lane goes on."""
-
-    def __init__(self, width: int, act: Callable[[T], Awaitable[None]], amiss: Callable[[T, Exception], Awaitable[None]]) -> None:
-        self._width = width
-        self._act = act
-        self._amiss = amiss
-        self._waiting: dict[Hashable, tuple[str, T]] = {}  #: namespace and request
-        #: keys with a request and without a worker, by namespace, the one whose turn is next first; a dropped key may still be in it
-        self._order: dict[str, deque[Hashable]] = {}
-        self._flying: set[Hashable] = set()
-        self._hands = 0  #: workers; there are as many as keys with work, and at most the width of the lane
-        self._work_came = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
-
-    def put(self, key: Hashable, request: T, namespace: str = "") -> None:
-        if key not in self._waiting and key not in self._flying:
-            self._order.setdefault(namespace, deque()).append(key)
-            self._work_came.set()
-        self._waiting[key] = namespace, request
-        self._empty.clear()
-
-    def drop(self, key: Hashable) -> None:
-        """Drop the request that waits for the key. A call that is under way goes on."""
-        self._waiting.pop(key, None)
-        self._settle()
-
-    @property
-    def idle(self) -> bool:
-        return self._empty.is_set()
-
-    @property
-    def crowded(self) -> bool:
-        """Whether requests wait while all workers are busy."""
-        return bool(self._waiting) and self._hands == self._width
-
-    async def emptied(self) -> None:
-        await self._empty.wait()
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as hands:
-            while await self._work_came.wait():
-                self._work_came.clear()
-                for _ in range(min(len(self._waiting), self._width - self._hands)):
-                    self._hands += 1
-                    hands.create_task(self._work())
-
-    async def _work(self) -> None:
-        while self._order:
-            namespace = next(iter(self._order))
-            keys = self._order.pop(namespace)
-            key = keys.popleft()
-            if keys:
-                self._order[namespace] = keys
-            if key in self._flying or key not in self._waiting:
-                continue
-            self._flying.add(key)
-            _, request = self._waiting.pop(key)
-            try:
-                await self._act(request)
-            except Exception as error:
-                await self._amiss(request, error)
-            finally:
-                self._flying.discard(key)
-                if key in self._waiting:
-                    self._order.setdefault(self._waiting[key][0], deque()).append(key)
-                self._settle()
-        self._hands -= 1
-
-    def _settle(self) -> None:
-        if not self._waiting and not self._flying:
-            self._empty.set()
-
 
 BACKOFF = Backoff(0.2, 5.0)
 BIND_TRIES = 8  #: after this many retries a refusal or a 5xx answer ends the bind and frees its room; they take about 15 s
@@ -443,16 +366,3 @@ def _is_bindable(pod: Pod | None) -> bool:
 def _may_still_bind(error: KubeError, attempt: int) -> bool:
     """Whether a bind may still succeed, so that its room must not be freed. A call without an answer is no refusal, sent or not."""
     return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < BIND_TRIES)
-
-
-def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
-    """Write into a pod's status that it waits, and return whether that changed it. A pod that was placed meanwhile is left alone."""
-    there = status.get("conditions") or []
-    if any(condition.get("type") == "PodScheduled" and condition.get("status") == "True" for condition in there):
-        return False
-    condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": at}
-    changed = set_conditions(status, [condition | {"reason": request.reason, "message": request.message}])
-    if request.nominated is not None and request.nominated != status.get("nominatedNodeName", ""):
-        status["nominatedNodeName"] = request.nominated
-        changed = True
-    return changed

@@ -15,7 +15,8 @@ from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinitySco
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityScorer
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
-from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadScorer, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
+from pumice.scheduler.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.scheduler.plugins.kube.taint_toleration import TaintScorer
 
 

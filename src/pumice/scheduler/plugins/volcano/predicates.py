@@ -16,7 +16,8 @@ from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.scheduler.plugins.kube.node_ports import NodePorts
 from pumice.scheduler.plugins.kube.node_unschedulable import NodeUnschedulable
 from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
-from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter
+from pumice.scheduler.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
 from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone

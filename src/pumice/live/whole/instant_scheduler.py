@@ -1,0 +1,55 @@
+"""A scheduler that decides as soon as nothing else happens at the same instant, without the pauses that a live one makes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from math import inf
+
+from pumice.client.transport import Transport
+from pumice.live.clock import Clock
+from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
+from pumice.live.scheduler.loop import CycleObserver, Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.policy import Policy
+from pumice.simulate.simulated_cluster import PERIOD_S, has_more_to_do
+
+
+class InstantTimer(CycleTimer):
+    """Starts a cycle at once after a change. A change that only affects reports waits while pods wait, which are looked at again anyway."""
+
+    def __init__(self) -> None:
+        super().__init__(PERIOD_S)
+        self.again_at = inf  #: when to decide again, for policies that do not come to rest in a cycle
+
+    def due_at(self, waiting: bool, crowded: bool = False) -> float:
+        if self._request_cycle is Urgency.SOON or (self._request_cycle is Urgency.LATER and not waiting):
+            return self._since
+        return self.again_at if waiting else inf
+
+
+class InstantScheduler(Scheduler):
+    """A scheduler that decides last at each instant: `quiet` returns when nothing is left to do except to decide."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        policy: Policy,
+        options: Options,
+        clock: Clock,
+        quiet: Callable[[], Awaitable[None]],
+        observer: CycleObserver,
+        when_synced: Callable[[], None],
+    ) -> None:
+        super().__init__(transport, policy, options, clock, when_synced=when_synced)
+        self._quiet = quiet
+        self._cycle_timer = self._timer = InstantTimer()
+        self.watch(observer)
+
+    async def _until_due(self) -> None:
+        await super()._until_due()
+        await self._quiet()
+
+    def _report(self, decisions: Decisions, now: float) -> None:
+        super()._report(decisions, now)
+        self._timer.again_at = now + PERIOD_S if has_more_to_do(self.policy, decisions) else inf
