@@ -44,7 +44,7 @@ def _to_come(cluster: Cluster, job: Job) -> list[Wire]:
     found = owner_of(cluster, job)
     if found is not None:
         return [pod for pod in _by_job(cluster, found, job) if f"{job.namespace}/{pod.metadata.name}" not in cluster.tasks]
-    return [] if job.tasks or not job.min_amounts or _is_for_others(cluster, job) else _by_group(cluster, job)
+    return [] if job.tasks or not job.min_resources.any() or _is_for_others(cluster, job) else _by_group(cluster, job)
 
 
 def _by_job(cluster: Cluster, found: Object, job: Job) -> Iterable[Pod]:

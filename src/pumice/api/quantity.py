@@ -30,12 +30,16 @@ class QuantityError(ValueError):
 class Quantity:
     """One quantity, in both units. `quantity()` makes it."""
 
-    __slots__ = ("milli", "text", "whole")
+    __slots__ = ("milli", "text")
 
     def __init__(self, text: str, nano: int) -> None:
         self.milli = -(-nano // 10**6)  #: in thousandths, rounded up
-        self.whole = -(-nano // 10**9)  #: in whole units, rounded up
         self.text = text if len(text) <= LONGEST_KEPT else format_milli(self.milli)
+
+    @property
+    def whole(self) -> int:
+        """In whole units, rounded up."""
+        return -(-self.milli // 1000)
 
     def __repr__(self) -> str:
         return f"Quantity({self.text})"
@@ -165,6 +169,7 @@ def format_bytes(value: float) -> str:
     return str(amount)
 
 
+@lru_cache(maxsize=4096)
 def format_amount(value: float, *, binary: bool) -> str:
     """Thousandths, or bytes if `binary`, rounded for people: 38400 -> "38.4", 1288490189 -> "1.2Gi"; a short exact form stays."""
     exact = format_bytes(value) if binary else format_milli(value)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.scheduler.model import EPSILON, Job, Mask, NDArray, Rows, Table, Task, Vector
+from pumice.scheduler.model import EPSILON, Job, Mask, NDArray, Rows, Table, Template, Vector
 from pumice.scheduler.model.job import cut_short_at
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ class Needs:
         self._free = list(range(before + more - 1, before - 1, -1))
 
     def _read(self, session: Session, slot: int, job: Job) -> None:
-        tasks = [task for task in job.pending.values() if not task.best_effort and not task.gated]
-        templates = list(dict.fromkeys(task.template for task in tasks))
-        self.pods[slot], self.waiting[slot], self.ready[slot] = len(tasks), len(job.pending), job.is_ready
-        self.mixed[slot] = len(templates) > 1
-        self.taking[slot] = sum(not task.template.never_preempts for task in tasks)
+        tasks = Counter([task.template for task in job.pending.values()])
+        templates = [template for template in tasks if not template.best_effort and not template.gates]
+        self.pods[slot] = sum([tasks[template] for template in templates])
+        self.waiting[slot], self.ready[slot], self.mixed[slot] = len(job.pending), job.is_ready, len(templates) > 1
+        self.taking[slot] = sum([tasks[template] for template in templates if not template.never_preempts])
         self.least[slot] = max(1, job.min_member - job.ready_count) if session.keeps_gangs else 1
-        self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(job)
+        self.holds[slot], self.restless[slot] = len(job.pending) < len(job.tasks), _is_restless(job, tasks)
         if len(templates) == 1:
             self.amounts[:, slot] = templates[0].taken
         elif templates:
@@ -131,17 +131,15 @@ def _distinct(room: Table) -> tuple[Table, Vector]:
     return columns.T, np.array([*times.values()], float)
 
 
-def _is_restless(job: Job) -> bool:
+def _is_restless(job: Job, templates: Iterable[Template]) -> bool:
     """Whether a turn of the job may have an effect though there is no room for it, or it must be looked at for another reason."""
     if job.is_pending or job.beyond or job.pending_best_effort or job.waiting_count or job.nominated_hypernodes:
         return True
     if job.asks_for_topology or not job.has_one_part or cut_short_at(job) is not None:
         return True
-    return any(_is_special(task) for task in job.pending.values())
-
-
-def _is_special(task: Task) -> bool:
-    return bool(task.nominated or task.gated or task.template.beyond or QUEUE_GATE in task.annotations)
+    if any(template.gates or template.beyond for template in templates):
+        return True
+    return any(task.nominated or QUEUE_GATE in task.annotations for task in job.pending.values())
 
 
 class AtRest:

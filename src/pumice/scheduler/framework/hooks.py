@@ -75,7 +75,11 @@ def first_refusal(methods: Sequence[Method], *question: Any) -> Refusal | None:
 
 def first_text(methods: Sequence[Method], *question: Any) -> str:
     """The first text that is not empty; an empty text if there is none."""
-    return next((text for method in methods if (text := method(*question))), "")
+    for method in methods:
+        text: str = method(*question)
+        if text:
+            return text
+    return ""
 
 
 def sum_each(methods: Sequence[Method], subject: Any, candidates: Sequence[Any]) -> list[float]:

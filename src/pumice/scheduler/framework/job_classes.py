@@ -11,6 +11,7 @@ Jobs are grouped only in sessions without observers that watch, whose actions an
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,13 +68,19 @@ def age(job: Job) -> tuple[float, str]:
 
 
 class JobClasses:
-    """All waiting jobs by class, for the sessions of one policy. A job that is like no other has a class of its own."""
+    """All waiting jobs by class, for the sessions of one policy. A job that is like no other has a class of its own.
+
+    Most jobs that are like no other differ from all others already in what is cheap to compare (`_roughly`). Their class is found out only
+    when another job comes that is roughly like them.
+    """
 
     def __init__(self, session: Session) -> None:
         self._basis = _basis(session)
         self._needs = Needs(session.cluster.dimensions.width)
         self._members: dict[Hashable, list[Member]] = {}  #: the lists are replaced, not changed: decisions keep them
-        self._of: dict[str, tuple[Hashable, Member]] = {}
+        self._of: dict[str, tuple[Hashable, Member, Hashable]] = {}  #: by uid: its class, the job, and what it roughly is
+        self._rough: Counter[Hashable] = Counter()  #: how many jobs are roughly the same
+        self._lone: dict[Hashable, Job] = {}  #: jobs that came when nobody was roughly like them
         self.at_rest: AtRest  #: in the present session
         self._own: set[Hashable] = set()  #: classes whose lists of members were replaced just now
         self._nominated: list[Job] = []  #: jobs whose tasks were given nominations with the last decisions
@@ -122,16 +129,33 @@ class JobClasses:
         return [JobClass(members.copy(), passed_over=self.at_rest.passes_over) for members in found]
 
     def _look_at(self, session: Session, jobs: Iterable[Job]) -> None:
-        tellers = session.job_tellers
         self._own.clear()
+        no_longer_lone: list[Job] = []
         for job in jobs:
             self._forget(job.uid)
-            if job.pending and job.queue is not None:
-                key, member = _class_key(session, job, tellers), Member.of(job)
-                self._of[job.uid] = key, member
-                members = self._own_members(key)
-                insort(members, member)
-                self._needs.put(session, key, members)
+            if not job.pending or job.queue is None:
+                continue
+            if not _is_plain(job) or session.queues_need_comparing:  # there each job has its own turn
+                self._take_in(session, job, job.uid, job.uid)
+                continue
+            roughly = _roughly(job)
+            if roughly not in self._rough:
+                self._lone[roughly] = job
+                self._take_in(session, job, job.uid, roughly)
+                continue
+            if roughly in self._lone:
+                no_longer_lone.append(self._lone.pop(roughly))
+            self._take_in(session, job, _class_key(session, job), roughly)
+        if no_longer_lone:
+            self._look_at(session, no_longer_lone)
+
+    def _take_in(self, session: Session, job: Job, key: Hashable, roughly: Hashable) -> None:
+        member = Member.of(job)
+        self._of[job.uid] = key, member, roughly
+        self._rough[roughly] += 1
+        members = self._own_members(key)
+        insort(members, member)
+        self._needs.put(session, key, members)
 
     def _own_members(self, key: Hashable) -> list[Member]:
         """The list of a class's members, which may be changed: it is copied once while jobs are looked at."""
@@ -142,7 +166,11 @@ class JobClasses:
 
     def _forget(self, uid: str) -> None:
         if uid in self._of:
-            key, member = self._of.pop(uid)
+            key, member, roughly = self._of.pop(uid)
+            self._rough[roughly] -= 1
+            if not self._rough[roughly]:
+                del self._rough[roughly]
+                self._lone.pop(roughly, None)
             members = self._own_members(key)
             del members[bisect_left(members, member)]
             if members:
@@ -158,17 +186,22 @@ def _basis(session: Session) -> tuple[Any, ...]:
     return session.policy, len(cluster.with_pod_affinity), cluster.versions.copy(), cluster.dimensions.width
 
 
-def _class_key(session: Session, job: Job, tellers: Sequence[Callable[[Job], Hashable]]) -> Hashable:
-    """The class of a job: equal for jobs that are alike; its uid for a job to which something has happened."""
-    if not _is_plain(job) or session.queues_need_comparing:  # there each job has its own turn
-        return job.uid
+def _roughly(job: Job) -> Hashable:
+    """What jobs that are alike have in common, as far as it is cheap to know."""
+    assert job.queue is not None
+    first = next(iter(job.tasks.values())).template
+    return job.queue.name, job.namespace, job.priority, job.min_member, len(job.tasks), job.phase, first
+
+
+def _class_key(session: Session, job: Job) -> Hashable:
+    """The class of a plain job: equal for jobs that are alike."""
     assert job.queue is not None
     tasks = list(job.tasks.values())
     order = sorted(range(len(tasks)), key=lambda number: session.task_key(tasks[number]))
     return (
         *(job.queue.name, job.namespace, job.priority, job.min_member, *job.role_minimum.items()),
         *(job.preemptable, job.never_preempted, job.zone, job.beyond, job.phase == INQUEUE or _least(job)),
-        *(tell(job) for tell in tellers),
+        *(tell(job) for tell in session.job_tellers),
         *order,
         *((task.role, task.priority, task.preemptable, task.zone, *session.task_kind(task)) for task in tasks),
     )

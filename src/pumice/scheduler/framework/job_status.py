@@ -107,7 +107,9 @@ def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> Jo
     if not waits:
         return outcome
     held, is_held_back = session.past_evictions.why_held(job), session.holds_back(job)
-    state = fit_error(session, job) if session.observer.reads_reasons and not held else ""
+    state = ""
+    if session.observer.reads_reasons and not held:
+        state = session.states.get(job.uid) or fit_error(session, job)
     for number, task in waits:
         uid, is_pending = task.uid, task.status == status.PENDING
         if is_pending and held:

@@ -11,6 +11,7 @@ from functools import cached_property, cmp_to_key
 from typing import Any, cast
 
 from pumice.scheduler.engine import Evaluation
+from pumice.scheduler.framework.fit_errors import Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
@@ -49,6 +50,8 @@ class Questions:
     gathering: Gathering
     past_evictions: PastEvictions
     refused_by_queue: dict[str, str]  #: by task uid: why its queue refuses it
+    shortages: dict[str, tuple[Shortage, ...]]  #: by task or job uid: the numbers behind its refusal
+    changes: int  #: grows with each change that is not undone before the session closes
     refuse_admission: Callable[[Job, str], None]
 
     job_enqueued: Callable[[Job], None] = asked()
@@ -68,6 +71,7 @@ class Questions:
         """Ask these plugins from now on."""
         self.plugins = plugins
         self._folded = plugins.questions
+        self._refused: tuple[Task, tuple[Queue, int, int]] | None = None  #: the task that its queue refused last, and the state then
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
         self._permitting: dict[Task, list[Callable[..., Any]]] = {}  #: by victim: the methods that let it go when they were last asked
         self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
@@ -185,10 +189,23 @@ class Questions:
         return bool(self._folded["allocatable"](queue, task))
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
+        before, position = self._refused, (queue, len(self.cluster.log), self.changes)
+        if before is not None and before[1] == position and self._is_refused_like(before[0], task):
+            return False
         if self.allows(queue, task):
             return True
         self.refused_by_queue[task.uid] = self.explain_not_allocatable(queue, task)
+        self._refused = task, position
         return False
+
+    def _is_refused_like(self, before: Task, task: Task) -> bool:
+        """Whether the queue refuses a task as it has just refused another one of the job, which differs only in its name. Noted, if so."""
+        alike = task.template is before.template and task.job is before.job and task.annotations is before.annotations
+        if not (alike and not task.claims and self.plugins.are_trusted and self.policy.shortcuts):
+            return False
+        self.refused_by_queue[task.uid] = self.refused_by_queue[before.uid]
+        self.shortages[task.uid] = self.shortages.get(before.uid, ())
+        return True
 
     def preemptable(self, evictor: Task, candidates: Victims) -> Victims:
         return self._let_go("preemptable", evictor, candidates)

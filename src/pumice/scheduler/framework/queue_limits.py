@@ -50,35 +50,42 @@ def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vect
 
 
 def _shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> tuple[str, tuple[Shortage, ...]]:
-    asked, taken = asked_for(task.template.request), _taken_in_thought(session, task)
-    held, request = held - taken, task.template.request + taken
-    dimensions = session.cluster.dimensions
-    short = (asked & (held + request > limit)).nonzero()[0].tolist()
-    shortages = tuple(Shortage(name, column, request[column], held[column], limit[column]) for column in short)
-    for column in short:
-        amounts = (dimensions.format_amount(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
-        has, may, more = amounts
-        return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for", shortages
-    return "", shortages
+    request, taken, dimensions = task.template.request, _taken_in_thought(session, task), session.cluster.dimensions
+    asked = request.tolist()
+    if taken is not None:
+        request, held = request + taken, held - taken
+    amounts = enumerate(zip(asked, request.tolist(), held.tolist(), limit.tolist(), strict=True))
+    short = tuple(
+        Shortage(name, column, more, has, may)
+        for column, (amount, more, has, may) in amounts
+        if amount > 0 and column != PODS and has + more > may
+    )
+    if not short:
+        return "", ()
+    first, resource = short[0], dimensions.names[short[0].column]
+    has, may, more = (dimensions.format_amount(first.column, amount) for amount in (first.held, max(first.allowed, 0.0), first.asked))
+    return f"queue {name} holds {has} of the {may} {resource} {word}, {more} more is asked for", short
 
 
-def _taken_in_thought(session: Session, task: Task) -> Vector:
-    job, nothing = task.job, np.zeros_like(task.template.request)
+def _taken_in_thought(session: Session, task: Task) -> Vector | None:
+    """What the Allocated tasks of the task's job request; None if there are none."""
+    job = task.job
     if job is None or not job.counts[status.ALLOCATED]:
-        return nothing
+        return None
     state = len(session.cluster.log), job.counts[status.ALLOCATED]
     known = session.taken_in_thought.get(job.uid)
     if (
         known is None or known[0] != state or not session.policy.shortcuts
     ):  # kept, or each refused pod of a large gang would cost a pass over all its pods
-        taken: Vector = sum((each.template.request for each in job.tasks.values() if each.status == status.ALLOCATED), nothing)
+        taken: Vector = np.sum([each.template.request for each in job.tasks.values() if each.status == status.ALLOCATED], axis=0)
         known = session.taken_in_thought[job.uid] = state, taken
     return known[1]
 
 
 def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
     """The dimensions in which a job's minimum does not fit into the limit beside what is claimed."""
-    return [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > limit[c]]
+    least = enumerate(job.min_resources.tolist())
+    return [c for c, amount in least if amount > 0 and c != PODS and claimed[c] + amount > limit[c]]
 
 
 def refuse(session: Session, job: Job, columns: Sequence[int], name: str, claimed: Vector, limit: Vector) -> Vote:
@@ -100,14 +107,14 @@ def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], queue:
     cluster."""
     dimensions = session.cluster.dimensions
     session.shortages[job.uid] = tuple(
-        Shortage(queue, column, job.min_amounts[column], claimed[column], limit[column]) for column in columns
+        Shortage(queue, column, job.min_resources[column], claimed[column], limit[column]) for column in columns
     )
     parts = []
     for column in columns:
         asked, held, allowed = (
             dimensions.format_amount(column, amount)
-            for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
+            for amount in (job.min_resources[column], max(claimed[column], 0.0), max(limit[column], 0.0))
         )
         parts.append(f"{asked} {dimensions.names[column]} asked for, {held} held or promised, {allowed} allowed")
-    never = any(job.min_amounts[column] > limit[column] for column in columns)
+    never = any(job.min_resources[column] > limit[column] for column in columns)
     return "; ".join(parts) + ("; it can never run within this limit" if never else "")

@@ -21,7 +21,7 @@ from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS
-from pumice.scheduler.framework.job_classes import JobClass, JobClasses, age, blanks
+from pumice.scheduler.framework.job_classes import JobClass, JobClasses, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
@@ -75,6 +75,7 @@ class Session(Questions):
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles whose tasks found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
+        self.states: dict[str, str] = {}  #: by job uid: its state in one text, if a plugin has told it at the close
         self.conditions: dict[str, GroupCondition] = {}  #: by job uid
         self.changes = 0  #: grows with each change that is not undone before the session closes
         self.blanks: dict[str, str] = {}  #: by task uid: the blank for its name, in texts that serve for several jobs
@@ -198,7 +199,7 @@ class Session(Questions):
 
     def awake(self) -> list[JobClass]:
         """The groups of `alike` whose first job still has Pending tasks, by age of that job, the oldest first."""
-        return sorted((alike for alike in self.alike if alike.first.pending), key=lambda alike: age(alike.first))
+        return sorted((alike for alike in self.alike if alike.first.pending), key=lambda alike: alike.members[0])
 
     def together(self, others: dict[str, Job]) -> list[JobClass]:
         """The groups of `alike`, and each of the other jobs (given by uid) that is in none of them as a group of one."""

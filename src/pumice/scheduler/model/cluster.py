@@ -431,8 +431,8 @@ class Cluster:
     def _count_as(self, task: Task, to: int) -> None:
         """Change a task's status from one in which it holds its room to another."""
         if task.job is not None:
-            task.job.counts[task.status] -= 1
-            task.job.counts[to] += 1
+            task.job.counts.take(task.status)
+            task.job.counts.add(to)
         task.status = to
 
     def _enter_node(self, task: Task, row: int) -> None:

@@ -10,7 +10,9 @@ gang that ran and then lost pods is a different case: its waiting pods were crea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from sys import intern
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,8 +28,8 @@ from pumice.api.annotations import (
 )
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.model import status
-from pumice.scheduler.model.promises import Promises
-from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond
+from pumice.scheduler.model.promises import NO_PROMISES
+from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond, no_sum
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone
 
@@ -36,6 +38,28 @@ if TYPE_CHECKING:
 
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
+
+
+NOTHING: Mapping[str, Any] = {}  #: one for all
+
+
+class Counts(dict[int, int]):
+    """Numbers of tasks by status. A status that no task has is left out, and reads as 0."""
+
+    __slots__ = ()
+
+    def __missing__(self, bit: int) -> int:
+        return 0
+
+    def add(self, bit: int) -> None:
+        self[bit] = self.get(bit, 0) + 1
+
+    def take(self, bit: int) -> None:
+        left = self[bit] - 1
+        if left:
+            self[bit] = left
+        else:
+            del self[bit]
 
 
 class Job:
@@ -55,10 +79,8 @@ class Job:
         "held_places",
         "holding",
         "labels",
-        "min_amounts",
         "min_member",
         "min_resources",
-        "name",
         "namespace",
         "never_preempted",
         "nominated_hypernodes",
@@ -81,34 +103,34 @@ class Job:
 
     def __init__(self, uid: str, dimensions: Dimensions, group: PodGroup | None = None) -> None:
         self.uid = uid
-        self.namespace, _, self.name = uid.partition("/")
+        self.namespace = intern(uid.partition("/")[0])
         self.group = group
         self.read(dimensions)  # before vectors are made: it may make all vectors longer
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}
         self.pending: dict[str, Task] = {}  #: the Pending tasks
         self.pending_best_effort = 0  #: number of Pending tasks that request nothing
-        self.counts = dict.fromkeys(status.NAMES, 0)  #: number of tasks by status
+        self.counts = Counts()  #: number of tasks by status
         self.ready_count = 0  #: number of tasks that hold a node or have succeeded
-        self.holding: Sum = dimensions.nothing()  #: requests of tasks in status.HELD
-        self.asking: Sum = dimensions.nothing()  #: requests of Pending tasks
-        self.promises = Promises()
+        self.holding: Sum = no_sum(dimensions.width)  #: requests of tasks in status.HELD; like `asking` replaced, never changed
+        self.asking: Sum = self.holding  #: requests of Pending tasks; of one, its template's own sum
+        self.promises = NO_PROMISES
         self.priority = 0
         self.waiting_since: float | None = None  #: time of the first cycle whose action enqueue saw it
-        self.nominated_hypernodes: dict[str, str] = {}  #: sub-job uid to HyperNode, set by gang preemption
+        self.nominated_hypernodes: Mapping[str, str] = NOTHING  #: sub-job uid to HyperNode, set by gang preemption
 
     def read(self, dimensions: Dimensions) -> None:
         """Take over the PodGroup's fields."""
         group = self.group
         spec = group.spec if group else None
         meta = group.metadata if group else None
-        annotations, labels = (meta.annotations if meta else None) or {}, (meta.labels if meta else None) or {}
+        annotations, labels = (meta.annotations if meta else None) or NOTHING, (meta.labels if meta else None) or NOTHING
         self.min_member = (spec.min_member if spec else None) or 0
-        self.role_minimum = dict((spec.min_task_member if spec else None) or {})
+        self.role_minimum: Mapping[str, int] = (spec.min_task_member if spec else None) or NOTHING
         self.role_minimum_total = sum(self.role_minimum.values())
         self.created = meta.created if meta else 0.0
         self.has_min_resources = spec is not None and spec.min_resources is not None
-        self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
+        self.min_resources: Vector = dimensions.shared(spec.min_resources if spec else None)
         self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount that no cluster has; or empty
         self.waiting_time = _waiting_time(annotations)
         self.estimate = _seconds(annotations.get(ESTIMATE))  #: how long its pods are expected to run
@@ -128,6 +150,10 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.uid} {self.phase}>"
+
+    @property
+    def name(self) -> str:
+        return self.uid[len(self.namespace) + 1 :]
 
     @property
     def subjobs(self) -> SubJobs:
@@ -177,27 +203,27 @@ class Job:
 
     def enter(self, task: Task) -> None:
         """Count a task in its present status."""
-        self.counts[task.status] += 1
+        self.counts.add(task.status)
         if task.status & status.READY:
             self.ready_count += 1
         if task.status & status.HELD:
-            self.holding += task.template.exactly
+            self.holding = self.holding + task.template.exactly
         elif task.status == status.PENDING:
+            self.asking = self.asking + task.template.exactly if self.pending else task.template.exactly
             self.pending[task.uid] = task
             self.pending_best_effort += task.template.best_effort
-            self.asking += task.template.exactly
 
     def leave(self, task: Task) -> None:
         """Undo enter()."""
-        self.counts[task.status] -= 1
+        self.counts.take(task.status)
         if task.status & status.READY:
             self.ready_count -= 1
         if task.status & status.HELD:
-            self.holding -= task.template.exactly
+            self.holding = self.holding - task.template.exactly
         elif task.status == status.PENDING:
             del self.pending[task.uid]
             self.pending_best_effort -= task.template.best_effort
-            self.asking -= task.template.exactly
+            self.asking = self.asking - task.template.exactly if self.pending else no_sum(len(task.template.request))
 
     # -- counts
 
@@ -270,10 +296,7 @@ class Job:
 
     def outstanding(self, held: Vector) -> Vector:
         """For each dimension of the job's minimum resources, the amount that `held` does not cover."""
-        rest = np.zeros_like(self.min_resources)
-        for column, amount in self.min_amounts.items():
-            rest[column] = max(0.0, amount - held[column])
-        return rest
+        return np.maximum(self.min_resources - held, 0.0)
 
     @property
     def reserves(self) -> bool:
@@ -283,7 +306,7 @@ class Job:
         return self.phase == INQUEUE or (self.phase == RUNNING and self.allocated_count >= self.min_member)
 
 
-def _waiting_time(annotations: dict[str, str]) -> float | None:
+def _waiting_time(annotations: Mapping[str, str]) -> float | None:
     """The seconds that a job may wait before the plugin sla lets it in; None for no limit."""
     return _seconds(annotations.get(SLA_WAITING_TIME, annotations.get(OLD_SLA_WAITING_TIME))) or None
 

@@ -26,23 +26,25 @@ class Promises(NamedTuple):
         return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
 
 
+NO_PROMISES = Promises()
+
 #: Promises by what they depend on. The key has the `id` of a vector of minimum resources, so that vector is kept with them.
 KnownPromises = dict[tuple[bytes, int, bool, str], tuple[Vector, Promises]]
-MOST_KNOWN = 4096
+MOST_KNOWN = 512
 
 
 def refresh_promises(job: Job, known: KnownPromises) -> None:
     """Bring the job's part in the sums of its queue up to date. `known`: parts that were computed before, for jobs that are alike."""
-    if any(task.gated for task in job.pending.values()):
+    if any(task.template.gates for task in job.pending.values()):
         _replace(job, _promises(job))
         return
     holding, reserves = job.holding.tobytes(), job.reserves and not job.beyond
-    counts_minimum = reserves or holding.strip(b"\0")  # a job that neither holds nor reserves anything has no part in any sum
-    question = holding, id(job.min_resources) if counts_minimum else 0, reserves, job.phase
+    holds = bool(holding.strip(b"\0"))  # a job that neither holds nor reserves anything has no part in any sum
+    question = holding, id(job.min_resources) if reserves or holds else 0, reserves, job.phase
     if question not in known:
         if len(known) >= MOST_KNOWN:
             known.clear()
-        known[question] = job.min_resources, _promises(job)
+        known[question] = job.min_resources, _promises(job) if holds or not reserves else _of_newcomer(job)
     _replace(job, known[question][1])
 
 
@@ -55,13 +57,19 @@ def _promises(job: Job) -> Promises:
     return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
 
 
+def _of_newcomer(job: Job) -> Promises:
+    """The promises of a job that reserves room and holds nothing yet: it may still request all of its minimum."""
+    least = as_sum(job.min_resources)
+    return Promises(least, None, least)
+
+
 def _kept(amounts: Vector | None) -> Sum | None:
     return None if amounts is None else as_sum(amounts)
 
 
 def withdraw_promises(job: Job) -> None:
     """Take the job's part out of the sums of its queue."""
-    _replace(job, Promises())
+    _replace(job, NO_PROMISES)
 
 
 def _replace(job: Job, promises: Promises) -> None:

@@ -11,6 +11,7 @@ All smaller amounts do, exactly: a `Sum` holds the low and the high half of each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,9 +29,9 @@ Rows: TypeAlias = NDArray[np.intp]
 
 CPU, MEMORY, PODS = 0, 1, 2
 EPSILON = 0.1  #: amounts that differ by less are equal, as in Volcano
-WIDTH = 16
+WIDTH = 8
 Array = TypeVar("Array", Vector, Sum)
-MOST_SHARED = 4096
+MOST_SHARED = 512
 MOST_NAMES = 128  #: with so many columns, names that no node offers get none: each would widen all vectors
 HALF = 2**32  #: the amount for which 1 in the high half of a sum stands
 HALVES = np.array((1.0, HALF))  #: the amounts for which 1 in the low and in the high half stands
@@ -81,7 +82,7 @@ class Dimensions:
         self.width = WIDTH
         self.ignored = frozenset(ignored)
         self.widened: list[Callable[[], None]] = []
-        self._shared: dict[tuple[object, ...], tuple[dict[int, float], Vector]] = {}
+        self._shared: dict[tuple[object, ...], Vector] = {}
 
     def column(self, name: str, *, offered: bool = False) -> int | None:
         """The column of a resource name; a new name gets one. None if the name is no resource of scheduling, or if there are too many
@@ -112,14 +113,14 @@ class Dimensions:
                 found[column] = bounded(quantity.whole if in_units(name) else quantity.milli, most)
         return found
 
-    def shared(self, resources: Mapping[str, Quantity] | None) -> tuple[dict[int, float], Vector]:
-        """The amounts by column, and their vector. As a rule equal resources give the same objects, so do not change them."""
+    def shared(self, resources: Mapping[str, Quantity] | None) -> Vector:
+        """The vector of these resources. As a rule equal resources give the same object, so do not change it."""
         items = (resources or {}).items()
         found = self._shared.get((len(self.names), *items))
         if found is None:
             if len(self._shared) >= MOST_SHARED:
                 self._shared.clear()
-            found = self.amounts(resources), self.vector(resources)
+            found = self.vector(resources)
             self._shared[len(self.names), *items] = found
         return found
 
@@ -162,9 +163,18 @@ class Dimensions:
         }
 
 
+@cache
+def no_sum(width: int) -> Sum:
+    """The sum of nothing, one object for all who keep it without changing it."""
+    total: Sum = np.zeros((2, width), np.int64)
+    total.flags.writeable = False
+    return total
+
+
 def as_sum(amounts: Vector) -> Sum:
-    high, low = np.divmod(amounts, HALF)
-    return np.array((low, high), np.int64)
+    total: Sum = np.empty((2, len(amounts)), np.int64)
+    np.divmod(amounts, HALF, out=(total[1], total[0]), casting="unsafe")
+    return total
 
 
 def as_vector(total: Sum) -> Vector:

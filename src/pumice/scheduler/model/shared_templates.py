@@ -7,6 +7,7 @@ references to labels: whenever their number has doubled, those that no task has 
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from sys import getrefcount, intern
 from weakref import WeakValueDictionary, ref
 
@@ -49,7 +50,7 @@ class Shared:
         resized, latest = resize_state(pod), self._latest()
         if latest is not None and resized is None and latest.namespace == pod.metadata.namespace and latest.spec == spec:
             return latest
-        key = encode((pod.metadata.namespace, spec, resized))
+        key = blake2b(encode((pod.metadata.namespace, spec, resized)), digest_size=16).digest()
         known = self._templates.get(key)
         if known is None:
             known = self._templates[key] = Template(replace(pod, spec=spec), self._dimensions)

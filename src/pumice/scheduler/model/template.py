@@ -19,10 +19,11 @@ from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.structs import encode
-from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
+from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Rows, Sum, Vector, as_sum, bounded, in_units
 
 UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: the request of a container in scoring if it has none
 POD_LEVEL = ("cpu", "memory")
+NOWHERE: Rows = np.zeros(0, np.intp)
 
 
 def _requests(asking: Container | PodSpec) -> ResourceList:
@@ -160,19 +161,17 @@ class Template:
         asked = pod_request(pod)
         whole = request_vector(asked, dimensions)
         self.beyond = beyond_all(asked, dimensions)  #: an amount, in words, that no node can ever have; empty for none
-        self.immense = np.flatnonzero(whole >= MOST_OF_ONE)  #: dimensions in which it requests more than a node can ever have
-        self.request: Vector = np.where(whole < MOST_OF_ONE, whole, 0.0)  #: as it counts in sums over jobs and queues
+        amounts = whole.tolist()
+        self.taken: Vector = whole  #: what a pod takes on a node
+        self.request: Vector = whole  #: as it counts in sums over jobs and queues
+        self.immense: Rows = NOWHERE  #: dimensions in which it requests more than a node can ever have
+        if max(amounts) >= MOST_OF_ONE:
+            self.immense, self.request = np.flatnonzero(whole >= MOST_OF_ONE), np.where(whole < MOST_OF_ONE, whole, 0.0)
         self.exactly: Sum = as_sum(self.request)  #: `request` in the form of kept sums
-        needed = np.flatnonzero(whole)
-        self.columns = needed  #: dimensions with a request
-        self.amounts: Vector = whole[needed]  #: in these dimensions, what it takes on a node
-        self.needs = list(zip(needed.tolist(), self.amounts.tolist(), strict=True))  #: `columns` and `amounts` as pairs
-        real = whole.copy()
-        real[PODS] = 0
-        self.best_effort = bool((real < EPSILON).all())  #: requests nothing but a place
+        self.best_effort = not any(amount >= EPSILON for column, amount in enumerate(amounts) if column != PODS)  #: requests only a place
         self.scoring_cpu, self.scoring_memory = scoring_request(pod)
         self.newcomer_cpu, self.newcomer_memory = scoring_request(pod, placed=False)  #: the same while it has no node
-        self.bulk = int(max(whole.max(), self.scoring_cpu, self.scoring_memory))  #: a pod of it makes no sum grow by more
+        self.bulk = int(max(*amounts, self.scoring_cpu, self.scoring_memory))  #: a pod of it makes no sum grow by more
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
@@ -183,12 +182,20 @@ class Template:
         """Whether the cluster lives by the pod, so that it is nobody's victim."""
         return self.spec.priority_class_name in SYSTEM_CLASSES or self.namespace == "kube-system"
 
-    @property
-    def taken(self) -> Vector:
-        """What a pod takes on a node, in all dimensions."""
-        vector = np.zeros_like(self.request)
-        vector[self.columns] = self.amounts
-        return vector
+    @cached_property
+    def columns(self) -> Rows:
+        """The dimensions with a request."""
+        return np.flatnonzero(self.taken)
+
+    @cached_property
+    def amounts(self) -> Vector:
+        """What a pod takes on a node in these dimensions."""
+        return self.taken[self.columns]
+
+    @cached_property
+    def needs(self) -> list[tuple[int, float]]:
+        """`columns` and `amounts` as pairs."""
+        return [(column, amount) for column, amount in enumerate(self.taken.tolist()) if amount]
 
     def without_amounts(self) -> bytes:
         """A key that is equal for templates that differ only in the amounts that they request."""
@@ -203,7 +210,8 @@ class Template:
         return encode((self.namespace, bare))
 
     def widen(self, dimensions: Dimensions) -> None:
-        self.request, self.exactly = dimensions.fitted(self.request), dimensions.fitted(self.exactly)
+        self.taken, self.request = dimensions.fitted(self.taken), dimensions.fitted(self.request)
+        self.exactly = dimensions.fitted(self.exactly)
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:

@@ -203,6 +203,6 @@ class Domains:
                 parts.take(rest)
                 return choices
         statement.rollback(mark)
-        job.nominated_hypernodes.clear()
+        job.nominated_hypernodes = {}
         self.session.cluster.revision += 1
         return []

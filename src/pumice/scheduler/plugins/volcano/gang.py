@@ -97,7 +97,7 @@ class Gang(Plugin):
         tried = session.last_try.keys() & job.pending.keys()
         found = sum(1 for uid in tried if session.last_try[uid].status & status.ALLOCATED_ALL)
         missing = job.min_member - (job.ready_count + found)
-        why = fit_error(session, job) if session.observer.reads_reasons else ""
+        why = session.states[job.uid] = fit_error(session, job) if session.observer.reads_reasons else ""
         return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {why}"
 
     @staticmethod
