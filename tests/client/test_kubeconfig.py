@@ -183,6 +183,8 @@ def test_the_proxy_of_the_file_goes_before_that_of_the_environment(tmp_path: Pat
         ("https://10.1.2.3:6443", "", True),
         ("https://10.1.2.3:6443", "10.0.0.0/8", False),
         ("https://10.1.2.3:6443", "10.1.2.3:443", True),
+        ("https://10.1.2.3:6443", "2.3", True),
+        ("https://[fd00::1]:6443", "fd00:0::1", False),
         ("https://api.corp:6443", "corp", False),
         ("https://api.corp:6443", ".corp", False),
         ("https://corp:6443", ".corp", True),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api import kinds
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest
 from pumice.scheduler.framework.features import release
 from tests.embedded.cluster import PODS, Api, Object, Still, cluster, until
@@ -123,6 +124,28 @@ def test_an_owned_job_makes_the_group_that_its_owners_workload_has_for_it() -> N
     assert group["spec"]["workloadRef"] == {"workloadName": "w", "templateName": "workers"}
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}} and len(group["metadata"]["ownerReferences"]) == 1
     assert sum("schedulingGroup" in pod["spec"] for pod in pods(still)) == 3 and len(pods(still)) == 6
+
+
+WITH_GATES = Still(gates=GATES | {"CompositePodGroup"})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)], ids=lambda kind: kind.name)
+def test_each_kind_that_programs_name_is_served_as_they_name_it(kind: kinds.Kind) -> None:
+    found = WITH_GATES.store.kinds.at(kind.group, kind.version, kind.plural)
+    assert found is not None and (found.kind, found.namespaced) == (kind.kind, kind.namespaced)
+
+
+def test_the_pods_of_an_owned_job_go_alone_where_its_owners_workload_has_no_group_for_it() -> None:
+    still = Still(gates=GATES)
+    owner = still.store.create("configmaps", {"metadata": {"name": "set"}}, "default")
+    told = job("told")
+    told["metadata"] |= {
+        "annotations": {"scheduling.k8s.io/group-template-name": "workers"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "set", "uid": owner["metadata"]["uid"], "controller": True}],
+    }
+    created(still, told)
+    assert len(pods(still)) == 3 and not any("schedulingGroup" in pod["spec"] for pod in pods(still))
+    assert not list(still.store.all(GROUPS))
 
 
 def test_a_workload_that_is_refused_is_told_and_tried_again() -> None:

@@ -56,6 +56,13 @@ CHANGES: dict[str, Callable[[Cluster], Any]] = {
 }
 
 
+def test_a_pod_without_a_group_that_was_read_again_makes_it_look_again() -> None:
+    made = cluster(node("a").cpu(2), pod("alone").cpu(4))
+    last = settled(made)
+    made.restore(pod("alone").cpu(1).build()[1])
+    assert cycle(made, POLICY, NOW) is not last
+
+
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_changes_make_it_look_again(change: Callable[[Cluster], Any]) -> None:
     made = too_large()

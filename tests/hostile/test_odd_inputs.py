@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from pumice.api import file_content
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.up import _explained
@@ -125,6 +127,18 @@ def test_what_is_no_file_no_address_and_no_number_is_refused_in_a_line(command: 
     error = CliRunner().invoke(cli, command, standalone_mode=False).exception
     assert isinstance(error, InputError | click.ClickException), error
     assert len(str(error)) < 400 and "\n" not in str(error)
+
+
+def test_a_pipe_without_an_end_is_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_content, "LARGEST", 1 << 22)
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        assert endless.stdout is not None
+        try:
+            for path in ("-", f"/dev/fd/{endless.stdout.fileno()}"):
+                error = CliRunner().invoke(cli, ["cycle", "-f", path], input=endless.stdout, standalone_mode=False).exception
+                assert isinstance(error, InputError) and error.message == "has more than 4 MiB, or no end", error
+        finally:
+            endless.kill()
 
 
 def test_the_address_of_a_server_is_named_if_it_is_none() -> None:

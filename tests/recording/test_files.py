@@ -10,14 +10,18 @@ import tempfile
 import zlib
 from pathlib import Path
 
+import click
+import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.errors import InputError
+from pumice.cli.main import cli
 from pumice.cluster.chained_file import sealed, seed
 from pumice.inputs.recording import files
-from pumice.inputs.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
+from pumice.inputs.recording.entries import VERSION, Begin, Entry, PhaseSet, Put, Removed, Whole
 from pumice.inputs.recording.files import CHAIN, RecordingFile, Retention, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
@@ -104,6 +108,57 @@ def test_a_record_that_unzips_to_more_than_a_scheduler_writes_is_refused(tmp_pat
     monkeypatch.setattr(files, "LARGEST_RECORD", 1 << 20)
     with pytest.raises(InputError, match="has a record of more than 1 MiB"):
         list(entries(crafted(tmp_path / "a.pumice", zlib.compress(b" " * (1 << 21))), pytest.fail))
+
+
+@pytest.mark.parametrize("odd", ["recording-..-00000001.pumice", "recording-x-7.pumice", "recording-\u0663.pumice", "recording--1.pumice"])
+def test_files_with_odd_names_are_passed_over_and_recording_goes_on(odd: str, tmp_path: Path) -> None:
+    """The next number was that of the last name: where it was taken, nothing was recorded any more."""
+    (tmp_path / odd).write_text("not ours")
+    (tmp_path / "recording-00000002.pumice").mkdir()
+    (tmp_path / "recording-00000003.pumice").symlink_to(tmp_path / "gone")
+    for number in (1, 4):
+        written(tmp_path / f"recording-{number:08}.pumice")
+    writer = Writer(tmp_path, Retention())
+    writer.begin(lambda: SAID)
+    writer.close()
+    assert [path.name for path in files_of(tmp_path)] == [f"recording-{number:08}.pumice" for number in (1, 4, 5)]
+    assert (tmp_path / odd).read_text() == "not ours"
+
+
+CLIMBING = ["..", "../../x", "/etc/x", "..\\x", ".", "a/../../b", "x\x00y", "a\nb"]
+
+
+@pytest.mark.parametrize("name", CLIMBING)
+def test_objects_with_names_of_other_folders_leave_nothing_outside_of_the_folder(name: str, tmp_path: Path) -> None:
+    """Names of objects are in recordings that others send: none of them becomes a path, nor more than a line."""
+    meta = {"name": name, "namespace": name, "uid": name}
+    put = [("Node", {"metadata": {"name": name}}), ("Pod", {"metadata": meta, "spec": {"nodeName": name, "containers": []}})]
+    said: list[Entry] = [
+        BEGIN,
+        *(Put(1.0, kind, msgspec.Raw(msgspec.json.encode(each))) for kind, each in put),
+        Whole(1.0),
+        Removed(2.0, "Pod", name),
+    ]
+    folder = tmp_path / "a" / "b" / "sent"
+    writer = Writer(folder, Retention())
+    writer.begin(lambda: said)
+    writer.close()
+    for arguments in (
+        ["record", str(folder.parent / "taken"), "--from", str(folder)],
+        ["replay", str(folder)],
+        ["cycle", "--recording", str(folder), "--at", "1970-01-01T00:00:01Z"],
+    ):
+        error = CliRunner().invoke(cli, arguments, standalone_mode=False).exception
+        assert error is None or isinstance(error, SystemExit | InputError | click.ClickException), error
+        assert "\n" not in str(error)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
+        "a",
+        "a/b",
+        "a/b/sent",
+        "a/b/sent/recording-00000001.pumice",
+        "a/b/taken",
+        "a/b/taken/recording-00000001.pumice",
+    ]
 
 
 def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
-"""The content of one file that a user names. A device without an end, such as /dev/zero, is refused before it fills the memory."""
+"""The content of one file that a user names, or of a pipe. What has no end, such as /dev/zero or `yes |`, is refused before it fills the
+memory."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from pumice.api.errors import InputError
 
 MEMORY_DEVICES, NULL = 1, 3  #: the major number of /dev/zero, /dev/random and their kin, and the minor number of the one that has an end
+
+LARGEST, PIECE = 1 << 30, 1 << 20  #: bytes: as much as all objects of an embedded cluster
 
 
 def refuse_endless(path: Path | str) -> None:
@@ -22,9 +26,21 @@ def file_bytes(path: Path | str) -> bytes:
     """The content of the file. Raises InputError."""
     try:
         refuse_endless(path)
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as opened:
+            return all_of(opened, str(path))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def all_of(opened: BinaryIO, where: str) -> bytes:
+    """All that is left to be read. Raises InputError if that is too much, or has no end."""
+    pieces, size = [], 0
+    while piece := opened.read(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise InputError(f"has more than {LARGEST >> 20} MiB, or no end", where=where)
+    return b"".join(pieces)
 
 
 def file_text(path: Path | str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pumice.api.errors import InputError
-from pumice.api.file_content import file_bytes
+from pumice.api.file_content import all_of, file_bytes
 from pumice.api.manifests import Objects, read_data
 
 ENDINGS = (".yaml", ".yml", ".json")
@@ -16,7 +16,7 @@ ENDINGS = (".yaml", ".yml", ".json")
 def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
     """The name and content of the file, of standard input for "-", or of each file in the folder (if `deep` also below it), sorted."""
     if path == "-":
-        yield "<stdin>", sys.stdin.buffer.read()
+        yield "<stdin>", all_of(sys.stdin.buffer, "<stdin>")
         return
     root = Path(path)
     try:

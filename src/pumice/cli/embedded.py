@@ -14,6 +14,7 @@ import msgspec
 
 from pumice.api import InputError
 from pumice.api.defaults import KUBE_BATCH_NAME
+from pumice.api.file_content import file_bytes
 from pumice.cli.configured import CONFIGURATION_PATH, ConfigurationInForce
 from pumice.cli.embedded_warnings import warn_of_simulated_operators, warn_of_strange_schedulers, warn_of_what_never_fits
 from pumice.cli.tables import say
@@ -124,7 +125,4 @@ def _begin_with(server: Server, archive: Path) -> None:
     """Import the cluster of the archive into the empty store. Raises InputError."""
     if any(server.store.all("nodes")):
         raise InputError("holds a cluster already, which would be lost; --import wants a directory of its own", where="--data")
-    try:
-        import_cluster(server.store, archive.read_bytes(), where=str(archive))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(archive)) from None
+    import_cluster(server.store, file_bytes(archive), where=str(archive))

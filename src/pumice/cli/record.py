@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from pumice.api import InputError
+from pumice.api.file_content import file_bytes
 from pumice.cli.inputs import warn
 from pumice.cli.remote import Remote, remote_options
 from pumice.cli.tables import say
@@ -47,10 +48,7 @@ def record(remote: Remote, out: Path, source: Path | None, key_file: Path | None
 
 def _key(path: Path) -> bytes:
     """The key that is in the file. Raises InputError."""
-    try:
-        key = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    key = file_bytes(path)
     if len(key) < 16:
         raise InputError("is too short for a key; make one with `head -c 32 /dev/urandom`", where=str(path))
     return key

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api import InputError
+from pumice.api.file_content import file_bytes
 from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile
 from pumice.client.exec_credentials import EXEC_VERSIONS, ExecPlugin
 from pumice.client.key_files import KeyFiles
@@ -185,9 +186,9 @@ def _material(entry: Entry, path: str, data: str, field: str) -> bytes:
     if not path:
         return b""
     try:
-        return (entry.folder / path).read_bytes()
-    except OSError as error:
-        raise entry.error(f'"{path}" cannot be read ({error.strerror})', field) from None
+        return file_bytes(entry.folder / path)
+    except InputError as error:
+        raise entry.error(f'"{path}" {error.message}', field) from None
 
 
 def _credentials(chosen: Chosen, clock: TimeSource, wall: TimeSource) -> Credentials:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +24,8 @@ from pumice.api import InputError
 from pumice.cluster.chained_file import Damage, read, sealed, seed
 from pumice.inputs.recording.entries import VERSION, Begin, Entry
 
-SUFFIX = ".pumice"
+PREFIX, SUFFIX = "recording-", ".pumice"
+_OURS = re.compile(rf"{PREFIX}[0-9]{{1,12}}{re.escape(SUFFIX)}")
 CHAIN = "pumice recording"  #: the name from which the chain of each file starts; it is not the file's, so files may be renamed
 LEVEL = 3
 NEVER = float("-inf")
@@ -145,8 +147,8 @@ class Writer:
             left -= path.stat().st_size
             if left < 0:
                 path.unlink()
-        number = int(files[-1].stem.rpartition("-")[2]) + 1 if files else 1
-        self._file = RecordingFile(self._folder / f"recording-{number:08}{SUFFIX}")
+        number = int(files[-1].stem[len(PREFIX) :]) + 1 if files else 1
+        self._file = RecordingFile(self._folder / f"{PREFIX}{number:08}{SUFFIX}")
 
     def _end(self) -> None:
         if self._file is not None:
@@ -155,14 +157,18 @@ class Writer:
 
 
 def _numbered(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob(f"recording-*{SUFFIX}") if path.stem.rpartition("-")[2].isdecimal())
+    """The recordings in their order. Whatever else lies in the folder is not ours."""
+    found = {
+        int(path.stem[len(PREFIX) :]): path for path in folder.glob(f"{PREFIX}*{SUFFIX}") if _OURS.fullmatch(path.name) and path.is_file()
+    }
+    return [found[number] for number in sorted(found)]
 
 
 def files_of(path: Path) -> list[Path]:
     """The file itself, or the recordings of a folder in their order. Raises InputError."""
     found = _numbered(path) if path.is_dir() else [path]
     if not found:
-        raise InputError(f"holds no recordings; they are called recording-*{SUFFIX}", where=str(path))
+        raise InputError(f"holds no recordings; they are called {PREFIX}*{SUFFIX}", where=str(path))
     return found
 
 
