@@ -36,6 +36,9 @@ class Operator(NamedTuple):
 JOBSET, KUBERAY, KUEUE = (Operator(name, "config/default") for name in ("jobset", "kuberay", "kueue"))
 
 
+TRAINER = Operator("trainer", "manifests/overlays/manager")
+
+
 class Cluster:
     """A cluster with the program of an operator outside. Commands run in a folder of their own, whose home is that folder, too."""
 
@@ -54,11 +57,11 @@ class Cluster:
     def apply(self, *objects: dict[str, Any]) -> None:
         """Create objects; webhooks may need a while before they answer."""
         (self.folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-        self.until(lambda: self._applied())
+        self.until(lambda: self.succeeds("kubectl apply -f objects.json"))
 
-    def _applied(self) -> bool:
-        command = ["kubectl", "apply", "-f", "objects.json"]
-        return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, check=False).returncode == 0
+    def succeeds(self, command: str) -> bool:
+        done = subprocess.run(command.split(), cwd=self.folder, env=self.environment, capture_output=True, timeout=LIMIT_S, check=False)
+        return done.returncode == 0
 
     def get(self, resource: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.shell(f"kubectl get {resource} -o json"))["items"]
@@ -79,24 +82,34 @@ def block_of(name: str) -> str:
     return next(each for each in blocks if f"./{name} " in each)
 
 
+def manifest(cluster: Cluster, operator: Operator) -> str:
+    """Without what would be fetched from elsewhere."""
+    root, _, place = operator.folder.partition("/")
+    copied = f"{operator.program}-files"
+    cluster.shell(f"cp -r --no-preserve=mode {module_of(operator.program) / root} {copied}")
+    return cluster.shell(f"sed -i '/third-party/d' {copied}/{place}/kustomization.yaml; kubectl kustomize {copied}/{place}")
+
+
 @contextlib.contextmanager
-def running(operator: Operator, folder: Path) -> Iterator[Cluster]:
-    if why_not([operator.program, "kubectl"]):
-        pytest.skip(why_not([operator.program, "kubectl"]))
-    try:
-        (folder / operator.program).symlink_to(program(operator.program))
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"{operator.program} cannot be built here: {error}")
+def running(folder: Path, *operators: Operator) -> Iterator[Cluster]:
+    names = [operator.program for operator in operators]
+    if why_not([*names, "kubectl"]):
+        pytest.skip(why_not([*names, "kubectl"]))
     cluster = Cluster(folder)
-    manifests = module_of(operator.program) / operator.folder
-    (folder / f"{operator.program}.yaml").write_text(cluster.shell(f"kubectl kustomize {manifests}"))
+    for operator in operators:
+        try:
+            (folder / operator.program).symlink_to(program(operator.program))
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"{operator.program} cannot be built here: {error}")
+        (folder / f"{operator.program}.yaml").write_text(manifest(cluster, operator))
     started: subprocess.Popen[bytes] | None = None
     CERTIFICATES.mkdir(parents=True, exist_ok=True)
     if any(CERTIFICATES.iterdir()):
         pytest.skip(f"{CERTIFICATES} has certificates of another cluster")
-    with up(folder / ".kube" / "config", operator.program, "--nodes", "10x16cpu:64Gi"):
+    with up(folder / ".kube" / "config", names[-1], "--nodes", "10x16cpu:64Gi"):
         try:
-            (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{block_of(operator.program)}\ntouch ready\nwait\n")
+            blocks = "".join(block_of(name) for name in names)
+            (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{blocks}\ntouch ready\nwait\n")
             started = subprocess.Popen(["bash", "block.sh"], cwd=folder, env=cluster.environment, start_new_session=True)
             cluster.until((folder / "ready").exists)  # what is created before the webhooks are registered lacks their defaults
             yield cluster
@@ -115,17 +128,14 @@ def template(seconds: int, exit_code: int = 0) -> dict[str, Any]:
     return {"metadata": {"annotations": notes}, "spec": {"restartPolicy": "Never", "containers": [container]}}
 
 
-def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path: Path) -> None:
-    def job_set(name: str, jobs: dict[str, dict[str, Any]], **spec: Any) -> dict[str, Any]:
-        parts = [{"name": part, "replicas": 2, "template": {"spec": {"backoffLimit": 0, "template": pod}}} for part, pod in jobs.items()]
-        return {
-            "apiVersion": "jobset.x-k8s.io/v1alpha2",
-            "kind": "JobSet",
-            "metadata": {"name": name},
-            "spec": {"replicatedJobs": parts, **spec},
-        }
+def job_set(name: str, jobs: dict[str, dict[str, Any]], **spec: Any) -> dict[str, Any]:
+    parts = [{"name": part, "replicas": 2, "template": {"spec": {"backoffLimit": 0, "template": pod}}} for part, pod in jobs.items()]
+    spec = {"replicatedJobs": parts, **spec}
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
 
-    with running(JOBSET, tmp_path) as cluster:
+
+def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path: Path) -> None:
+    with running(tmp_path, JOBSET) as cluster:
         cluster.apply(
             job_set(
                 "ordered",
@@ -145,7 +155,8 @@ def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path
 
 
 def test_what_has_passed_of_jobsets_own_suite_passes(tmp_path: Path) -> None:
-    with running(JOBSET, tmp_path) as cluster:
+    with running(tmp_path, JOBSET) as cluster:
+        cluster.apply(job_set("first", {"workers": template(1)}))  # once it is there, the webhooks answer
         assert not failed(program("jobset-e2e"), listed("jobset_suite.txt"), tmp_path, cluster.environment)
 
 
@@ -153,10 +164,22 @@ def test_kuberay_runs_sixty_workers_in_one_gang(tmp_path: Path) -> None:
     pod = {"spec": {"containers": [{"name": "ray", "image": "ray", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}]}}
     workers = {"groupName": "w", "replicas": 60, "minReplicas": 60, "maxReplicas": 60, "rayStartParams": {}, "template": pod}
     spec = {"rayVersion": "2.46.0", "headGroupSpec": {"rayStartParams": {}, "template": pod}, "workerGroupSpecs": [workers]}
-    with running(KUBERAY, tmp_path) as cluster:
+    with running(tmp_path, KUBERAY) as cluster:
         cluster.apply({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "sixty"}, "spec": spec})
         cluster.until(lambda: [each.get("status", {}).get("readyWorkerReplicas") for each in cluster.get("rayclusters")] == [60])
         assert [each["spec"]["minMember"] for each in cluster.get("podgroups")] == [61]
+
+
+def test_kubeflows_trainer_brings_a_job_to_its_end(tmp_path: Path) -> None:
+    with running(tmp_path, JOBSET, TRAINER) as cluster:
+        runtimes = module_of("trainer") / "manifests" / "overlays" / "runtimes"
+        (tmp_path / "runtimes.yaml").write_text(cluster.shell(f"kubectl kustomize {runtimes}"))
+        cluster.until(lambda: cluster.succeeds("kubectl apply -f runtimes.yaml"))
+        trainer = {"numNodes": 3, "image": "train", "command": ["sleep", "5"]}
+        spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer}
+        cluster.apply({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "train"}, "spec": spec})
+        cluster.until(lambda: cluster.succeeds("kubectl wait --for condition=Complete --timeout 1s trainjob train"))
+        assert [pod["status"]["phase"] for pod in cluster.get("pods")] == ["Succeeded"] * 3
 
 
 def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> None:
@@ -173,7 +196,7 @@ def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> No
 
     quota = {"coveredResources": ["cpu"], "flavors": [{"name": "plain", "resources": [{"name": "cpu", "nominalQuota": 4}]}]}
     spec = {"namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"}, "resourceGroups": [quota]}
-    with running(KUEUE, tmp_path) as cluster:
+    with running(tmp_path, KUEUE) as cluster:
         cluster.apply(
             of("ResourceFlavor", "plain"),
             of("ClusterQueue", "team", spec=spec),
