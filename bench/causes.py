@@ -193,6 +193,14 @@ def only_on(name: str) -> Object:
     return {"nodeSelector": {"kubernetes.io/hostname": name}}
 
 
+def runtime_class(**fields: Any) -> Object:
+    return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "sandbox"}, "handler": "runsc", **fields}
+
+
+SANDBOX = runtime_class(scheduling={"nodeSelector": {"sandbox": "yes"}})
+SANDBOX_OVERHEAD = runtime_class(overhead={"podFixed": {"cpu": "3"}})
+DEFAULTS = {"type": "Container", "default": {"cpu": "4"}, "defaultRequest": {"cpu": "2"}}
+LIMITS = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "defaults"}, "spec": {"limits": [DEFAULTS]}}
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 SSD = {"nodeSelector": {"disk": "ssd"}}
 HARD = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
@@ -304,6 +312,13 @@ CAUSES = [
     ),
     Cause("topology and capability", [*RACKS, queue("small", capability={"cpu": "4"})], least=3, queue="small", spec=HARD, forms="jg"),
     Cause("other zone", [node("n1", {ZONE: "a"}, cpu=2), node("n2", {ZONE: "b"}), *claim_in_zone("a")], requests={"cpu": "4"}, pod=CLAIM),
+    Cause("limits unsaid", [*TWO, resource_quota(limits__cpu=20)], forms="j"),
+    Cause("limits unsaid, too low", [*TWO, resource_quota(limits__cpu=1)], forms="j"),
+    Cause("limits by default", [*TWO, LIMITS, resource_quota(limits__cpu=3)], forms="j"),
+    Cause("requests by default", [node("n1", cpu=1), LIMITS], requests={}, forms="jgp"),
+    Cause("runtime class", [*TWO, SANDBOX], pod={"runtimeClassName": "sandbox"}),
+    Cause("runtime overhead", [node("n1", cpu=4), SANDBOX_OVERHEAD], pod={"runtimeClassName": "sandbox"}),
+    Cause("inner queue", [*TWO, queue("dept"), queue("team", parent="dept")], queue="dept", forms="g"),
     Cause(
         "quota, closed queue",
         [*TWO, queue("shut"), resource_quota(requests__cpu=1)],

@@ -33,7 +33,7 @@ from pumice.answers.changes import (
     Untaint,
 )
 from pumice.answers.pod_changes import AskScheduler, Drop, MakeClaim, MakeGroup, MorePods, Tolerate, Ungate
-from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods, WiderTopology
+from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods, StateAmounts, WiderTopology
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.json_objects import Object, controller_of
 from pumice.api.quantity import format_milli, quantity
@@ -43,7 +43,7 @@ from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.containers import SimulatedContainers
 from pumice.cluster.nodes.stage import read_stages
-from pumice.inputs.known_jobs import know_jobs
+from pumice.inputs.known_objects import know_objects
 from pumice.live.scheduler.sources import EVERY
 from pumice.scheduler.config import schedulers_of
 from pumice.scheduler.framework.cycle import cycle
@@ -56,7 +56,7 @@ START = 1_767_268_800.0
 MOST_CYCLES = 15
 PLAIN_JOBS = "jobs.batch"
 JOBS, GROUPS, QUEUES = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
-AT_ONCE = DeleteOptions(grace_s=0)
+AT_ONCE = DeleteOptions(grace_s=0, propagation="Background")  #: as kubectl deletes
 USER = WriteOptions(manager="kubectl")
 Mend = Callable[[Object], None]  #: changes the spec of a pod
 
@@ -72,6 +72,7 @@ class SmallCluster:
             containers=SimulatedContainers(self.clock.now),
             plain=True,
         )
+        self._owned: dict[tuple[str, str], str] = {}  #: the Jobs of Kubernetes by their PodGroups
         self.plane = ControlPlane(self.clock, server, read_stages())
         self.store = self.plane.store
         self.plane.quiet()
@@ -111,7 +112,7 @@ class SmallCluster:
             objects = self.store.all(storage.storage) if storage is not None else iter(())
             for obj in sorted(objects, key=lambda each: each["metadata"]["uid"]):  # in the order in which they came
                 cluster.put(kind.kind, convert(obj, STRUCTS[kind]))
-        know_jobs(cluster, lambda namespace, name: self.store.find(JOBS, namespace, name))
+        know_objects(cluster, self.store)
         cluster.refresh_sums()
         return cluster, self.policy, self.clock.now()
 
@@ -283,6 +284,15 @@ class SmallCluster:
         self._renew(change.whose, tolerate)
 
     @follow.register
+    def _(self, change: StateAmounts) -> None:
+        def state(spec: Object) -> None:
+            known = spec["containers"][0].setdefault("resources", {})
+            for side, amounts in change.sides.items():
+                known[side] = amounts | (known.get(side) or {})
+
+        self._renew(change.whose, state)
+
+    @follow.register
     def _(self, change: Drop) -> None:
         self._renew(change.whose, DROPS[change.field])
 
@@ -435,7 +445,7 @@ class SmallCluster:
         if plain is not None:
             anew = _fresh(plain)
             anew["spec"] = {key: value for key, value in anew["spec"].items() if key != "selector"}
-            anew["spec"]["template"]["metadata"] = {}
+            anew["spec"]["template"]["metadata"].pop("labels", None)
             mend(anew["spec"]["template"]["spec"])
             self.store.delete(PLAIN_JOBS, anew["metadata"]["name"], namespace, AT_ONCE)
             self._pass()
@@ -451,9 +461,11 @@ class SmallCluster:
             self._submit_anew(owner, namespace, lambda job: _mend_all(job, mend, also))
 
     def _plain_job(self, namespace: str, group: str) -> Object | None:
-        """The Job of Kubernetes that owns a PodGroup."""
+        """The Job of Kubernetes that owns a PodGroup, or that owned it before it was submitted anew."""
         owner = controller_of(self.store.find(GROUPS, namespace, group) or {"metadata": {}})
-        return self.store.find(PLAIN_JOBS, namespace, owner["name"]) if owner and owner["apiVersion"] == "batch/v1" else None
+        if owner and owner["apiVersion"] == "batch/v1":
+            self._owned[namespace, group] = owner["name"]
+        return self.store.find(PLAIN_JOBS, namespace, self._owned.get((namespace, group), ""))
 
     def _submit_anew(self, name: str, namespace: str, mend: Mend) -> None:
         job = _fresh(self.store.get(JOBS, name, namespace))
@@ -514,6 +526,12 @@ def _without(*fields: str) -> Mend:
     return mend
 
 
+def _without_runtime_class(spec: Object) -> None:
+    _without_node_terms(spec)
+    for field in ("runtimeClassName", "overhead"):
+        spec.pop(field, None)
+
+
 DROPS: dict[str, Mend] = {
     "node affinity": _without_node_terms,
     "pod affinity": _without_pod_terms,
@@ -521,4 +539,5 @@ DROPS: dict[str, Mend] = {
     "volume": _without("volumes"),
     "topology spread constraint": _without("topologySpreadConstraints"),
     "device claim": _without("resourceClaims"),
+    "RuntimeClass": _without_runtime_class,
 }

@@ -1,28 +1,35 @@
-"""Workloads whose pods are not made: controllers' events say what refused them, and a Job itself that it is suspended."""
+"""Workloads whose pods are not made: controllers' events say what refused them, and an owner itself that it is suspended or wants none."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench.causes import TWO, batch_job, job, resource_quota
-from bench.small_cluster import SmallCluster
+from bench.causes import LIMITS, SANDBOX, TWO, batch_job, job, node, queue, resource_quota
+from bench.small_cluster import USER, SmallCluster
 from pumice.answers import whatif, why
 from pumice.answers.not_made import take_in_refusals
 from pumice.api.core import Event
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
+from pumice.api.manifests import Manifest
 from pumice.api.structs import convert
+from pumice.cluster.apiserver import PatchRequest
+from pumice.inputs.known_objects import FromManifests, know_objects
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from tests.answers.test_not_admitted import made
 
 LIMIT = {"type": "Container", "max": {"cpu": "1"}}
-LIMITS = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [LIMIT]}}
+SMALL = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [LIMIT]}}
 
 
-def web(cpu: str) -> Object:
+def web(cpu: str, replicas: int = 2) -> Object:
     pod = {"containers": [{"name": "main", "image": "web:1", "resources": {"requests": {"cpu": cpu}}}]}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod}}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod},
+    }
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
@@ -39,7 +46,7 @@ def asked(cluster: SmallCluster) -> tuple[Cluster, Policy, float]:
     [("job/default/waits", job("waits", 2, {"cpu": "2"})), ("deployment/web", web("2")), ("default/web", web("2"))],
 )
 def test_what_a_limit_range_refuses_is_told(subject: str, refused: Object) -> None:
-    state = asked(made(*TWO, LIMITS, refused))
+    state = asked(made(*TWO, SMALL, refused))
     answer = why(*state, subject, advise=True)
     assert answer.state == "waits"
     assert answer.line.startswith("its controller cannot create its pods: ")
@@ -60,9 +67,103 @@ def test_where_nothing_was_refused_nothing_is_told_of_it() -> None:
         why(*state, "deployment/nobody")
 
 
-@pytest.mark.parametrize(("phase", "told"), [("Aborted", "is suspended"), ("Completed", "has ended"), ("Pending", "waits")])
+@pytest.mark.parametrize(
+    ("phase", "told"),
+    [
+        ("Aborted", "is suspended: `pumice job resume waits` lets it go on"),
+        ("Completed", "has ended: it is Completed"),
+        ("Pending", "waits: its controller has made no PodGroup for it yet; it is Pending"),
+    ],
+)
 def test_a_job_without_a_podgroup_says_in_which_phase_it_is(phase: str, told: str) -> None:
     cluster = made(*TWO)
     cluster.store.create(cluster.store.kinds.of_object("batch.volcano.sh/v1alpha1", "Job"), job("waits", 1, {"cpu": "2"}), "default")
     cluster.update_status(job("waits", 1, {"cpu": "2"}) | {"status": {"state": {"phase": phase}}})
-    assert why(*cluster.state, "job/waits").state == told
+    answer = why(*cluster.state, "job/waits")
+    assert f"{answer.state}: {answer.line}" == told
+
+
+def batch(**spec: object) -> Object:
+    found = batch_job("waits", 1, {"cpu": "2"}, "default", {})
+    return found | {"spec": found["spec"] | spec}
+
+
+@pytest.mark.parametrize(
+    ("subject", "workload", "told"),
+    [
+        (
+            "job/waits",
+            batch(suspend=True),
+            """is suspended: `kubectl patch jobs.batch waits --type=merge -p '{"spec":{"suspend":false}}'` lets it go on""",
+        ),
+        (
+            "job/waits",
+            batch(parallelism=0),
+            """wants no pods: `kubectl patch jobs.batch waits --type=merge -p '{"spec":{"parallelism":1}}'` lets it have one""",
+        ),
+        ("deployment/web", web("2", replicas=0), "wants no pods: `kubectl scale deployment web --replicas=1` lets it have one"),
+    ],
+    ids=["suspended", "parallelism 0", "replicas 0"],
+)
+def test_a_workload_that_wants_no_pods_says_so_with_the_command_that_starts_it(subject: str, workload: Object, told: str) -> None:
+    state = asked(made(*TWO, workload))
+    answer = why(*state, subject, advise=True)
+    assert f"{answer.state}: {answer.line}" == told
+    assert whatif(*state, subject).line == answer.line
+
+
+def test_a_job_that_was_suspended_after_its_pods_had_waited_is_told_so() -> None:
+    cluster = made(node("n1", cpu=1), batch())
+    cluster.settle()
+    cluster.store.patch("jobs.batch", "waits", PatchRequest("merge", {"spec": {"suspend": True}}), "default", "", USER)
+    assert why(*asked(cluster), "job/waits").state == "is suspended"
+
+
+def test_of_a_suspended_owner_the_command_names_the_owner() -> None:
+    above = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "set", "uid": "1"}, "spec": {"suspend": True}}
+    owner = {"apiVersion": above["apiVersion"], "kind": "JobSet", "name": "set", "uid": "1", "controller": True}
+    below = batch(suspend=False)
+    below["metadata"] |= {"uid": "2", "namespace": "team", "ownerReferences": [owner]}
+    above["metadata"] |= {"namespace": "team"}
+    cluster, policy, now = made(*TWO).state
+    know_objects(cluster, FromManifests([Manifest(above, ""), Manifest(below, "")]))
+    line = why(cluster, policy, now, "job/team/waits").line
+    command = """kubectl patch jobsets.jobset.x-k8s.io set -n team --type=merge -p '{"spec":{"suspend":false}}'"""
+    assert line == f"its JobSet set is: `{command}` lets it go on"
+    assert why(cluster, policy, now, "job/team/set").line == f"`{command}` lets it go on"
+
+
+def test_a_deployment_of_which_a_quota_refuses_some_pods_says_how_many_and_by_what() -> None:
+    state = asked(made(*TWO, resource_quota(requests__cpu=3), web("2")))
+    answer = why(*state, "deployment/web")
+    assert answer.state == "runs"
+    assert answer.line.startswith("1 of its 2 pods are not made: ")
+    assert "exceeded quota: compute, requested: requests.cpu=2, used: requests.cpu=2, limited: requests.cpu=3" in answer.line
+    assert "; the others run: on n" in answer.line
+
+
+@pytest.mark.parametrize("waits", [batch(), web("2")], ids=["job", "deployment"])
+def test_pods_that_name_a_node_which_does_not_exist_say_so(waits: Object) -> None:
+    waits["spec"]["template"]["spec"]["nodeName"] = "n9"
+    state = asked(made(*TWO, waits))
+    answer = why(*state, f"{waits['kind'].lower()}/{waits['metadata']['name']}")
+    assert (answer.state, answer.line) == (
+        "waits",
+        "node n9, which its spec.nodeName asks for, does not exist, and no scheduler looks for another one: "
+        "add the node, or submit it without nodeName",
+    )
+
+
+def test_defaults_of_a_limit_range_count_before_the_pods_exist() -> None:
+    state = made(*TWO, LIMITS, resource_quota(limits__cpu=3), job("waits", 1, {"cpu": "2"})).state
+    line = why(*state, "job/waits").line
+    assert line == "ResourceQuota default/compute refuses 1 of its 1 pods: 0 of 3 limits.cpu are used, and it asks for 4 (1 short)"
+
+
+def test_what_a_runtime_class_asks_for_counts_before_the_pods_exist() -> None:
+    shut = queue("shut")
+    cluster = made(*TWO, shut, SANDBOX, job("waits", 1, {"cpu": "2"}, "shut", {"runtimeClassName": "sandbox"}))
+    cluster.update_status(queue("shut", "Closed"))
+    answer = why(*cluster.state, "job/waits", advise=True)
+    assert [type(change).__name__ for change in answer.advice] == ["OpenQueue", "Drop"]
+    assert "no node that it may use matches its node selector sandbox=yes, which is that of its RuntimeClass sandbox" in str(answer.chain)

@@ -34,6 +34,8 @@ LACKING = {
     "OpenQueue": "closed queue, capacity, j1",
     "RaiseQuota": "gpu quota, capacity, j1",
     "Recover": "unhealthy, capacity, j1",
+    "StateAmounts": "limits unsaid, capacity, j1",
+    "OtherQueue": "inner queue, hierarchy, g1",
     "Tolerate": "taint, capacity, j1",
     "Uncordon": "cordoned, capacity, j1",
     "Ungate": "gate, capacity, j1",

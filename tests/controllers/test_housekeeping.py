@@ -96,6 +96,18 @@ class TestNodes:
         stage.delete(kinds.NODE, "n1")
         assert stage.names(kinds.POD) == []
 
+    def test_a_pod_that_names_a_node_which_was_never_there_fails_after_a_while(self) -> None:
+        pod = self.pod("p")
+        pod["metadata"] |= {"creationTimestamp": rfc3339(NOON), "finalizers": ["example.com/kept"]}
+        pod["status"] = {"phase": "Pending"}
+        stage = self.play(pod)
+        stage.wait(39)
+        assert (stage.get(kinds.POD, "p")["status"], self.ending(stage)) == ({"phase": "Pending"}, [])
+        stage.wait(1)
+        status = stage.get(kinds.POD, "p")["status"]
+        assert (status["phase"], status["conditions"][0]["reason"], self.ending(stage)) == ("Failed", "DeletionByPodGC", ["p"])
+        stage.assert_settled()
+
 
 class TestBudgets:
     def play(self, ready: int, of: int, replicas: int = 4, **spec: Any) -> Object:

@@ -51,7 +51,13 @@ def test_a_recording_of_a_live_cluster_holds_what_became_of_it(tmp_path: Path) -
     assert web.status == status.RUNNING and web.node_name
 
 
-FOR_ANSWERS = {("", "configmaps"), ("apps", "deployments"), ("batch.volcano.sh", "jobs")}  #: the configuration in force, pods to come
+FOR_ANSWERS = {
+    ("", "configmaps"),
+    ("apps", "deployments"),
+    ("batch.volcano.sh", "jobs"),
+    ("batch", "jobs"),
+}  #: what is in force, pods to come
+FOR_ANSWERS |= {("", "limitranges"), ("node.k8s.io", "runtimeclasses")}  #: what admission gives to these pods
 FOR_GANGS = {(kind.group, kind.plural) for kind in READ}  #: what means a gang, where nobody has made PodGroups of it
 
 

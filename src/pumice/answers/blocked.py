@@ -17,7 +17,7 @@ from pumice.answers.changes import Gone, MakeQueue, OpenQueue
 from pumice.answers.nodes import NodesFor
 from pumice.answers.pod_changes import AskScheduler, MakeGroup, MorePods, Ungate
 from pumice.answers.promised import held_tasks, is_promised
-from pumice.answers.requests import FewerPods, WiderTopology
+from pumice.answers.requests import FewerPods, OtherQueue, WiderTopology
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
@@ -130,7 +130,16 @@ class Blocked:
         headline = quota.headline(self.session, job, shortages, promised=True) if shortages else None
         if headline is None and self.session.plugin("resourcequota") is not None:
             headline = pod_quota.of_minimum(self.cluster, job)
-        return _no(question, headline or Headline(Because.NOT_ADMITTED, why or "no action lets it in"))
+        return _no(question, headline or self._inner_queue(job) or Headline(Because.NOT_ADMITTED, why or "no action lets it in"))
+
+    def _inner_queue(self, job: Job) -> Headline | None:
+        """The headline for a job in a queue that has child queues; None if it has none."""
+        assert job.queue is not None
+        below = sorted(queue.name for queue in self.cluster.queues.values() if queue.exists and queue.parent == job.queue.name)
+        if not below:
+            return None
+        text = f"queue {job.queue.name} has child queues ({', '.join(below)}), so it takes no jobs itself"
+        return Headline(Because.NOT_ADMITTED, text, remedy=(OtherQueue(job.uid, below[0]),))
 
     def _has_pods(self) -> Found | None:
         job = self.job
@@ -204,8 +213,8 @@ class Blocked:
         if refused and not self._errors:
             shortages = session.shortages.get(refused[0].uid, ())
             text = session.explain_not_allocatable(job.queue, refused[0]) or f"queue {job.queue.name} holds all that it may"
-            headline = quota.headline(session, job, shortages) if shortages else Headline(Because.QUOTA, text)
-            return _no(question, headline)
+            headline = quota.headline(session, job, shortages) if shortages else self._inner_queue(job)
+            return _no(question, headline or Headline(Because.QUOTA, text))
         return _yes(question, quota.format_amount(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
 
     @property

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, Gone, Recover, Uncordon, is_of_condition, written
+from pumice.answers.newcomers import runtime_classes
 from pumice.answers.nodes import Closed, NodesFor
 from pumice.answers.pod_changes import Drop, MakeClaim, Tolerate
 from pumice.api.core import Taint
@@ -86,7 +87,8 @@ def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: 
     row = next(row for row in nodes.nearest(len(nodes.table)) if choice.opens[row])
     if because is Because.TAINT and any(map(is_of_condition, _untolerated(nodes.table, task, row))):
         because = Because.UNHEALTHY
-    return Headline(because, _reason_text(nodes, task, because, choice, row), remedy=_remedy(cluster, task, whose, because, choice, row))
+    text = _reason_text(cluster, nodes, task, because, choice, row)
+    return Headline(because, text, remedy=_remedy(cluster, task, whose, because, choice, row))
 
 
 def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> Headline:
@@ -108,7 +110,7 @@ def awaited_claims(cluster: Cluster, task: Task, evaluation: Evaluation) -> list
     return [key for key, claim in named if claim is None or not (is_bound(claim) or waits_for_pod(cluster, claim))]
 
 
-def _reason_text(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
+def _reason_text(cluster: Cluster, nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
     which, is_one = _which(nodes, choice.opens)
     match because:
         case Because.TAINT:
@@ -119,7 +121,8 @@ def _reason_text(nodes: NodesFor, task: Task, because: Because, choice: Choice, 
             return f"{which} {'is' if is_one else 'are'} not healthy: {reasons}"
         case Because.AFFINITY if selector := task.template.spec.node_selector:
             pairs = ", ".join(f"{key}={value}" for key, value in selector.items())
-            return f"no node that it may use matches its node selector {pairs}"
+            of = f", which is that of its RuntimeClass {task.template.spec.runtime_class_name}" if _is_of_class(cluster, task) else ""
+            return f"no node that it may use matches its node selector {pairs}{of}"
         case Because.AFFINITY:
             return f"no node that it may use matches its node affinity: {choice.closed.text}"
         case Because.CORDONED:
@@ -160,8 +163,17 @@ def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: 
             return (Gone(tuple(f"pod/{other.key}" for other in _unfriendly(cluster, task, row))),)
         case Because.AFFINITY if text == ENFORCED.text:
             return ()
+        case Because.AFFINITY if _is_of_class(cluster, task):
+            return (Drop(whose, "RuntimeClass"),)
     field = DROPPED.get(because)
     return (Drop(whose, field),) if field else ()
+
+
+def _is_of_class(cluster: Cluster, task: Task) -> bool:
+    """Whether the task's node selector comes from its RuntimeClass: it would have it again in a pod that is made anew."""
+    named = task.template.spec.runtime_class_name
+    given = (each.scheduling.node_selector for each in runtime_classes(cluster) if each.metadata.name == named) if named else ()
+    return any(given)
 
 
 def _unfriendly(cluster: Cluster, task: Task, row: int) -> list[Task]:

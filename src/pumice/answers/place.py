@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pumice.answers.answer import Scored, Why
+from pumice.answers.answer import Because, Headline, Scored, Why
 from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch, rehearse_alone
 from pumice.answers.subject import SHORT, Subject, waiter
@@ -26,13 +26,22 @@ def running(cluster: Cluster, policy: Policy, now: float, world: World, name: st
     """The answer for a subject none of whose pods waits."""
     placed = [task for task in tasks if task.node >= 0 and not task.status & (status.RELEASING | status.FINISHED)]
     if not placed:
-        return _ended(cluster, name, tasks)
+        return _nowhere(cluster, name, tasks) or _ended(cluster, name, tasks)
     decisions = rehearse(cluster, policy, now, world)
     evictions = [eviction for eviction in decisions.evictions if eviction.task in placed]
     if evictions:
         text = "; ".join(_evicted(each, alone=len(placed) == 1) for each in evictions)
         return Why(name, "is evicted", text=f"the next cycle evicts {text}")
     return _why_here(cluster, policy, now, world, name, placed)
+
+
+def _nowhere(cluster: Cluster, name: str, tasks: list[Task]) -> Why | None:
+    """The answer for pods whose node is not there; None if they have none."""
+    lost = [task for task in tasks if task.node_name and task.node_name not in cluster.nodes.rows and not task.status & status.FINISHED]
+    if not lost:
+        return None
+    asked = f"node {lost[0].node_name}, which its spec.nodeName asks for, does not exist, and no scheduler looks for another one"
+    return Why(name, "waits", Headline(Because.NO_NODES, f"{asked}: add the node, or submit it without nodeName"))
 
 
 def _ended(cluster: Cluster, name: str, tasks: list[Task]) -> Why:

@@ -177,10 +177,15 @@ def _without_host_ports(spec: PodSpec) -> PodSpec:
     return replace(spec, containers=quiet(spec.containers), init_containers=quiet(spec.init_containers))
 
 
-DROPPED_AS = {"node affinity": "node selector and affinity", "pod affinity": "pod affinity and anti-affinity"}  #: in words
+DROPPED_AS = {
+    "node affinity": "node selector and affinity",
+    "pod affinity": "pod affinity and anti-affinity",
+    "RuntimeClass": "RuntimeClass and its node selector",
+}  #: in words
 DROPS: dict[str, Callable[[PodSpec], PodSpec]] = {
     "node affinity": _without_node_terms,
     "pod affinity": _without_pod_terms,
+    "RuntimeClass": lambda spec: replace(_without_node_terms(spec), runtime_class_name=None, overhead=None),
     "host port": _without_host_ports,
     "volume": partial(replace, volumes=None),
     "topology spread constraint": partial(replace, topology_spread_constraints=None),

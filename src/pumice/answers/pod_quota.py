@@ -12,16 +12,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import RaiseQuota
+from pumice.answers.changes import Amounts, RaiseQuota
 from pumice.answers.promised import is_promised, promise
+from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
 from pumice.api.plural import counted
+from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
 from pumice.api.structs import encode
 from pumice.scheduler.model import COMPLETED, Cluster, Job, Task, Template, status
+
+A_LITTLE = {"cpu": "100m", "memory": "128Mi"}  #: what pods may state that a quota demands to state anything
 
 
 class Refusal(Struct, frozen=True):
@@ -129,10 +133,22 @@ def headline(cluster: Cluster, job: Job) -> Headline | None:
     first = found[0]
     refused = f"ResourceQuota {first.quota} refuses {len(found)} of its {counted(len(job.tasks), 'pod')}"
     if first.unsaid:
-        return Headline(Because.POD_QUOTA, f"{refused}: each must state {', '.join(first.unsaid)}")
+        return Headline(Because.POD_QUOTA, f"{refused}: each must state {', '.join(first.unsaid)}", remedy=(_stating(job, first),))
     needed = found[: max(job.min_member, 1) - there]
     asked = add(each.asked for each in needed if each.quota == first.quota)
     return _short(refused, first.quota, first.hard, first.used, asked)
+
+
+def _stating(job: Job, refusal: Refusal) -> StateAmounts:
+    """The change with which the pods state what the quota demands: as limits what they request, else a little."""
+    resources = next(iter(refusal.task.template.spec.containers or ()), Container()).resources or ResourceRequirements()
+    requests: Amounts = {}
+    limits: Amounts = {}
+    for each in refusal.unsaid:
+        side, name = (limits, each.removeprefix("limits.")) if each.startswith("limits.") else (requests, each.removeprefix("requests."))
+        known = (resources.requests or {}).get(name)
+        side[name] = known.text if known is not None else A_LITTLE[name]
+    return StateAmounts(f"podgroup/{job.uid}", requests, limits)
 
 
 def of_minimum(cluster: Cluster, job: Job) -> Headline | None:

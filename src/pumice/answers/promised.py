@@ -1,7 +1,7 @@
 """The pods that a job's controller will make, and that do not exist yet. Answers are rehearsed with them.
 
 Volcano's controller makes the pods of a Job once its PodGroup is admitted. Which pods these are follows from the Job, if the state was read
-together with its Jobs (`inputs/known_jobs.py`); else from what its PodGroup says: how many of each role, and what all of them request.
+together with its Jobs (`inputs/known_objects.py`); else from what its PodGroup says: how many of each role, and what all of them request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pumice.api.structs import convert
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.pods import make_pod, may_start
 from pumice.controllers.volcano.job.volumes import mount
-from pumice.inputs.known_jobs import owner_of
+from pumice.inputs.known_objects import owner_of
 from pumice.scheduler.model import Cluster, Job, Task, status
 from pumice.simulate.work import Role, role
 

@@ -72,6 +72,34 @@ def _asked_together(job: Job | None, dimensions: Dimensions) -> Vector:
     return sum((task.template.request for task in waiting), start=dimensions.zeros())
 
 
+class StateAmounts(Change, frozen=True, tag="state-amounts"):
+    """The first container of each waiting pod states requests and limits that it did not state: a ResourceQuota demands them."""
+
+    whose: str
+    requests: Amounts
+    limits: Amounts
+
+    def __str__(self) -> str:
+        sides = (f"{word} of {', '.join(f'{each} {n}' for n, each in of.items())}" for word, of in self.sides.items() if of)
+        return f"pods that state {' and '.join(sides)}"
+
+    @property
+    def sides(self) -> dict[str, Amounts]:
+        return {"requests": self.requests, "limits": self.limits}
+
+    def make(self, sketch: Sketch) -> None:
+        resubmit(sketch, self.whose)
+        for task in waiting_of(sketch.cluster, self.whose):
+            first, *others = task.template.spec.containers or [Container()]
+            known = first.resources or ResourceRequirements()
+            stated = replace(
+                known,
+                requests=quantities(self.requests) | quantities(self.limits) | (known.requests or {}),
+                limits=quantities(self.limits) | (known.limits or {}),
+            )
+            sketch.put("Pod", pod_of(task, containers=[replace(first, resources=stated), *others]))
+
+
 class OtherQueue(Change, frozen=True, tag="other-queue"):
     group: str
     queue: str

@@ -94,6 +94,8 @@ class Asked:
         namespace = subject.key.partition("/")[0]
         if self._cluster.is_ending(namespace) and not any(task.node_name for task in _tasks(self._cluster, subject)):
             return Why(str(subject), "ends", text=f"namespace {namespace} is being deleted: nothing starts in it any more")
+        if subject.kind != "pod" and (at_rest := self._at_rest(subject)) is not None:
+            return at_rest
         waits = who_waits(self._cluster, subject)
         if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
             stands = self._waits(subject)
@@ -206,7 +208,17 @@ class Asked:
 
     def _placed(self, subject: Subject) -> Why:
         tasks = _tasks(self._cluster, subject)
-        return running(self._cluster, self._policy, self._now, self._world, str(subject), tasks)
+        answer = running(self._cluster, self._policy, self._now, self._world, str(subject), tasks)
+        alive = sum(not task.status & status.FINISHED for task in tasks)
+        missing = not_made.missing(self._cluster, subject, alive) if answer.state == "runs" else ""
+        return replace(answer, text=f"{missing}; the others run: {answer.text}") if missing else answer
+
+    def _at_rest(self, subject: Subject) -> Why | None:
+        """The answer if the owner of the subject wants no pods for now, and has none that have begun."""
+        if any(not task.status & status.PENDING for task in _tasks(self._cluster, subject)):
+            return None
+        job = self._cluster.jobs.get(subject.key) if subject.kind == "podgroup" else None
+        return not_made.resting(self._cluster, subject_of(job) if job is not None else subject)
 
     # -- queues and nodes
 

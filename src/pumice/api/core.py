@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType, field
 
 from pumice.api.meta import Condition, Int, LabelSelector, Metadata, Wire
-from pumice.api.pod import NodeSelector, ResourceList, ResourceRequirements
+from pumice.api.pod import NodeSelector, ResourceList, ResourceRequirements, Toleration
 from pumice.api.quantity import Quantity
 
 
@@ -55,6 +55,38 @@ class PriorityClass(Wire, frozen=True):
     value: Int
     global_default: bool | None = None
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
+
+
+class RuntimeOverhead(Wire, frozen=True):
+    pod_fixed: ResourceList | None = None
+
+
+class RuntimeScheduling(Wire, frozen=True):
+    node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
+
+
+class RuntimeClass(Wire, frozen=True):
+    metadata: Metadata
+    overhead: RuntimeOverhead = RuntimeOverhead()
+    scheduling: RuntimeScheduling = RuntimeScheduling()
+
+
+class LimitRangeItem(Wire, frozen=True):
+    type: str = ""
+    min: ResourceList | None = None
+    max: ResourceList | None = None
+    default: ResourceList | None = None
+    default_request: ResourceList | None = None
+
+
+class LimitRangeSpec(Wire, frozen=True):
+    limits: list[LimitRangeItem] | None = None
+
+
+class LimitRange(Wire, frozen=True):
+    metadata: Metadata
+    spec: LimitRangeSpec = LimitRangeSpec()
 
 
 class ResourceQuotaSpec(Wire, frozen=True):

@@ -172,6 +172,7 @@ class PodSpec(Wire, frozen=True):
     scheduler_name: str | None = None
     priority: Int | None = None
     priority_class_name: str | None = None
+    runtime_class_name: str | None = None
     active_deadline_seconds: Int | None = None
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
     scheduling_gates: list[Named] | None = None

@@ -30,6 +30,8 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.REPLICA_SETS: core.PodOwner,
     kinds.STATEFUL_SETS: core.PodOwner,
     kinds.PRIORITY_CLASSES: core.PriorityClass,
+    kinds.RUNTIME_CLASSES: core.RuntimeClass,
+    kinds.LIMIT_RANGES: core.LimitRange,
     kinds.DISRUPTION_BUDGETS: core.PodDisruptionBudget,
     kinds.STORAGE_CLASSES: core.StorageClass,
     kinds.CSI_NODES: core.CSINode,

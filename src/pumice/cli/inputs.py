@@ -22,7 +22,7 @@ from pumice.api.files import read_all
 from pumice.api.manifests import Objects, read_stream
 from pumice.cli.tables import say
 from pumice.extensions import actions, plugins
-from pumice.inputs.known_jobs import jobs_among, know_jobs
+from pumice.inputs.known_objects import FromManifests, know_objects
 from pumice.inputs.offline import complete
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH
@@ -61,7 +61,7 @@ class Inputs(Struct, frozen=True):
     at: str | None = None
     remote: Remote | None = None  #: used in place of `kubeconfig` and `context`
     expand: bool = False  #: make the missing pods of workloads that come from a server, too
-    events: bool = False  #: from a live cluster, also read the events about evictions and pods that were refused
+    about: str = ""  #: a subject: from a live cluster, also read what tells of it, such as events about evictions and refused pods
     namespace: str | None = None  #: of names that state none; None for that of the context
 
     def or_cluster(self) -> Inputs:
@@ -94,7 +94,7 @@ class Inputs(Struct, frozen=True):
             from pumice.cli.from_cluster import read_cluster  # a client is not needed for files
             from pumice.cli.remote import Remote
 
-            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), self.conf, events=self.events)
+            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), self.conf, self.about)
         workloads = [each for each in objects.workloads if self.expand or not each.is_served]
         if workloads:
             from pumice.inputs.workloads import expanded  # controllers are not needed if the input has the pods
@@ -268,8 +268,8 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             cluster.put(kind, item)
         except Exception as error:
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
-    if objects.workloads:
-        know_jobs(cluster, jobs_among(objects.workloads))
+    if objects.workloads or objects.gangs:
+        know_objects(cluster, FromManifests([*objects.workloads, *objects.gangs]))
     take_in_evictions(cluster, objects.items)
     if any(isinstance(item, Event) and item.reason == FAILED_CREATE for _, item in objects.items):
         from pumice.answers.not_made import take_in_refusals  # answers are not needed for scheduling alone

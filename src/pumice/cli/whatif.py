@@ -54,8 +54,9 @@ def whatif(
     if subject is not None:
         if submitted or drained or fields:
             raise click.UsageError("name a subject, or changes: not both")
-        cluster, policy = load(replace(given, events=True), moment)
-        answer = whatif_of(cluster, policy, moment, given.named(subject), HttpWorld())
+        named = given.named(subject)
+        cluster, policy = load(replace(given, about=named), moment)
+        answer = whatif_of(cluster, policy, moment, named, HttpWorld())
         _print(answer, options(answer, partial(called, cluster)), output)
         return
     if not (submitted or drained or fields or inputs.conf):

@@ -29,8 +29,9 @@ def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     NAMESPACE/NAME), queue/NAME or
     node/NAME. Reads files with -f, else a live cluster, to which nothing is written.
     """
-    moment, given = inputs.moment(now), replace(inputs.or_cluster(), events=True)
-    cluster, policy = load(given, moment)
-    answer = why_of(cluster, policy, moment, given.named(subject), HttpWorld(), advise=True)
+    moment, given = inputs.moment(now), inputs.or_cluster()
+    named = given.named(subject)
+    cluster, policy = load(replace(given, about=named), moment)
+    answer = why_of(cluster, policy, moment, named, HttpWorld(), advise=True)
     text = page(answer, partial(called, cluster))
     say(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)

@@ -19,6 +19,7 @@ from pumice.api.meta import Condition, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
+from pumice.inputs.pod_admission import PodAdmission
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.cycle import cycle
@@ -42,13 +43,14 @@ def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
     given = list(items)
     classes = {c.metadata.name: c for kind, c in given if isinstance(c, PriorityClass)}
     fallback = next((c for c in classes.values() if c.global_default), None)
+    admission = PodAdmission(given)
     done: list[tuple[str, Wire]] = []
     for kind, item in given:
         if kind not in CLUSTER_WIDE and not item.metadata.namespace:  # type: ignore[attr-defined]
             item = replace(item, metadata=replace(item.metadata, namespace="default"))  # type: ignore[attr-defined]
         match item:
             case Pod():
-                item = _pod(item, classes, fallback)
+                item = admission.admitted(_pod(item, classes, fallback))
             case NativePodGroup() | CompositePodGroup():
                 item = replace(item, spec=replace(item.spec, priority=_rank(item.spec, classes, fallback)))
             case Queue():

@@ -161,4 +161,5 @@ def _admitted(manifest: Manifest, cluster: Memory) -> Object:
 def _wire(subject: Object) -> tuple[str, Wire]:
     """The kind and the object as the scheduler reads it, without a status: a PodGroup is not enqueued yet."""
     kind, _, group = kinds.kind_of(subject).partition(".")
-    return kind, convert({**subject, "status": {}}, KINDS[group, kind])
+    metadata = {name: value for name, value in subject["metadata"].items() if name != "resourceVersion"}  # no server completed it
+    return kind, convert({**subject, "metadata": metadata, "status": {}}, KINDS[group, kind])

@@ -27,7 +27,7 @@ from pumice.answers.whatif import whatif
 from pumice.api import InputError, rfc3339
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response
-from pumice.inputs.known_jobs import FindJob, know_jobs
+from pumice.inputs.known_objects import KnownObjects, know_objects
 from pumice.inputs.recording.snapshot import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.expected import MOST_WRITTEN, answer_of
@@ -48,11 +48,11 @@ _encode = msgspec.json.encode
 class PageAnswers:
     """Answers to the questions that a reader asks by a click."""
 
-    def __init__(self, scheduler: Scheduler, recorder: Recorder, find_job: FindJob | None = None) -> None:
-        """`find_job` looks up Volcano's Jobs, where there is an API server in this process."""
+    def __init__(self, scheduler: Scheduler, recorder: Recorder, known: KnownObjects | None = None) -> None:
+        """`known`: objects that the scheduler does not read, where there is an API server in this process."""
         self._scheduler = scheduler
         self._recorder = recorder
-        self._find_job = find_job
+        self._known = known
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -118,8 +118,8 @@ class PageAnswers:
         return dump(cluster, written(self._scheduler.policy)) if len(cluster.tasks) + len(cluster.nodes) <= MOST_WRITTEN else b""
 
     def _knowing(self, answer: Callable[[str, Cluster], bytes], subject: str, cluster: Cluster) -> bytes:
-        if self._find_job is not None:
-            know_jobs(cluster, self._find_job)
+        if self._known is not None:
+            know_objects(cluster, self._known)
         return answer(subject, cluster)
 
     def _pods(self, key: str, cluster: Cluster) -> bytes:

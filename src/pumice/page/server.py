@@ -85,8 +85,7 @@ class PageServer:
         self._sent_s = 0.0  #: when readers were last sent something
         self._working: list[asyncio.Task[None]] = []
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
-        find_job = None if api is None else lambda namespace, name: api.store.find("jobs.batch.volcano.sh", namespace, name)
-        answers |= PageAnswers(scheduler, self._recorder, find_job).routes
+        answers |= PageAnswers(scheduler, self._recorder, api.store if api is not None else None).routes
         self._usage = PageUsage(recordings)
         answers |= self._usage.routes
         self._simulations = Simulations(api) if api is not None else None

@@ -2,7 +2,8 @@
 
 A node whose lease has not been renewed for `GRACE_S` is unreachable (of a node without a lease, only the conditions count). The
 conditions become taints. A pod is deleted when it has tolerated a NoExecute taint for as long as it states. Pods of nodes that no
-longer exist are deleted at once.
+longer exist are deleted at once; those that name a node which was never there, after `GRACE_S`: their owner makes new ones for as long as
+it may.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of
-from pumice.api.json_objects import condition, copied, field, terminating
+from pumice.api.json_objects import condition, copied, created_at, field, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, result
 from pumice.controllers.kubernetes.daemonset import covers
+from pumice.controllers.kubernetes.pods import phase
 from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 GRACE_S = 40.0
@@ -42,7 +44,7 @@ class NodeLifecycle:
         node = lister.get(kinds.NODE, "", key.name)
         pods = list(lister.by_field(kinds.POD, "spec.nodeName", key.name))
         if node is None:
-            return result(delete(pod, grace_s=0) for pod in pods)
+            return _lost(key, pods, now)
         if terminating(node):
             return NOTHING
         silent_at = _silent_at(node, lister)
@@ -56,6 +58,21 @@ class NodeLifecycle:
             writes.extend(_mark_not_ready(pods, now))
         times = [at for at in (next_end, silent_at) if at is not None and at > now]
         return result([*writes, *ends], [(at, key) for at in times])
+
+
+def _lost(key: Key, pods: list[Object], now: float) -> Result:
+    """End the pods of a node that does not exist. A Job counts those that no kubelet has seen as failed."""
+    unseen = [pod for pod in pods if phase(pod) == "Pending" and not status_of(pod).get("startTime")]
+    due = [pod for pod in unseen if created_at(pod) + GRACE_S <= now]
+    times = [created_at(pod) + GRACE_S for pod in unseen if pod not in due]
+    ends = [delete(pod, grace_s=0) for pod in pods if pod not in unseen or pod in due]
+    return result([*(write for pod in due for write in _failed(pod, now)), *ends], [(at, key) for at in times])
+
+
+def _failed(pod: Object, now: float) -> list[Write]:
+    why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": rfc3339(now)}
+    conditions = [*(status_of(pod).get("conditions") or ()), {"type": "DisruptionTarget", "status": "True", **why}]
+    return status_change(pod, {**status_of(pod), "phase": "Failed", "conditions": conditions})
 
 
 def _silent_at(node: Object, lister: Lister) -> float | None:
