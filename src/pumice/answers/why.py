@@ -22,6 +22,7 @@ from pumice.answers.promised import is_promised, promise
 from pumice.answers.quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
+from pumice.answers.workloads import resting
 from pumice.api import InputError
 from pumice.api.plural import counted, plural
 from pumice.scheduler.framework.decisions import Decisions
@@ -218,7 +219,7 @@ class Asked:
         if any(not task.status & status.PENDING for task in _tasks(self._cluster, subject)):
             return None
         job = self._cluster.jobs.get(subject.key) if subject.kind == "podgroup" else None
-        return not_made.resting(self._cluster, subject_of(job) if job is not None else subject)
+        return resting(self._cluster, subject_of(job) if job is not None else subject)
 
     # -- queues and nodes
 
