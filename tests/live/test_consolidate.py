@@ -62,6 +62,9 @@ def test_a_mover_finds_its_place_although_another_scheduler_has_taken_over_and_o
             job(api, "big", 8, "2023-11-14T22:10:00Z")
             await until(lambda: bool(api.deleted))
             gone = noted(api)
+            first.metrics.measure(first.cluster)
+            page = first.metrics.page()
+            assert "\npumice_moves_total 1\n" in page and "\npumice_held_places 2\n" in page
         await until(lambda: len(api.all(PODS)) == 3)
         left = mover(api)
         assert sorted(gone) == ["big", left[:2]]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pumice.scheduler.actions.comeback import HeldPlace, held_places
 from pumice.scheduler.actions.consolidate import Consolidate, ConsolidateArgs
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.held_places import GIVEN_BACK, HeldPlace, held_places
 from pumice.scheduler.framework.last_decisions import MEMORY
 from pumice.scheduler.framework.policy import Action, Policy
 from pumice.scheduler.framework.session import Session
@@ -125,6 +125,10 @@ def test_one_pod_moves_and_the_gang_has_a_whole_node() -> None:
     decided = story.cycle()
     assert [(each.task.name, each.beneficiary, each.action) for each in decided.evictions] == [("s0-0", "default/big", "consolidate")]
     assert {each.task.name: each.node for each in decided.pipelined} == {"big-0": "n0"}
+    assert [(event.job.name, event.reason, event.message) for event in decided.events] == [
+        ("big", "Consolidate", "pods that move to make room: 1, such as default/s0-0"),
+        ("s0", "Moved", "s0-0 makes room for default/big, and has a place on node n1"),
+    ]
     story.leave()
     story.cycle()
     story.return_()
@@ -174,8 +178,11 @@ def test_a_place_that_nobody_takes_is_given_back() -> None:
     story.put(podgroup("late", 1).admitted().pods(2, gpu=6))
     story.cycle()
     assert len(story.places.keys() & {"late-0", "late-1"}) == 1
-    story.cycle(601)
+    told = story.cycle(601).events
     assert {"late-0"} < story.places.keys() and story.held == []
+    assert [(event.job.name, event.reason, event.message) for event in told if event.reason == GIVEN_BACK] == [
+        ("s0", GIVEN_BACK, "the place on node n1 is given back: no pod took it in time")
+    ]
 
 
 def test_a_job_that_has_moved_is_let_in_though_its_own_place_was_the_last_room() -> None:

@@ -8,6 +8,7 @@ two cycles.
 from __future__ import annotations
 
 import time
+from collections import Counter as Counts
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from pumice.http.metrics import Counter, Family, Gauge, Histogram, exponential, 
 from pumice.live.scheduler.kube_metrics import KubeMetrics
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.held_places import GIVEN_BACK, MOVED, held_places
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.past_evictions import EVICTION_LOOP
 from pumice.scheduler.model import CPU, EPSILON, MEMORY, PODS, Cluster, Dimensions, Job, Queue, Task, Vector, dominant_share
@@ -146,6 +148,11 @@ class LiveMetrics:
             "rollout",
         )
         self.loops = self._counter("pumice_eviction_loops_total", "Jobs that were evicted again for one that had not started by it.")
+        self.moves = self._counter("pumice_moves_total", "Pods that were moved to make room for others.")
+        self.held_places = self._gauge(
+            "pumice_held_places", "Places that are held for pods that were moved, and for those that they made room for."
+        )
+        self.given_back = self._counter("pumice_held_places_given_back_total", "Held places that no pod took in time.")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
         self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
@@ -212,7 +219,9 @@ class LiveMetrics:
             self.preemptions.add()
             for _, action in {(eviction.beneficiary, eviction.action) for eviction in decisions.evictions}:
                 self.transactions.add(action)
-        self.loops.add(by=sum(event.reason == EVICTION_LOOP for event in decisions.events))
+        told = Counts(event.reason for event in decisions.events)
+        for counter, reason in ((self.loops, EVICTION_LOOP), (self.moves, MOVED), (self.given_back, GIVEN_BACK)):
+            counter.add(by=told[reason])
 
     def observe_failures(self, failures: Iterable[Failure]) -> None:
         for plugin, hook in {(failure.plugin, failure.hook) for failure in failures}:
@@ -262,6 +271,7 @@ class LiveMetrics:
         total = cluster.nodes.total()
         live = [job for job in cluster.jobs.values() if job.held.any()]
         self.job_share.replace({(job.namespace, job.name): dominant_share(job.held, total) for job in live})
+        self.held_places.set(sum(len(held_places(job)) for job in cluster.expecting.values()))
         self.queues.measure(cluster)
         self.kube.measure(cluster)
 

@@ -14,48 +14,22 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 import msgspec
-from msgspec import Struct
 
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.meta import Metadata
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.scheduler.actions.allocate import Allocate
+from pumice.scheduler.framework.held_places import GIVEN_BACK, HeldPlace, held_places
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.turns import apart
-from pumice.scheduler.model import EPSILON, INQUEUE, PODS, Dimensions, Job, Task, status
+from pumice.scheduler.model import EPSILON, INQUEUE, Job, Task, status
 from pumice.scheduler.placement.domains import Domains
 from pumice.scheduler.placement.placing import Placing
 
 HAS_PLACE = status.READY | status.PIPELINED
-
-
-class HeldPlace(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A place for a pod of a job."""
-
-    node: str
-    until: float
-    whole: int  #: how many pods of the role have a place when all have come
-    requests: dict[str, str]
-    role: str = ""
-
-    @classmethod
-    def of(cls, task: Task, node: str, until: float, whole: int, dimensions: Dimensions) -> HeldPlace:
-        asked = {dimensions.names[column]: dimensions.format(column, amount) for column, amount in task.template.needs if column != PODS}
-        return cls(node, until, whole, asked, task.role)
-
-
-_places = msgspec.json.Decoder(list[HeldPlace])
-
-
-def held_places(job: Job) -> list[HeldPlace]:
-    """The places that are held for pods of the job; none if its annotation has been changed by others so that it cannot be read."""
-    try:
-        return _places.decode(job.held_places) if job.held_places else []
-    except msgspec.DecodeError:
-        return []
 
 
 def keep_places(session: Session, job: Job, places: Sequence[HeldPlace]) -> None:
@@ -106,9 +80,13 @@ class Comeback(Action):
             held = held_places(job)
             left = []
             for place in sorted(held, key=lambda place: _is_taken(session, job, place)):
-                if _lasts(session, place) and placed(job, place.role) < place.whole:
+                if placed(job, place.role) >= place.whole:
+                    continue
+                if _lasts(session, place):
                     self._holders.setdefault(job, []).append((place, _holder(session, job, place)))
                     left.append(place)
+                else:
+                    session.event(job, "Warning", GIVEN_BACK, f"the place on node {place.node} is given back: no pod took it in time")
             if len(left) < len(held) or not held:
                 keep_places(session, job, left)
 

@@ -16,10 +16,11 @@ from math import inf
 import numpy as np
 from msgspec import field
 
-from pumice.scheduler.actions.comeback import HeldPlace, held_places, hold, keep_places, placed
+from pumice.scheduler.actions.comeback import hold, keep_places, placed
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
 from pumice.scheduler.eviction.room_by_moves import Places, Plan, RoomByMoves
 from pumice.scheduler.framework.eviction_cost import seconds
+from pumice.scheduler.framework.held_places import MOVED, HeldPlace, held_places
 from pumice.scheduler.framework.journal import Otherwise
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
@@ -31,6 +32,7 @@ from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing
 
 TRIES = 8  #: plans for one job, each without the places that filters have refused in those before
+SHOWN = 5  #: pods that an event names
 MOST_DOMAINS = 8  #: HyperNodes that are tried for a job with a network topology
 MEMORY = "consolidate"  #: the action's key in the cluster's memory
 PAST, AGAIN_AT = "past", "again at"
@@ -157,6 +159,11 @@ class MakingRoom:
             if domain is not None:
                 session.before.set(job, nominated_hypernodes={part.uid: domain.name for part in job.subjobs})
             statement.commit()
+        moved = ", ".join(sorted(task.key for task, _ in plan.moves)[:SHOWN])
+        session.event(job, "Normal", "Consolidate", f"pods that move to make room: {len(plan.moves)}, such as {moved}")
+        for task, row in plan.moves:
+            assert task.job is not None
+            session.event(task.job, "Normal", MOVED, f"{task.name} makes room for {job.uid}, and has a place on node {names[row]}")
         for its_job, places in held.items():
             keep_places(session, its_job, places)
         for its_job, place in vacant:
