@@ -575,6 +575,20 @@ def test_a_mover_stays_within_its_own_domain() -> None:
     assert free.evicted() == ["s0-0"]
 
 
+def test_a_mover_stays_near_where_it_was() -> None:
+    """n3 is fuller, but n1 is in the same rack, and n2 in the same block."""
+    tree = [
+        hypernode("rack").holds("n0", "n1"),
+        hypernode("other").holds("n2"),
+        hypernode("block", 2).holds("rack", "other", kind="HyperNode"),
+    ]
+    running = [single("s0", "n0"), single("s1", "n1", 1), single("s2", "n2", 2), single("s3", "n3", 4)]
+    for objects, place in (([tree, running], "n0"), (running, "n3")):
+        story = Story(nodes(4), objects, big(), plugins=(*PLUGINS, "network-topology-aware"))
+        assert story.evicted() == ["s1-0"]
+        assert [held.node for held in held_places(story.cluster.jobs["default/s1"])] == [place]
+
+
 def test_a_gang_in_parts_gets_no_room() -> None:
     parts = podgroup("big", 1).parts("part", 1).admitted().pods(1, gpu=8)
     assert Story(in_pieces(), parts).evicted() == []

@@ -27,7 +27,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.framework.turns import Turns
-from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, status
+from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, Vector, status
 from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing
 
@@ -227,6 +227,7 @@ class PlaceRules:
         self._within = within
         self._among = session.nodes.alive if among is None else among
         self._masks: dict[Hashable, Mask] = {}  #: by kind of task: the rows where it may be
+        self._distances: dict[int, Vector] = {}  #: by row
         self._most: dict[Hashable, dict[int, int]] = {}  #: by kind of task and row: how many may go there together
 
     def allowed(self, task: Task) -> Mask:
@@ -241,6 +242,18 @@ class PlaceRules:
 
     def most(self, task: Task) -> dict[int, int]:
         return self._most.get(self._kind(task), {})
+
+    def distances(self, task: Task) -> Vector:
+        """How many levels of HyperNodes one must go up from the pod's node to reach each row."""
+        tree = self._session.topology.tree
+        if task.node not in self._distances:
+            found = np.zeros(len(self._among))
+            if len(tree.all) > 1:
+                home = tree.all[tree.homes[task.node]]
+                for level, domain in reversed([*enumerate(home.upward())]):
+                    found[domain.rows] = level
+            self._distances[task.node] = found
+        return self._distances[task.node]
 
     def all_wait(self, places: Places, statement: Statement) -> bool:
         """Pipeline pods on these rows, as long as every rule allows it. Return whether all were allowed."""

@@ -1,7 +1,8 @@
 """How to make room for pods by moving others, by numbers alone: where the pods go, which running pods give way, and where those go.
 
 Pods are placed one after the other, the wanted ones first, then those that have given way, the largest first. Each takes the node where
-the fewest pods give way (`_Dive.choices`); among nodes with room, the fullest. Pods that give way may make others give way in turn.
+the fewest pods give way (`_Dive.choices`); among nodes with room, the nearest to where it was, and of these the fullest. Pods that give
+way may make others give way in turn.
 If the first dive does not reach the lower bound, dives that deviate from it in one choice are tried, then in two, until `EFFORT` is spent.
 
 What a node's room does not tell (filters, queues) is asked by the caller, who searches again without the places that were refused
@@ -42,6 +43,9 @@ class PlaceRules(Protocol):
 
     def most(self, task: Task) -> Mapping[int, int]:
         """By row: how many pods like this one may go there together, where that is limited."""
+
+    def distances(self, task: Task) -> Vector:
+        """For each row how far it is in the network from where a running pod is."""
 
 
 class Plan(NamedTuple):
@@ -186,7 +190,8 @@ class _Dive:
             banned.add(task.node)
         rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned], int)
         left = self._search.scale @ np.maximum(self._room[:, rows], 0.0)
-        _, first = np.unique(left.round(9), return_index=True)
+        far = self._search.rules.distances(task)[rows] if unit is not None else np.zeros(len(rows))
+        _, first = np.unique(np.column_stack([far, left.round(9)]), axis=0, return_index=True)
         found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
         if len(found) < MOST_CHOICES and self.pods < self._limit:
             ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
