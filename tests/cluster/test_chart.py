@@ -482,6 +482,10 @@ def test_what_kubectl_created_gets_other_images_and_back_and_then_our_manifests(
     installed.shell(f"cd {ROOT} && {apply}")
     assert [each["metadata"]["generation"] for each in installed.get("deployments", where)["items"]] == rolled, "no pod is replaced"
 
+    installed.shell(shown("for each in deployment"))
+    installed("install", "volcano", CHART, where)
+    assert uids(installed) == before
+
 
 @pytest.mark.parametrize("by", ["flag", "labels"])
 def test_what_kubectl_installed_is_taken_over_in_place(installed: Installed, by: str) -> None:
