@@ -100,7 +100,9 @@ class RealCluster:
             "users": [{"name": user, "user": {"token": f"{user}-token"}}],
             "contexts": [{"name": user, "context": {"cluster": "real", "user": user}}],
         }
-        path.write_text(yaml.safe_dump(config))
+        if not path.exists():  # whole from its first moment: a program that starts may read it now
+            path.with_suffix(".written").write_text(yaml.safe_dump(config))
+            path.with_suffix(".written").rename(path)
         return path
 
     def access(self, user: str = "admin") -> Access:
