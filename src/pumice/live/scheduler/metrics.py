@@ -219,9 +219,9 @@ class LiveMetrics:
             self.preemptions.add()
             for _, action in {(eviction.beneficiary, eviction.action) for eviction in decisions.evictions}:
                 self.transactions.add(action)
-        told = Counts(event.reason for event in decisions.events)
+        by_reason = Counts(event.reason for event in decisions.events)
         for counter, reason in ((self.loops, EVICTION_LOOP), (self.moves, MOVED), (self.given_back, GIVEN_BACK)):
-            counter.add(by=told[reason])
+            counter.add(by=by_reason[reason])
 
     def observe_failures(self, failures: Iterable[Failure]) -> None:
         for plugin, hook in {(failure.plugin, failure.hook) for failure in failures}:
