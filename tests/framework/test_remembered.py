@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.scheduler.actions.giveback import PATIENCE_S
 from pumice.scheduler.actions.preempt import Preempt, PreemptArgs
@@ -151,3 +152,11 @@ def test_who_weighs_how_long_victims_have_run_looks_again(args: dict[str, bool],
         task.nominated = node_name
     last = settled(made, evicting)
     assert (cycle(made, evicting, NOW) is last) is not weighs
+
+
+def test_without_shortcuts_all_rows_count_as_changed() -> None:
+    made, by = cluster(node("a").cpu(2).pods(9), pod("p").cpu(1).gang("g"), podgroup("g", 1)), POLICY
+    cycle(made, replace(by, shortcuts=False), NOW)
+    assert made.log.rows_since(made.log.position) is None
+    cycle(made, by, NOW)
+    assert made.log.rows_since(made.log.position) == set()

@@ -41,6 +41,9 @@ class Allocate(Action):
             if pending and pending.job.queue is not None and cut_short_at(pending.job) is not None:
                 self.serve(session, placing, domains, pending.job.queue, pending)
         groups = [alike for alike in groups if pending_by_part[alike.first.uid]]
+        if [len(alike.members) for alike in groups] == [1] and session.policy.shortcuts and not session.resting:
+            self._serve_alone(session, placing, domains, pending_by_part[groups[0].first.uid])
+            return
         hopes = Hopes(session, lambda job: self.may_be_placed(session, job))
         waiting = JobsByQueue(session, groups, hopes=hopes)
         while queue := waiting.pop_queue():
@@ -55,6 +58,14 @@ class Allocate(Action):
             if self.serve(session, placing, domains, queue, pending) and pending and not session.holds_back(job):
                 waiting.push_job(job)
             waiting.push_queue(queue)
+
+    def _serve_alone(self, session: Session, placing: Placing, domains: Domains, pending: PendingTasks | PendingParts) -> None:
+        """Give the only job that may be placed its turns: there is no order of queues and jobs to find."""
+        job, queue = pending.job, pending.job.queue
+        assert queue is not None
+        while not session.overused(queue):
+            if not self.serve(session, placing, domains, queue, pending) or not pending or session.holds_back(job):
+                return
 
     def _groups(self, session: Session) -> list[JobClass]:
         """The groups of alike jobs that may be placed. Without an enqueue action every job is admitted (phase Inqueue) here."""

@@ -29,17 +29,25 @@ class Enqueue(Action):
             if fresh.waiting_since is None:
                 session.before.set(fresh, waiting_since=session.now)
         doors = Doors(session)
+        if len(jobs) <= 1 and session.policy.shortcuts:  # there is no order to find
+            for job in jobs:
+                self._receive(session, doors, job)
+            return
         waiting = JobsByQueue(session, [JobClass.alone(job) for job in jobs])
         while queue := waiting.pop_queue():
-            job = waiting.pop_job(queue)
-            if job is None:
-                continue
-            is_closing = queue.serving and not queue.open
-            if not (job.has_min_resources or is_closing) or doors.let_in(job):
-                session.job_enqueued(job)
-                session.set_phase(job, INQUEUE)
-            waiting.push_queue(queue)
+            if (next_job := waiting.pop_job(queue)) is not None:
+                self._receive(session, doors, next_job)
+                waiting.push_queue(queue)
         doors.part()
+
+    def _receive(self, session: Session, doors: Doors, job: Job) -> None:
+        """Give a job its turn."""
+        queue = job.queue
+        assert queue is not None
+        is_closing = queue.serving and not queue.open
+        if not (job.has_min_resources or is_closing) or doors.let_in(job):
+            session.job_enqueued(job)
+            session.set_phase(job, INQUEUE)
 
 
 class RefusedAdmission(NamedTuple):

@@ -184,7 +184,9 @@ class AtRest:
 
     def awake(self) -> list[list[Member]]:
         """The jobs that are looked at from the beginning, by class."""
-        return [self.needs.members[slot] for slot in np.flatnonzero(self._awake).tolist() if self.needs.members[slot]]
+        members = self.needs.members
+        slots = sorted(self.needs.slots.values()) if self._is_nobody else np.flatnonzero(self._awake).tolist()
+        return [members[slot] for slot in slots if members[slot]]
 
     def wake_all(self) -> list[list[Member]]:
         """Wake all jobs, and return those that were at rest, by class."""

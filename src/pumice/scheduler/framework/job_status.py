@@ -109,7 +109,7 @@ def _outcome(session: Session, alike: JobClass, explained: Container[str]) -> Jo
     held, is_held_back = session.past_evictions.why_held(job), session.holds_back(job)
     state = ""
     if session.observer.reads_reasons and not held:
-        state = session.states.get(job.uid) or fit_error(session, job)
+        state = (session.states.get(job.uid) if session.policy.shortcuts else "") or fit_error(session, job)
     for number, task in waits:
         uid, is_pending = task.uid, task.status == status.PENDING
         if is_pending and held:

@@ -83,6 +83,7 @@ class Session(Questions):
         self.went_by_clock = False  #: whether something was tried whose outcome depends on time or turns
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.past_evictions = PastEvictions(cluster, now)
+        cluster.log.tells_rows = policy.shortcuts
         cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
         for action in policy.actions:
             action.enter(self)

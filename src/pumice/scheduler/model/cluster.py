@@ -20,7 +20,7 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.job import PENDING, Job
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.past_usage import HolderOf, PastUsage
-from pumice.scheduler.model.promises import KnownPromises, refresh_promises, withdraw_promises
+from pumice.scheduler.model.promises import KnownPromises, promises_agree, refresh_promises, withdraw_promises
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
 from pumice.scheduler.model.row_log import RowChange, RowLog
@@ -568,6 +568,7 @@ class Cluster:
             assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
             assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
+            assert job.queue is None or job.uid in self._stale or promises_agree(job), f"promises to {job}"
         elastic = {job.uid for job in self.jobs.values() if job.queue is not None and job.ready_count > job.min_member}
         assert {job.uid for job in self.elastic_jobs()} == elastic, "jobs beyond their minimum"
         grouped = {uid: key for key, members in self.members.items() for uid in members}

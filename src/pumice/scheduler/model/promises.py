@@ -63,6 +63,11 @@ def _of_newcomer(job: Job) -> Promises:
     return Promises(least, None, least)
 
 
+def promises_agree(job: Job) -> bool:
+    """Whether the job's part in the sums of its queue is what it is if computed anew."""
+    return all(np.array_equal(one, other) for one, other in zip(job.promises, _promises(job), strict=True))  # type: ignore[arg-type]
+
+
 def _kept(amounts: Vector | None) -> Sum | None:
     return None if amounts is None else as_sum(amounts)
 

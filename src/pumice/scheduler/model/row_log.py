@@ -26,6 +26,7 @@ class RowLog(list[RowChange]):
         super().__init__()
         self._rows: list[int] = []  #: rows of the entries, and before them the remembered rows of earlier changes
         self.position = 0
+        self.tells_rows = True  #: if not, all rows count as changed: for cycles without shortcuts
 
     def append(self, change: RowChange) -> None:
         super().append(change)
@@ -43,6 +44,6 @@ class RowLog(list[RowChange]):
         return self[len(self) - number :] if number <= len(self) else None
 
     def rows_since(self, position: int) -> set[int] | None:
-        """The rows that changed after a position; None if the position is too long ago."""
+        """The rows that changed after a position; None if the position is too long ago, or if rows are not told."""
         first = len(self._rows) - (self.position - position)
-        return None if first < 0 else set(self._rows[first:])
+        return set(self._rows[first:]) if self.tells_rows and first >= 0 else None
