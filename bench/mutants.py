@@ -45,7 +45,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "cluster/apiserver": ("apiserver", "embedded", "hostile"),
     "client": ("client", "live", "live_controllers"),
     "controllers": ("controllers", "live_controllers", "hostile", "embedded"),
-    "answers": ("answers", "cli", "simulate"),
+    "answers": ("answers", "cli", "simulate", "kube_scheduler"),
     "api": ("reading", "nodes_for_pods", "controllers", "apiserver", "cli"),
     "http": ("apiserver", "client", "webhooks", "live", "page"),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -133,6 +135,13 @@ def work(name: str = "a-1", user: str = "ann", cpu: int = 1, **more: float) -> W
     return Work(name, 0.0, 1.0, (role(1, {"cpu": cpu}),), user=user, **more)  # type: ignore[arg-type]
 
 
+def limited(estimate: float) -> Work:
+    """A job that is ended after a minute."""
+    asked = work(estimate=estimate)
+    one = asked.roles[0]
+    return dataclasses.replace(asked, roles=(dataclasses.replace(one, spec=msgspec.structs.replace(one.spec, active_deadline_seconds=60)),))
+
+
 def test_the_nearest_kind_of_which_enough_is_known_tells() -> None:
     past = Past()
 
@@ -141,6 +150,7 @@ def test_the_nearest_kind_of_which_enough_is_known_tells() -> None:
 
     assert source(work()) == "nothing"
     assert source(work(estimate=60.0)) == "its annotation"
+    assert source(limited(60.0)) == "its annotation" and source(limited(61.0)) == "its limit"
     for run in (10.0, 20.0, 30.0, 40.0, 50.0):
         past.ended(work("b-7", cpu=2), run, NOW)
     assert source(work("b-9", cpu=2)) == "history of its owner, name and shape"

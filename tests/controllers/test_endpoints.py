@@ -55,6 +55,7 @@ def test_the_pods_that_a_service_selects_are_its_endpoints() -> None:
     )
     (one,) = slices(memory)
     assert [(each["addresses"], each["conditions"]["ready"]) for each in one["endpoints"]] == [(["10.0.0.1"], True), (["10.0.0.2"], False)]
+    assert one["addressType"] == "IPv4"
     assert one["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP"}] and one["metadata"]["ownerReferences"][0]["uid"] == "service"
     found = memory.get(ENDPOINTS, *WEB)
     assert found is not None

@@ -139,6 +139,30 @@ def test_queues_that_the_role_lets_nobody_make_are_told_of_at_once(caplog: pytes
     ]
 
 
+def test_a_replica_is_not_ready_while_it_reads_the_cluster() -> None:
+    found: list[str] = []
+
+    class Noting(MemoryServer):
+        async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
+            found.append(replica.ready())
+            async for page in super().pages(scope, limit=limit, not_older=not_older):
+                yield page
+
+    replica = Replica(None, SchedulerSettings(Options(), policy, lambda: ""))  # type: ignore[arg-type]
+
+    async def story() -> None:
+        api = Noting()
+        for name in ("root", "default"):
+            api.queue(name)
+        working = asyncio.ensure_future(replica._work(api, policy()))  # type: ignore[arg-type]
+        await first(until(lambda: bool(found) and not replica.ready()), working)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    run(story())
+    assert {*found} == {"the cluster is being read"}
+
+
 @pytest.mark.parametrize("refusals", [3, 10_000])
 def test_nothing_waits_long_for_queues_whose_webhooks_do_not_answer(refusals: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pumice.live.scheduler.process")
