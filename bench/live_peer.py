@@ -31,6 +31,7 @@ from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.transport import ListScope, as_dict
 
 NAMESPACE, NODE_COUNT, POD_COUNT = "peers", 1000, 1000
+LIMIT_S = 900  #: for a run that hangs
 CHOSEN = (
     "basic",
     "required pod anti-affinity by host",
@@ -52,11 +53,11 @@ class Gangs(NamedTuple):
     @property
     def name(self) -> str:
         """As rows have it."""
-        where = f"{GANG_NODES:,} nodes in racks of {PER_RACK}, " if self.in_racks else f"{GANG_NODES:,} nodes, "
+        where = f"{NODE_COUNT:,} nodes in racks of {PER_RACK}, " if self.in_racks else f"{NODE_COUNT:,} nodes, "
         return f"{where}{self.count:,} gangs of {self.size:,}{', each in a rack' if self.in_racks else ''}"
 
 
-GANG_NODES, PER_RACK = 5000, 100
+PER_RACK = 100
 GANGS = (Gangs(1000, 3), Gangs(3, 1000), Gangs(750, 4, in_racks=True), Gangs(3, 1000, in_racks=True))
 Objects = list[tuple[Kind, dict[str, Any]]]
 
@@ -88,7 +89,7 @@ def _gangs() -> Iterator[Row]:
     if reason:
         print(f"live_peer: {reason}")
         return
-    labels = [{HOST: f"n{number}", RACK: f"rack-{number // PER_RACK}"} for number in range(GANG_NODES)]
+    labels = [{HOST: f"n{number}", RACK: f"rack-{number // PER_RACK}"} for number in range(NODE_COUNT)]
     with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder), release=NEXT, flags=SERVED) as cluster:
         commands = _commands(cluster, Path(folder), names[1], GATES)
         asyncio.run(_prepare(cluster, labels))
@@ -152,7 +153,7 @@ async def _placed(cluster: RealCluster, command: list[str], objects: Objects) ->
         following = asyncio.create_task(Reflector(client, ListScope(PODS, NAMESPACE), as_dict, watched.take, metadata=dict_metadata).run())
         process = Process(command)
         try:
-            await asyncio.wait_for(watched.until(sum(kind == PODS for kind, _ in objects)), 300)
+            await asyncio.wait_for(watched.until(sum(kind == PODS for kind, _ in objects)), LIMIT_S)
             return Placed(process, watched)
         finally:
             process.end()

@@ -2,7 +2,7 @@
 
 Those tests start an API server and a scheduler of their own in one process. They are tables of steps, nearly all of which only use the
 API: so they can be played from outside. They are compiled beside stand-ins (`server-1.37`) that write the steps down. Two kinds of steps
-look into upstream's queue: such a pod has no place and no condition. Tests that bring plugins of their own cannot be played.
+look into upstream's queue: such a pod gets no place. Tests that bring plugins of their own cannot be played.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Play:
             "DeletePodGroup": self._delete_group,
             "DeletePods": self._delete_pods,
             "UpdatePod": self._update_pod,
-            "WaitForPodsInUnschedulableEntities": self._untouched,
-            "WaitForPodsInIncompletePodGroupPods": self._untouched,
+            "WaitForPodsInUnschedulableEntities": self._held_back,
+            "WaitForPodsInIncompletePodGroupPods": self._held_back,
             "WaitForPodsUnschedulable": lambda names: self._until_all(names, "Unschedulable"),
             "WaitForPodsSchedulingError": lambda names: self._until_all(names, "SchedulerError"),
             "WaitForPodsScheduled": lambda names: self._until_all(names, "scheduled"),
@@ -185,10 +185,14 @@ class Play:
         ref = ObjectRef(told["PodName"], self._namespace)
         await self._client.patch(PODS, ref, {"spec": {"schedulingGates": gates}}, PatchType.MERGE)
 
-    async def _untouched(self, names: list[str]) -> None:
+    async def _left_alone(self, names: list[str], *states: str) -> None:
         await asyncio.sleep(LEFT_ALONE_S)
         pods = await self._pods()
-        assert all(_state(pods.get(name)) == "untold" for name in names)
+        assert all(_state(pods.get(name)) in states for name in names)
+
+    async def _held_back(self, names: list[str]) -> None:
+        """It may have been refused before."""
+        await self._left_alone(names, "untold", "SchedulingGated", "Unschedulable")
 
     async def _until(self, question: Callable[[dict[str, Body]], bool]) -> None:
         while not question(await self._pods()):
@@ -227,7 +231,7 @@ class Play:
 
     async def _tried(self, told: Body) -> None:
         assert told["Attempts"] == 0, "more cannot be seen from outside"
-        await self._untouched(told["PodNames"])
+        await self._left_alone(told["PodNames"], "untold")
 
     # ---- what there is
 
