@@ -31,15 +31,20 @@ _FIELDS = {
 SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
 
 
-def admits(chosen: Selector, facts: Facts, purse: Purse) -> bool:
-    """Whether the selector admits the device. Raises Failed."""
+HINT = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
+
+
+def admits(chosen: Selector, facts: Facts, purse: Purse, device: str = "") -> bool:
+    """Whether the selector admits the device. Raises Failed; its text is that of 1.37 if the name of the device is given."""
     program = _compiled(chosen.expression)
     if isinstance(program, str):
         raise Failed(f"{chosen.name}: CEL compile error: {program}")
     try:
         return satisfies(program, facts, purse)
     except EvaluationError as error:
-        raise Failed(f"{chosen.name}: CEL runtime error: {error}") from None
+        where = f" on device {device}" if device else ""
+        hint = HINT if device and "no such key:" in str(error) else ""
+        raise Failed(f"{chosen.name}{where}: CEL runtime error: {error}{hint}") from None
 
 
 def purse_for(devices: int) -> Purse:

@@ -78,6 +78,7 @@ class DevicePools:
     """All pools of the cluster, as they are when this object is made."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._table = cluster.nodes
         self._own: dict[str, list[_Piece]] = {}  #: by node name
         self._shared: list[_Piece] = []
@@ -121,7 +122,8 @@ class DevicePools:
             from pumice.scheduler.plugins.kube.devices.facts import admits, purse_for
 
             purse = self._purses.setdefault(asked.kind, purse_for(self._device_count))
-            verdict = all(admits(selector, offered.facts, purse) for selector in asked.selectors)
+            named = "/".join(offered.key) if self._cluster.names_devices else ""
+            verdict = all(admits(selector, offered.facts, purse, named) for selector in asked.selectors)
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
 
