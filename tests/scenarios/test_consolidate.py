@@ -448,11 +448,11 @@ def test_filters_that_refuse_a_place_in_a_plan_lead_to_another_plan() -> None:
 
 
 def test_pods_that_keep_away_from_each_other_get_a_node_each() -> None:
-    """Both would fit on n2 if c went: that is refused for two of them, not for one."""
+    """Both would fit on n2: that is refused for two of them, not for one."""
     term = {"labelSelector": {"matchLabels": {"app": "big"}}, "topologyKey": "kubernetes.io/hostname"}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     wanted = [pod(f"big-{number}").gpu(4).gang("big").label("app", "big").having("spec", "affinity", value=away) for number in range(2)]
-    running = [single("a", "n0", 4), single("a2", "n0", 1), single("b", "n1", 5), single("c", "n2", 1)]
+    running = [single("a", "n0", 4), single("a2", "n0", 1), single("b", "n1", 5)]
     story = Story(nodes(), running, podgroup("big", 2).admitted(), wanted)
     assert story.evicted() == ["a2-0"]
     story.leave()
@@ -474,11 +474,11 @@ def test_plans_are_tried_only_so_often() -> None:
     """A pod that no other may stand beside: each plan proposes another node, and none stands."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    made = [single(f"w{number}", f"n{number}", 1 if number == 0 else 5) for number in range(6)]
+    made = [single(f"w{number}", f"n{number}", 1 if number == 0 else 5) for number in range(10)]
     webs = [
         each.label("app", "web").having("spec", "affinity", value=apart) if isinstance(each, PodBuilder) else each for each in _flat(made)
     ]
-    assert Story(nodes(6), webs, big()).evicted() == []
+    assert Story(nodes(10), webs, big()).evicted() == []
 
 
 def test_of_many_different_pods_on_a_node_the_large_ones_are_considered() -> None:
@@ -589,9 +589,42 @@ def test_a_mover_stays_near_where_it_was() -> None:
         assert [held.node for held in held_places(story.cluster.jobs["default/s1"])] == [place]
 
 
-def test_a_gang_in_parts_gets_no_room() -> None:
-    parts = podgroup("big", 1).parts("part", 1).admitted().pods(1, gpu=8)
-    assert Story(in_pieces(), parts).evicted() == []
+def in_parts(count: int, gpus: int, tier: int | None = None) -> list[Builder]:
+    """A gang of two parts with so many pods each."""
+    group = podgroup("big", 2 * count).parts("part", count, 2, tier).admitted()
+    return [group, *(pod(f"big-{n}").gpu(gpus).gang("big").label("part", str(n // count)) for n in range(2 * count))]
+
+
+def test_a_gang_in_parts_gets_room_for_all_that_it_needs() -> None:
+    story = Story(nodes(4), [single(f"s{number}", f"n{number}") for number in range(4)], in_parts(1, 8))
+    assert len(story.evicted()) == 2
+    story.leave()
+    story.cycle()
+    assert {"big-0", "big-1"} <= story.places.keys() and story.places["big-0"] != story.places["big-1"]
+    story.return_()
+    story.cycle()
+    assert len(story.places) == 6
+
+
+def test_each_part_of_a_gang_gets_room_in_one_domain() -> None:
+    tree = [hypernode("left").holds("n0", "n1"), hypernode("right").holds("n2", "n3")]
+    running = [single(f"s{number}", f"n{number}") for number in range(4)]
+    plugins = (*PLUGINS, "network-topology-aware")
+    story = Story(nodes(5), tree, running, in_parts(2, 7, tier=1), plugins=plugins)
+    assert sorted(story.evicted()) == ["s0-0", "s1-0", "s2-0", "s3-0"]
+    story.leave()
+    story.cycle()
+    racks = [{story.places[f"big-{number}"] for number in numbers} for numbers in ((0, 1), (2, 3))]
+    assert sorted(map(sorted, racks)) == [["n0", "n1"], ["n2", "n3"]]
+    assert Story(nodes(5), tree, running, in_parts(2, 7, tier=0), plugins=plugins).evicted() == []
+
+
+def test_parts_that_a_gang_does_not_need_get_no_room() -> None:
+    group = podgroup("big", 1).parts("part", 1, 1, 1).admitted()
+    parts = [group, *(pod(f"big-{n}").gpu(8).gang("big").label("part", str(n)) for n in range(2))]
+    tree = [hypernode("left").holds("n0", "n1"), hypernode("right").holds("n2", "n3")]
+    running = [single(f"s{number}", f"n{number}") for number in range(4)]
+    assert len(Story(nodes(4), tree, running, parts, plugins=(*PLUGINS, "network-topology-aware")).evicted()) == 1
 
 
 def test_roles_that_a_gang_lacks_come_first() -> None:

@@ -10,7 +10,7 @@ After a search that found nothing there is none for `retryAfter`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from math import inf
 
 import numpy as np
@@ -28,7 +28,7 @@ from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.framework.turns import Turns
 from pumice.scheduler.model import EPSILON, HyperNode, Job, Mask, Task, Vector, status
-from pumice.scheduler.placement.pending_tasks import PendingTasks, by_queue
+from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks, by_queue
 from pumice.scheduler.placement.room_bound import missing
 
 TRIES = 8  #: plans for one job, each without the places that filters have refused in those before
@@ -36,6 +36,8 @@ SHOWN = 5  #: pods that an event names
 MOST_DOMAINS = 8  #: HyperNodes that are tried for a job with a network topology
 MEMORY = "consolidate"  #: the action's key in the cluster's memory
 PAST, AGAIN_AT = "past", "again at"
+
+Within = dict[str, HyperNode]  #: where parts of a job are to be, by uid of the part; empty for anywhere
 
 
 class ConsolidateArgs(MoveRules, kw_only=True):
@@ -96,25 +98,28 @@ class MakingRoom:
             self._carry_out(job, *found)
             self._note([task for task, _ in found[0].moves])
 
-    def plan(self, job: Job) -> tuple[Plan, HyperNode | None] | None:
-        """A plan that stands, and the HyperNode in which the job gets its room; None if none is found."""
+    def plan(self, job: Job) -> tuple[Plan, Within] | None:
+        """A plan that stands, and the HyperNodes in which the job gets its room; None if none is found."""
         session, wanted = self.session, self._wanted(job)
         if not wanted or not self._has_room_in_pieces(wanted):
             return None
         session.went_by_clock = True
         movable = Movable(session, self.args, self._past, job)
         most = movable.most(self.moved)
-        for domain in self._domains(job) if most > 0 else ():
-            plan = Proof(session, movable, job, wanted, domain).plan(most)
+        for within in self._domains(job, wanted) if most > 0 else ():
+            plan = Proof(session, movable, job, wanted, within).plan(most)
             if plan is not None:
-                return plan, domain
+                return plan, within
         self.in_vain = True
         return None
 
     def _wanted(self, job: Job) -> list[Task]:
-        """The pods without which the job cannot start; none if it is in parts that have limits of their own."""
+        """The pods without which the job cannot start; of a job in parts all pods of those parts."""
         if not job.has_one_part:
-            return []
+            parts, found, least = PendingParts(self.session, job), list[Task](), missing(self.session, job)
+            while parts and (parts.has_needed or len(found) < least):
+                found += parts.pop()[1].tasks
+            return [task for task in found if not task.gated]
         tasks = PendingTasks.of(self.session, job, (task for task in job.pending.values() if not task.gated)).tasks[::-1]
         lacking = Counter(job.role_minimum)
         lacking.subtract(job.allocated_by_role)
@@ -127,16 +132,45 @@ class MakingRoom:
         need = np.sum([task.template.request for task in wanted], axis=0)
         return bool((need < idle + EPSILON).all())
 
-    def _domains(self, job: Job) -> Sequence[HyperNode | None]:
+    def _domains(self, job: Job, wanted: list[Task]) -> Iterator[Within]:
         topology = self.session.topology
         if topology.is_plain(job):
-            return [None]
+            yield {}
+            return
         groups = self.session.gradients(job, topology.tree.root, Purpose.EVICT) if topology.tree.ready else []
-        return [domain for group in groups for domain in group][:MOST_DOMAINS]
+        for domain in [domain for group in groups for domain in group][:MOST_DOMAINS]:
+            if within := self._of_parts(job, wanted, domain):
+                yield within
+
+    def _of_parts(self, job: Job, wanted: list[Task], outer: HyperNode) -> Within:
+        """For each part of a job the HyperNode within this one that has most room for it, when the parts before have theirs; empty if one
+        may be in none."""
+        idle, taken = np.maximum(self.session.nodes.future_idle, 0.0), list[tuple[HyperNode, Vector]]()
+        by_part: dict[str, Vector] = {}
+        for task in wanted:
+            uid = job.subjobs.of(task).uid
+            by_part[uid] = by_part.get(uid, 0.0) + task.template.request
+
+        def room(domain: HyperNode, need: Vector) -> float:
+            of_others = [other for inner, other in taken if domain.contains(inner) or inner.contains(domain)]
+            left = idle[:, domain.rows].sum(axis=1) - sum(of_others, np.zeros_like(need))
+            return float((left[need > 0] / need[need > 0]).min())
+
+        found: Within = {}
+        for part in job.subjobs:
+            need = by_part.get(part.uid)
+            if need is None:
+                continue
+            inner = [domain for group in self.session.sub_gradients(job, part, outer, Purpose.EVICT) for domain in group]
+            if not inner:
+                return {}
+            found[part.uid] = max(inner, key=lambda domain: room(domain, need))
+            taken.append((found[part.uid], need))
+        return found
 
     # -- carrying out
 
-    def _carry_out(self, job: Job, plan: Plan, domain: HyperNode | None) -> None:
+    def _carry_out(self, job: Job, plan: Plan, within: Within) -> None:
         session, names = self.session, self.session.nodes.names
         until, dimensions = session.now + seconds(self.args.hold_for), session.cluster.dimensions
         coming = Counter(task.role for task, _ in plan.places)
@@ -156,8 +190,8 @@ class MakingRoom:
                 statement.evict(task, Consolidate.name, job.uid)
             for task, row in plan.places:
                 statement.pipeline(task, row, evicted=True)
-            if domain is not None:
-                session.before.set(job, nominated_hypernodes={part.uid: domain.name for part in job.subjobs})
+            if within:
+                session.before.set(job, nominated_hypernodes={uid: domain.name for uid, domain in within.items()})
             statement.commit()
         moved = ", ".join(sorted(task.key for task, _ in plan.moves)[:SHOWN])
         session.event(job, "Normal", "Consolidate", f"pods that move to make room: {len(plan.moves)}, such as {moved}")
@@ -182,33 +216,35 @@ class MakingRoom:
 
 
 class Proof:
-    """Plans for one job in one domain, tried with every rule until one stands."""
+    """Plans for one job in certain domains, tried with every rule until one stands."""
 
-    def __init__(self, session: Session, movable: Movable, job: Job, wanted: list[Task], domain: HyperNode | None) -> None:
+    def __init__(self, session: Session, movable: Movable, job: Job, wanted: list[Task], within: Within) -> None:
         self.session = session
         self.movable = movable
         self.job = job
         self.wanted = wanted
-        self._domain = domain
+        self._domains = within
         self._rules = PlaceRules(session, self._within)
 
     def plan(self, most: int) -> Plan | None:
         """A plan in which every pod has a place; None if none is found, or if the job needs no moves."""
         for _ in range(TRIES):
             plan = RoomByMoves(self.session.nodes, self.wanted, self.movable, self._rules, most).plan()
-            if plan is None or not plan.moves:
+            if plan is None:
                 return None
             with self.session.statement() as statement:
                 for task, _ in plan.moves:
                     statement.displace(task)
                 stands = self._rules.all_wait(plan.places, statement) and self.session.job_pipelined(self.job)
                 if stands and self._rules.all_wait(plan.moves, statement):
-                    return plan
+                    return plan if plan.moves else None
         return None
 
     def _within(self, task: Task) -> HyperNode | None:
         """The HyperNode in which a pod must stay or get its place; None if that may be anywhere."""
-        return self._domain if task.job is self.job else own_domain(self.session, task)
+        if task.job is self.job:
+            return self._domains.get(self.job.subjobs.of(task).uid)
+        return own_domain(self.session, task)
 
 
 def own_domain(session: Session, task: Task) -> HyperNode | None:

@@ -76,6 +76,11 @@ class PendingParts:
         return bool(self._waiting)
 
     @property
+    def has_needed(self) -> bool:
+        """Whether a sub-job waits without which some policy misses its minimum. It is the next one then."""
+        return bool(self._waiting) and self._waiting[0][1].uid in self._needed
+
+    @property
     def tasks(self) -> list[Task]:
         return [task for _, part in self._waiting for task in self.pending_by_part[part.uid].tasks]
 
