@@ -51,7 +51,7 @@ def test_each_package_has_faults_and_tests(package: str) -> None:
 
 
 def test_files_that_import_the_module_are_found() -> None:
-    assert "tests/framework/test_alike.py" in importing("scheduler/framework", "src/pumice/scheduler/framework/job_classes.py")
+    assert "tests/framework/test_job_classes.py" in importing("scheduler/framework", "src/pumice/scheduler/framework/job_classes.py")
 
 
 def test_each_call_of_a_function_is_noted_by_its_name() -> None:

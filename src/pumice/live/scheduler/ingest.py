@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pumice.api.annotations import GROUP_NAME
@@ -23,7 +22,6 @@ from pumice.api.meta import Wire
 from pumice.api.plural import counted
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
-from pumice.client.client import Backoff
 from pumice.client.reflector import Change, Deleted
 from pumice.live.clock import Clock
 from pumice.live.scheduler.assumed_pods import AssumedPods
@@ -31,64 +29,13 @@ from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options, ShareFilter
+from pumice.live.scheduler.passed_over import PassedOver
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.sources import RawObject
 from pumice.scheduler.model import Cluster, status
 from pumice.scheduler.model.task import key_of
 
-# Objects that could not be applied: each is tried again, with growing pauses, until it can be applied, is changed, or is gone.
-#
-# An error of an object is logged once for as long as it stays the same, and counted each time.
-
-PAUSES = Backoff(2.0, 600.0)
-NEVER = float("inf")
-Key = tuple[str, str, str]
 log = logging.getLogger(__name__)
-
-
-class _Trouble(Struct, frozen=True):
-    change: Change[Any]
-    fault: str
-    failures: int
-    due: float
-
-
-class PassedOver:
-    """The changes that could not be applied: the newest of each object, by kind, namespace and name."""
-
-    def __init__(self, metrics: LiveMetrics) -> None:
-        self._troubles: dict[Key, _Trouble] = {}
-        self._metrics = metrics
-
-    def __len__(self) -> int:
-        return len(self._troubles)
-
-    def failed(self, kind: str, change: Change[Any], error: Exception, now: float) -> None:
-        key, fault = _key(kind, change), f"{type(error).__name__}: {error}"
-        before = self._troubles.get(key)
-        self._metrics.refused.add(kind)
-        if before is None or before.fault != fault:
-            name = "/".join(filter(None, key[1:])) or "without a name"
-            log.error("%s %s was passed over, and is tried again: %s", kind, name, error, exc_info=not isinstance(error, ValueError))
-        failures = before.failures if before is not None else 0
-        self._troubles[key] = _Trouble(change, fault, failures + 1, now + PAUSES.delay_s(failures, 1.0))
-
-    def succeeded(self, kind: str, change: Change[Any]) -> None:
-        if self._troubles:
-            self._troubles.pop(_key(kind, change), None)
-
-    def due(self, now: float) -> list[tuple[str, Change[Any]]]:
-        return [(kind, trouble.change) for (kind, _, _), trouble in self._troubles.items() if trouble.due <= now]
-
-    def next_due(self) -> float:
-        return min((trouble.due for trouble in self._troubles.values()), default=NEVER)
-
-
-def _key(kind: str, change: Change[Any]) -> Key:
-    if isinstance(change, Deleted):
-        return kind, change.namespace, change.name
-    meta = getattr(change.object, "metadata", None)
-    return kind, getattr(meta, "namespace", None) or "", getattr(meta, "name", None) or ""
 
 
 ANOTHER = "another replica"  #: replaces the schedulerName of pods that other replicas place; it is no valid name

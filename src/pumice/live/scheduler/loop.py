@@ -300,7 +300,7 @@ class Scheduler:
                 self._send(decisions, now)
                 self._faults = 0
             except Exception:
-                self._came_to_nothing(decisions, now)
+                self._on_failed_cycle(decisions, now)
             self.deciding_since = None
             self._report(decisions, now)
             await self._recount(run)
@@ -317,7 +317,7 @@ class Scheduler:
             await run(self.cluster.check)
             self.metrics.state_checks.add()
 
-    def _came_to_nothing(self, unsent: Decisions, now: float) -> None:
+    def _on_failed_cycle(self, unsent: Decisions, now: float) -> None:
         """Handle a cycle that failed by a fault of ours. Log the first of several in a row, and read the pods again that it decided on. For
         a while our own plugins are guarded, so that a fault of theirs spoils only what they are asked about the odd object."""
         if not self._faults:
