@@ -251,10 +251,10 @@ def eta(cluster: Cluster, policy: Policy, now: float, subject: str, past: Past |
     return _etas(cluster, policy, now, {name: str(asked)}, past)[name]
 
 
-def etas(cluster: Cluster, policy: Policy, now: float, past: Past | None = None) -> dict[str, Eta]:
+def etas(cluster: Cluster, policy: Policy, now: float) -> dict[str, Eta]:
     """When each waiting PodGroup starts, by "namespace/name"."""
     waiting = {**cluster.waiting, **cluster.not_enqueued}
-    return _etas(cluster, policy, now, {uid: f"podgroup/{uid}" for uid, job in waiting.items() if job.group is not None}, past)
+    return _etas(cluster, policy, now, {uid: f"podgroup/{uid}" for uid, job in waiting.items() if job.group is not None}, None)
 
 
 def _etas(cluster: Cluster, policy: Policy, now: float, wanted: dict[str, str], past: Past | None) -> dict[str, Eta]:

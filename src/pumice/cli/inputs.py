@@ -46,8 +46,6 @@ SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default:
 
 
 class Inputs(Struct, frozen=True):
-    """The inputs that a command was given."""
-
     files: tuple[str, ...]
     conf: str | None
     plugins_dir: str | None

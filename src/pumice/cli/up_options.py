@@ -25,8 +25,6 @@ from pumice.scheduler.framework.policy import Policy
 
 
 class UpRequest(msgspec.Struct, frozen=True):
-    """The cluster that `pumice up` was asked for."""
-
     policy: Policy
     stages: Stages
     objects: Sequence[Object] = ()  #: nodes and other objects that exist from the start

@@ -21,8 +21,6 @@ LISTED_AS = "APIGroupDiscoveryList"
 
 
 class ServedResource(msgspec.Struct, frozen=True):
-    """A resource as a server offers it."""
-
     resource: Kind
     singular: str = ""
     short_names: tuple[str, ...] = ()

@@ -16,8 +16,6 @@ KEY = ("kube-system", "pumice-clock")
 
 
 class ClockSetting:
-    """Keeps a clock at the speed that is written in its ConfigMap."""
-
     def __init__(self, store: Store, clock: RunningClock) -> None:
         self._clock = clock
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": KEY[1]}, "data": {"speed": f"{clock.speed:g}"}}

@@ -72,7 +72,7 @@ def change(subject: Object, wanted: Object) -> list[Write]:
     return [patch(subject, changed)] if changed else []
 
 
-def status_change(subject: Object, status: Object, subresource: str = "status") -> list[Write]:
+def status_change(subject: Object, status: Object) -> list[Write]:
     """The patch that makes the status of `subject` equal to `status`; no write if nothing differs."""
     changed = difference(status_of(subject), status)
-    return [patch(subject, {"status": changed}, subresource)] if changed else []
+    return [patch(subject, {"status": changed}, "status")] if changed else []

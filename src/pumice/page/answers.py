@@ -46,8 +46,6 @@ _encode = msgspec.json.encode
 
 
 class PageAnswers:
-    """Answers to the questions that a reader asks by a click."""
-
     def __init__(self, scheduler: Scheduler, recorder: Recorder, known: KnownObjects | None = None) -> None:
         """`known`: objects that the scheduler does not read, where there is an API server in this process."""
         self._scheduler = scheduler

@@ -38,8 +38,6 @@ UNCACHED = (*GUARDS, ("Cache-Control", "no-store"))
 
 
 class File:
-    """One file of the page, in memory."""
-
     def __init__(self, name: str, body: bytes) -> None:
         self._plain = body
         self._zipped = gzip.compress(body, mtime=0)

@@ -57,8 +57,6 @@ _encode = msgspec.json.encode
 
 
 class PageServer:
-    """The HTTP server of the page."""
-
     def __init__(
         self,
         scheduler: Scheduler,

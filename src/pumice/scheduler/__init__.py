@@ -10,19 +10,43 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pumice.scheduler.config.volcano_conf import read_policy as read_policy
-    from pumice.scheduler.engine import MAX_SCORE as MAX_SCORE
-    from pumice.scheduler.engine import Filter as Filter
-    from pumice.scheduler.engine import Reach as Reach
-    from pumice.scheduler.engine import Reason as Reason
-    from pumice.scheduler.engine import Refused as Refused
-    from pumice.scheduler.engine import Scorer as Scorer
-    from pumice.scheduler.engine import View as View
+    from pumice.scheduler.engine import (
+        MAX_SCORE as MAX_SCORE,
+    )
+    from pumice.scheduler.engine import (
+        Filter as Filter,
+    )
+    from pumice.scheduler.engine import (
+        Reach as Reach,
+    )
+    from pumice.scheduler.engine import (
+        Reason as Reason,
+    )
+    from pumice.scheduler.engine import (
+        Refused as Refused,
+    )
+    from pumice.scheduler.engine import (
+        Scorer as Scorer,
+    )
+    from pumice.scheduler.engine import (
+        View as View,
+    )
     from pumice.scheduler.framework.cycle import cycle as cycle
-    from pumice.scheduler.framework.decisions import Bind as Bind
-    from pumice.scheduler.framework.decisions import Decisions as Decisions
-    from pumice.scheduler.framework.decisions import Evict as Evict
-    from pumice.scheduler.framework.decisions import Pipelined as Pipelined
-    from pumice.scheduler.framework.decisions import Waiting as Waiting
+    from pumice.scheduler.framework.decisions import (
+        Bind as Bind,
+    )
+    from pumice.scheduler.framework.decisions import (
+        Decisions as Decisions,
+    )
+    from pumice.scheduler.framework.decisions import (
+        Evict as Evict,
+    )
+    from pumice.scheduler.framework.decisions import (
+        Pipelined as Pipelined,
+    )
+    from pumice.scheduler.framework.decisions import (
+        Waiting as Waiting,
+    )
     from pumice.scheduler.framework.hooks import Refusal as Refusal
     from pumice.scheduler.framework.hooks import Vote as Vote
     from pumice.scheduler.framework.observer import Observer as Observer

@@ -39,8 +39,6 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One simulation, described by plain values, so that any process can run it."""
-
     workload: str
     cluster: str | None
     nodes: str | None

@@ -24,8 +24,6 @@ UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
 
 
 class Shown:
-    """A run as charts with at most `most_queues` queues show it."""
-
     def __init__(self, jobs: ReportJobs, series: ReportSeries, most_queues: int) -> None:
         self.jobs = jobs
         self.series = series

@@ -10,12 +10,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pumice.cluster.apiserver.admission import AdmissionAttributes as AdmissionAttributes
-    from pumice.cluster.apiserver.admission import AdmissionLister as AdmissionLister
-    from pumice.cluster.apiserver.admission import AdmissionRefusal as AdmissionRefusal
-    from pumice.cluster.apiserver.admission import AdmissionRule as AdmissionRule
-    from pumice.cluster.apiserver.admission import UserInfo as UserInfo
-    from pumice.cluster.apiserver.admission import WriteOptions as WriteOptions
+    from pumice.cluster.apiserver.admission import (
+        AdmissionAttributes as AdmissionAttributes,
+    )
+    from pumice.cluster.apiserver.admission import (
+        AdmissionLister as AdmissionLister,
+    )
+    from pumice.cluster.apiserver.admission import (
+        AdmissionRefusal as AdmissionRefusal,
+    )
+    from pumice.cluster.apiserver.admission import (
+        AdmissionRule as AdmissionRule,
+    )
+    from pumice.cluster.apiserver.admission import (
+        UserInfo as UserInfo,
+    )
+    from pumice.cluster.apiserver.admission import (
+        WriteOptions as WriteOptions,
+    )
     from pumice.cluster.apiserver.archive import export_cluster as export_cluster
     from pumice.cluster.apiserver.archive import import_cluster as import_cluster
     from pumice.cluster.apiserver.deletion import DeleteOptions as DeleteOptions

@@ -98,8 +98,6 @@ _DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/r
 
 
 class AccessControl:
-    """Authentication and authorization of one server."""
-
     def __init__(self, store: Store, tokens: Tokens) -> None:
         self._store = store
         self.tokens = tokens

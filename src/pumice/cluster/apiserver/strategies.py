@@ -296,8 +296,6 @@ def _no_causes(obj: Object, old: Object | None) -> Causes:
 
 
 class Strategy(NamedTuple):
-    """The three steps of a write for one kind."""
-
     begin: Change = _nothing
     default: Change = _nothing
     causes: Check = _no_causes

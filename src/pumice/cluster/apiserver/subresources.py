@@ -18,8 +18,6 @@ from pumice.http.messages import Request, Response, Stream
 
 
 class Subresources:
-    """Answers requests for subresources of objects."""
-
     def __init__(self, store: Store, access: AccessControl, containers: remote.Containers) -> None:
         self._store = store
         self._access = access

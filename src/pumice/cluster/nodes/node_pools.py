@@ -25,8 +25,6 @@ _MEMORY = re.compile(r"[0-9]{1,9}[KMGT]i\Z")
 
 
 class NodePool(NamedTuple):
-    """A pool of equal nodes."""
-
     name: str
     size: int
     allocatable: dict[str, str]

@@ -78,8 +78,6 @@ OURS = "kubernetes.io/job-controller"
 
 
 class BatchJobs:
-    """Runs batch/v1 Jobs."""
-
     name = "batch-job"
 
     def __init__(self, most_waiting: int = MOST_WAITING, makes_groups: bool = False) -> None:

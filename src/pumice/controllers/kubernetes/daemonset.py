@@ -77,8 +77,6 @@ TOLERATIONS = [{"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effe
 
 
 class DaemonSets:
-    """Keeps a pod on every fitting node."""
-
     name = "daemonset"
 
     def __init__(self) -> None:

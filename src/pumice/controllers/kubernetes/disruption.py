@@ -21,8 +21,6 @@ SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, k
 
 
 class DisruptionBudgets:
-    """Keeps the status of budgets."""
-
     name = "disruption"
 
     def __init__(self) -> None:

@@ -24,8 +24,6 @@ MOST = 100  #: endpoints of a slice
 
 
 class ServiceEndpoints:
-    """Keeps the endpoints of services."""
-
     name = "endpoint"
 
     def __init__(self) -> None:

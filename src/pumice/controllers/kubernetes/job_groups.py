@@ -22,8 +22,6 @@ LONGEST = 253  #: characters of a name
 
 
 class Grouping(NamedTuple):
-    """What a Job does about the group of its pods."""
-
     writes: Sequence[Write] = ()
     group: Object | None = None  #: its PodGroup; None if its pods are scheduled one by one
     waits: bool = False  #: its pods may not be made yet

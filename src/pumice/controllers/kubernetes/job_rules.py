@@ -13,8 +13,6 @@ FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
 
 
 class Judged(NamedTuple):
-    """The action that the failure of a pod leads to."""
-
     action: str
     because: str = ""  #: the reason, in Kubernetes' words
 

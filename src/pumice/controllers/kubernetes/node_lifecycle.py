@@ -32,8 +32,6 @@ KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 class NodeLifecycle:
-    """Taints nodes, and deletes the pods of nodes that are lost."""
-
     name = "node-lifecycle"
 
     def __init__(self) -> None:

@@ -24,8 +24,6 @@ def group_of(pod: Object) -> str:
 
 
 class PodGroupProtection:
-    """Removes the finalizer of PodGroups that are deleted."""
-
     name = "podgroup-protection"
 
     def __init__(self) -> None:

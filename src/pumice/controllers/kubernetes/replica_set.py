@@ -14,8 +14,6 @@ from pumice.controllers.writes import Write, status_change
 
 
 class ReplicaSets:
-    """Keeps the number of pods of ReplicaSets or of ReplicationControllers."""
-
     def __init__(self, kind: str = kinds.REPLICA_SET, most_waiting: int = MOST_WAITING) -> None:
         self.kind = kind
         self._most_waiting = most_waiting

@@ -31,8 +31,6 @@ _KINDS = {resource: kind for kind, resource in COUNTED.items()}
 
 
 class ResourceQuotas:
-    """Keeps `status.used`."""
-
     name = "resourcequota"
 
     def __init__(self) -> None:

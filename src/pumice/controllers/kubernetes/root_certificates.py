@@ -14,8 +14,6 @@ _NOTE = {"kubernetes.io/description": "Contains a CA bundle that can be used to 
 
 
 class RootCertificates:
-    """Makes the missing ConfigMaps, and restores those that were changed."""
-
     name = "root-ca-certificate-publisher"
 
     def __init__(self, certificate: Callable[[], str]) -> None:

@@ -13,8 +13,6 @@ DEFAULT = "default"
 
 
 class ServiceAccounts:
-    """Makes the missing ServiceAccounts."""
-
     name = "serviceaccount"
 
     def __init__(self) -> None:

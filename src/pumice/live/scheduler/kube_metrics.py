@@ -25,8 +25,6 @@ POD, POD_GROUP = "pod", "podgroup"
 
 
 class KubeMetrics:
-    """The metrics of kube-scheduler's half of one scheduler."""
-
     def __init__(self) -> None:
         self.queue: SchedulingQueue | None = None
         self._held: dict[Task, HeldBack] = {}  #: the pods that the last cycle held back

@@ -23,8 +23,6 @@ MEMORY = "decisions"  #: its key in the cluster's memory
 
 
 class Remembered(Struct, frozen=True):
-    """The decisions of the last cycle, and until when they hold."""
-
     policy: Policy
     revision: int
     since: float

@@ -30,8 +30,6 @@ ABSENT = -1  #: code of a node without the label
 
 
 class Nodes:
-    """The table of all nodes, as columns."""
-
     def __init__(self, dimensions: Dimensions) -> None:
         self.dimensions = dimensions
         self.names: list[str] = []
