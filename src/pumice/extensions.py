@@ -1,7 +1,5 @@
 """Plugins and actions from outside: installed packages' entry points (`pumice.plugins`, `pumice.actions`), and a folder's `*.py` files."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

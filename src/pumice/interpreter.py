@@ -9,8 +9,6 @@ stand-in modules replace them, in which every name is a type. Afterwards, code t
 do this: as a library, Pumice leaves NumPy as it is. It also leaves NumPy versions with which this was not tried.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Sequence

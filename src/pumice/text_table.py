@@ -3,8 +3,6 @@
 And how text of others is shown: names come from files and from other people's objects, and a terminal obeys what stands in them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

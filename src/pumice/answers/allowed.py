@@ -1,7 +1,5 @@
 """Whether admission allows a changed queue: advice that Volcano's webhooks refuse is no advice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import cast
 

@@ -3,8 +3,6 @@
 The first link that holds the subject back is the binding constraint. The links after it are still answered where they have an answer.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple

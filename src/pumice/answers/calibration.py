@@ -4,8 +4,6 @@ A forecast knows only what is known at its instant: which pods run where, which 
 recently, what became of earlier forecasts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from statistics import median

@@ -4,8 +4,6 @@ Each change describes itself in words, is a tagged object in JSON, and can be ma
 what runs ends or moves; changes to waiting pods are in `pod_changes.py`, those to what jobs request in `requests.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar
 

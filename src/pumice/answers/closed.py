@@ -4,8 +4,6 @@ A rule is binding if it alone closes a node that would otherwise do. Where no ru
 which rule is named.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from msgspec import Struct
 

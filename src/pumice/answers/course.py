@@ -5,8 +5,6 @@ pods that are leaving already, are gone and wait again if their job goes on. Not
 is changed, and then restored.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 

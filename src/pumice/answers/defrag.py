@@ -7,8 +7,6 @@ gone stays in use. Each step can be carried out when those before it have been.
 Nothing is decided here: the plan is made in a rehearsed cycle.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 

@@ -5,8 +5,6 @@ Nothing is random: how long a job runs in a rollout follows from its name and th
 again, in each rollout from another hour on.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Running pods that could run on other nodes, and so make room: one for a waiting pod that nearly fits, or several for a whole gang."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Objects that do not exist yet, as an API server would complete them, in the light of the objects of a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pumice.api.core import LimitRange, RuntimeClass

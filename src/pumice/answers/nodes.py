@@ -4,8 +4,6 @@ Rules about room are kept apart from the other rules, since a full node is anoth
 take the pod when it is empty.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -3,8 +3,6 @@
 A scheduler sees nothing of refused pods, so answers know of them only where the events of their controllers were read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 Each way is a list of changes from the smallest to the largest: if one of them helps, so do those after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

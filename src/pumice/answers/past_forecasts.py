@@ -7,8 +7,6 @@ forecasts, short waits end first. The fewer independent forecasts are known, the
 Past forecasts as events, for programs that read the state of a scheduler from a file.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pods that have a node: why this node, how the alternatives score, what evicts the pods. Also pods that were evicted recently."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

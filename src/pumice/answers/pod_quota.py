@@ -3,8 +3,6 @@
 The pods that are judged are those that controllers would make (`promised.py`). The other pods of their namespace count as used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

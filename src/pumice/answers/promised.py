@@ -4,8 +4,6 @@ Volcano's controller makes the pods of a Job once its PodGroup is admitted. Whic
 together with its Jobs (`inputs/known_objects.py`); else from what its PodGroup says: how many of each role, and what all of them request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec.structs import replace

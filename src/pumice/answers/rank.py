@@ -1,7 +1,5 @@
 """Which jobs go first, and by which rule: the first order that distinguishes two jobs decides."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.answers.answer import Because, Headline, Link

@@ -4,8 +4,6 @@ The cost follows the events until the wanted jobs have started, not the number o
 happened, but after a decision it waits a twentieth of the time that the rollout had taken by then: late events are only known roughly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from math import inf

@@ -3,8 +3,6 @@
 A remedy adds exactly what is missing, on the node that lacks least.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.answers.answer import Because, Headline

@@ -3,8 +3,6 @@
 The table is made during a cycle, at the pod's turn, so that it shows what the scheduler sees then, whichever action tries the pod.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

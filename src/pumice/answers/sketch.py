@@ -6,8 +6,6 @@ The scheduler's state itself is changed, not a copy of it: a cluster of 150,000 
 `alone`: no other waiting job or pod is served. What keeps the subject waiting then is not the order of jobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType

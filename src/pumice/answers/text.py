@@ -3,8 +3,6 @@
 `Naming` says how jobs are called: by the names that their users gave them (`subject.called`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pumice.answers.answer import Near, Why

@@ -4,8 +4,6 @@ For each kind of change, the smallest change that helps is searched by halving: 
 admission refuses are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from math import inf

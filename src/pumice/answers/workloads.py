@@ -1,7 +1,5 @@
 """Owners of pods that want no pods for now: they are suspended, have ended, or ask for none; with the command that lets them go on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Each comment begins with the kind of object that carries the key. A label is mar
 Volcano reads as labels, too.
 """
 
-from __future__ import annotations
-
 # A pod and its group
 GROUP_NAME = "scheduling.k8s.io/group-name"  #: pod: the PodGroup it belongs to
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  #: owner of plain pods: the minMember of their PodGroup

@@ -1,7 +1,5 @@
 """The other built-in kinds that scheduling reads: nodes, classes, quotas, budgets, volumes, workloads."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field

@@ -1,7 +1,5 @@
 """Names that Volcano uses by default."""
 
-from __future__ import annotations
-
 SCHEDULER_NAME = "volcano"
 KUBE_BATCH_GROUP, KUBE_BATCH_NAME = "scheduling.incubator.k8s.io", "kube-batch"  #: kube-batch's API group and schedulerName
 DEFAULT_QUEUE = "default"  #: the queue of PodGroups that name none

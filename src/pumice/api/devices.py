@@ -1,7 +1,5 @@
 """Dynamic resource allocation: device classes, slices of devices, rules that taint them, and claims."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import field

@@ -7,8 +7,6 @@ A pod tells its gang in one of three ways: by a field or a label that names a Po
 operator that names the owner.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pumice.api.kinds import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, Kind

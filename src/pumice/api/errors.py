@@ -3,8 +3,6 @@
 `str()` gives the line that the user reads: `jobs.yaml:14: document 3, Pod default/a, spec.x: "2 cores" is not a quantity; write "2"`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

@@ -1,7 +1,5 @@
 """Field selectors: `status.phase!=Failed,spec.nodeName=n`, for the fields that a kind declares selectable."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple

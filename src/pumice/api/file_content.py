@@ -1,8 +1,6 @@
 """The content of one file that a user names, or of a pipe. What has no end, such as /dev/zero or `yes |`, is refused before it fills the
 memory."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that a user names: one file, all files of a folder, or standard input."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path

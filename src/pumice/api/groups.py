@@ -1,7 +1,5 @@
 """Kubernetes' own groups of pods: PodGroup and CompositePodGroup of `scheduling.k8s.io`, with the fields that scheduling reads."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import field

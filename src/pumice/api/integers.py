@@ -1,7 +1,5 @@
 """Whole numbers in annotations, labels and names, which may hold any text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

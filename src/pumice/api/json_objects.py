@@ -8,8 +8,6 @@ A controller that decides twice on the same objects requests the same name twice
 controllers need not remember what they have sent already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -7,8 +7,6 @@ Names: "Kind", or "Kind.group" outside the core group. A cluster stores each obj
 controllers name a kind without its version.
 """
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

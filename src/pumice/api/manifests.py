@@ -5,8 +5,6 @@ skipped. Wrong input raises InputError with file, line, document, object, field,
 scheduler ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

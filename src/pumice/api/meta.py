@@ -1,7 +1,5 @@
 """What all objects have in common: the base of the wire structs, metadata, conditions, and label selectors in their object form."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct, field

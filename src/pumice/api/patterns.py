@@ -4,8 +4,6 @@ RE2 is imported for the first pattern. Its slowest way to match takes one step f
 number of these steps is bounded here, since a short pattern can compile to a hundred thousand instructions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The form of a word that goes with a number, for all sentences that count something: 1 pod waits, 2 pods wait."""
 
-from __future__ import annotations
-
 
 def plural(count: float, one: str, more: str = "") -> str:
     """`one` for exactly one, else `more`; without it, `one` with an s."""

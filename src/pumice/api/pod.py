@@ -1,7 +1,5 @@
 """Pods: the fields that scheduling reads."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import field

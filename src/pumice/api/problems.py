@@ -3,8 +3,6 @@
 A decoder's error about an object is put into plain words. The faults of a configuration are reported all together, in Kubernetes' words.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

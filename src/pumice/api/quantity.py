@@ -5,8 +5,6 @@ A quantity is used in one of two units, each rounded up to an integer as Kuberne
 up. So the cost of reading is linear in the length of the text. Equal texts share one `Quantity`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

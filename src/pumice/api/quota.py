@@ -5,8 +5,6 @@ name. Amounts are exact, in thousandths. Pods that have ended are not charged; a
 of its scopes. Objects are JSON, and a kind is named by its resource, as in quotas: "pods", "jobs.batch".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from pumice.api.json_objects import Object

@@ -4,8 +4,6 @@ A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is t
 the API) matches nothing; callers handle this case themselves.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Strict conversion of plain values into structs: a field that the struct does not have is a fault, as in kube-scheduler's decoder."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 

@@ -3,8 +3,6 @@
 The version of an API group does not matter to scheduling. The kinds of kube-batch's group are read as Volcano's.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Instants and durations as Kubernetes and Go write them, in seconds; spans of time as kubectl prints them: 45s, 2m30s, 5h, 3d4h, 2y."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Volcano's kinds: Queue, PodGroup, HyperNode, Numatopology, NodeShard. kube-batch's Queue and PodGroup are read into them, too."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import field

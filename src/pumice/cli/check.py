@@ -1,7 +1,5 @@
 """`pumice check`: whether objects and configuration are right, and whether the jobs can ever run. Nothing is scheduled."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 

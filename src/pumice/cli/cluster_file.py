@@ -3,8 +3,6 @@
 Each object knows its place in the file, so that errors about it name file and line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

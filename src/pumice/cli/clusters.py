@@ -6,8 +6,6 @@ afterwards. The file is written under a lock as kubectl uses it, FILE.lock, and 
 kubeconfig, the lock is never released), a message says so, and the user can use the kubeconfig in the cluster's own directory.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """`pumice compare`: simulate the same workload under several policies, and show which of them is better."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ Deployment (or StatefulSet) mounts where its --scheduler-conf points. Else a Con
 Else the built-in configuration, as of a scheduler that is started without any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise

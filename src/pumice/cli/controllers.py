@@ -1,7 +1,5 @@
 """`pumice controllers`: Volcano's controllers on a live cluster, in place of vc-controller-manager."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterable

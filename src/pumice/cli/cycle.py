@@ -3,8 +3,6 @@
 The outcome of the cycles as tables: which pods were bound, which were evicted, which wait, and why.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """`pumice defrag`: a plan that empties nodes, and with --apply its execution, a node at a time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The output of `kubectl describe`: every field with its name in words, and nested fields indented."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

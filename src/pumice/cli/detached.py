@@ -1,7 +1,5 @@
 """`pumice up -d`: the parent process waits until the child reports that all parts are up, or why not; then it exits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

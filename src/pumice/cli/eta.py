@@ -1,7 +1,5 @@
 """`pumice eta`: when a job will start, and how often such forecasts come true."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import inf

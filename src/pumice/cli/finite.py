@@ -1,7 +1,5 @@
 """Numbers on the command line: `nan` is none, though every range of click's has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

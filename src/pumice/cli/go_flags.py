@@ -9,8 +9,6 @@ worse than a flag that is not read. It is left out, together with the word that 
 `--strict-flags` it is an error.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

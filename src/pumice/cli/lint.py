@@ -1,7 +1,5 @@
 """`pumice lint`: what will not do what it seems to say, in a configuration, in queues and in the objects of a cluster."""
 
-from __future__ import annotations
-
 import click
 import msgspec
 

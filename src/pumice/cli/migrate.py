@@ -1,7 +1,5 @@
 """`pumice migrate`: print gangs in another dialect, and say what that cannot say."""
 
-from __future__ import annotations
-
 import click
 import msgspec
 

@@ -1,7 +1,5 @@
 """`pumice plugins`: the plugins and actions that exist, read from the code itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`pumice pod list`: the pods of Volcano's jobs, with vcctl's flags and columns."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

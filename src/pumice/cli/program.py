@@ -1,7 +1,5 @@
 """The entry point of the program: settings of the process that must be made before anything large is imported."""
 
-from __future__ import annotations
-
 import os
 
 from pumice import interpreter

@@ -1,7 +1,5 @@
 """`pumice replay`: decide the cycles of a recording anew, and compare with what was decided then."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial

@@ -1,7 +1,5 @@
 """`pumice scheduler`: Volcano's scheduler, or kube-scheduler, or both, on a live cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """`pumice score`: the verdict and the scores of every node for one pod, at that pod's turn in the cycle."""
 
-from __future__ import annotations
-
 import click
 import msgspec
 

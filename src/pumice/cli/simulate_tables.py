@@ -1,7 +1,5 @@
 """The summary as tables, and the progress line at the terminal."""
 
-from __future__ import annotations
-
 import sys
 import time
 from operator import length_hint

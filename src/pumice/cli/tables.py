@@ -3,8 +3,6 @@
 There are no colours in pipes and files, if NO_COLOR is set, or if TERM is dumb.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """The options of `pumice up`, turned into one request: nodes and other objects, the objects of files, the policy, the stages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

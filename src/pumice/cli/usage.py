@@ -1,7 +1,5 @@
 """`pumice usage`: the resources that queues and users held, computed from recordings."""
 
-from __future__ import annotations
-
 import csv
 import re
 import sys

@@ -6,8 +6,6 @@ Volcano's chart runs the command once, before the webhooks start. Nothing renews
 existing Secret is left as it is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -1,7 +1,5 @@
 """`pumice whatif`: what would let a job start now; or what a change of nodes, queues or configuration, or new objects, would do."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import click

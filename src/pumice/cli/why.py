@@ -1,7 +1,5 @@
 """`pumice why`: why a job, a pod, a queue or a node is as it is: the answer in one line, and below it the whole chain of reasons."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import click

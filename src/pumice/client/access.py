@@ -4,8 +4,6 @@
 expire). The sender of a request asks the credentials for the header each time; they answer from memory almost always.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Protocol
 

@@ -6,8 +6,6 @@ for clocks that are behind.
 A server keeps its authority in its directory (`kept_authority`) and presents a pair that this authority signed (`server_context`).
 """
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import os

@@ -4,8 +4,6 @@ Discovery uses the aggregated form, two calls in all, which servers have since 1
 plural, singular, short name or kind, with or without the group; if several groups have the name, the first in the server's order wins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

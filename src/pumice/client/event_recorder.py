@@ -5,8 +5,6 @@ queue is dropped, as is an event that the server refuses or does not accept in s
 limit of their own, and wait for a while if the process is busy, so that they do not take the API server's time from binds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -8,8 +8,6 @@ There are three steps, each with a memory that forgets the entries which were no
 3. spare: an object may get 25 events at once from us, and one more every 300 s. Events above that are counted, but not sent.
 """
 
-from __future__ import annotations
-
 from typing import Any, Generic, TypeVar
 
 import msgspec

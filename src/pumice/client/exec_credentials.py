@@ -4,8 +4,6 @@ The program writes an ExecCredential to its output. It is kept until it expires,
 the program runs wait for this run. The program gets our standard input only if that is a terminal and the program may use it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

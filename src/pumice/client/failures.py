@@ -5,8 +5,6 @@ There are four, because callers must act differently on them. `ApiError`: the se
 the lease is no longer ours, or for want of credentials.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from pumice.http.parser import LONGEST_WAIT_S, waiting_time_s

@@ -4,8 +4,6 @@ HTTP/1.1 with kept-alive connections, as many as there are requests at the same 
 fraction of what it costs to receive them unzipped, record by record.
 """
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager

@@ -4,8 +4,6 @@ The files are checked every `LOOK_AGAIN_S` seconds. When they have changed and h
 writes one file after the other, so a certificate and key that do not match are being written: the old pair stays until they match.
 """
 
-from __future__ import annotations
-
 import logging
 import ssl
 from collections.abc import Callable, Sequence

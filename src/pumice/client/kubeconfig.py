@@ -5,8 +5,6 @@ Files named there may be missing, a file named by a flag may not. Paths inside a
 from which `resolve_access` makes an `Access`; an error is an InputError with file, line, context and field.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Every step has a deadline of its own, so that a call that hangs costs one step a
 own as transport: it must not ask the fence, which is `leading` of this very election, and renewals must not queue behind binds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

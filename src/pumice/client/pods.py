@@ -5,8 +5,6 @@ twice. A pod is identified by its uid: a pod that was created again under the sa
 written as a whole object, read just before, because the installed role does not allow it to be patched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

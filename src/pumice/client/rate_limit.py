@@ -4,8 +4,6 @@
 order in which they came, without a queue.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 

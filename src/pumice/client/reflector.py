@@ -20,8 +20,6 @@ sends them in rising order. An event of an unknown object that is not newer than
 list helps.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -4,8 +4,6 @@ Programs call `find`. It takes a kubeconfig, named by a flag or KUBECONFIG or at
 The server's certificate authority is read here, once. The credentials read tokens and our own certificate, because both may be renewed.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import ipaddress

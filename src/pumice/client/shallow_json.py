@@ -3,8 +3,6 @@
 A user who may write an object may nest its managedFields as deeply as the server allows.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Protocol, TypeVar
 

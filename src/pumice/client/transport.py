@@ -7,8 +7,6 @@ as batches of lines, so that one malformed object does not affect the others.
 `repeatable` says that the write may reach the server twice without harm; see `Retry`.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from enum import Enum
 from typing import Any, Protocol

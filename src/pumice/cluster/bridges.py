@@ -9,8 +9,6 @@ kind. Its watches never end, break or fall silent, so their readers need no time
 the server.
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator

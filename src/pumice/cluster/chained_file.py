@@ -6,8 +6,6 @@ another file's place are all detected. The head of each record has a checksum to
 again, so that readers can say which numbers are lost.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 import struct

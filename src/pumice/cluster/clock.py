@@ -5,8 +5,6 @@
 no other source of time. Instants are seconds since 1970.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import selectors

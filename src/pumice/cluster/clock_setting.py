@@ -5,8 +5,6 @@
 `speed` is a number from 0, which pauses, to a million. An admission rule refuses any other value.
 """
 
-from __future__ import annotations
-
 from pumice.api.json_objects import field
 from pumice.cluster.apiserver import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule, Store
 from pumice.cluster.apiserver.watch import WatchEvent

@@ -7,8 +7,6 @@ What only one side has is kept where the other side ignores it, so that the way 
 names of a group's Workload and template as an annotation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pumice.api import InputError, Object, kinds, name_of, namespace_of, spec_of

@@ -5,8 +5,6 @@ with another uid is another object and is left alone. Every other refusal of the
 and thinned out as in every component of Kubernetes, by the same correlator that our clients use.
 """
 
-from __future__ import annotations
-
 from pumice.api import Object, key_of, name_of, namespace_of, status_of, uid_of
 from pumice.api.kinds import kind_of
 from pumice.client.events import EventCorrelator, EventRecord, InvolvedObject

@@ -4,8 +4,6 @@ A refusal has the text
 of a webhook's refusal, and its code: 400, without a reason. The rules look objects up in the store.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pumice.cluster.apiserver import AdmissionAttributes, StatusError

@@ -5,8 +5,6 @@ an event loop, `WorkerTurns` lets each worker make its steps between requests. W
 them has work left.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol

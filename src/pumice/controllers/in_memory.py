@@ -8,8 +8,6 @@ Run controllers on a cluster in memory until nothing changes: the whole control 
 Tests, examples and what-if questions use it as it is. The embedded store, which gets writes of others too, has a loop of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from pumice.api import Key, Object, key_of, kinds, rfc3339, uid_of

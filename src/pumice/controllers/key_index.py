@@ -3,8 +3,6 @@
 The store that keeps the objects passes every change to the index. The index holds keys, never objects.
 """
 
-from __future__ import annotations
-
 from pumice.api import Key, Object
 from pumice.api.json_objects import controller_of, field, labels_of, owners_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE

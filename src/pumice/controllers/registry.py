@@ -1,7 +1,5 @@
 """All controllers, in two lists: those of Volcano, and those few of Kubernetes that a cluster with the embedded store needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 
 from pumice.api import kinds

@@ -4,8 +4,6 @@ A controller gives up a key whose writes are refused again and again. Failures o
 refusals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from pumice.controllers.controller import GivesUp

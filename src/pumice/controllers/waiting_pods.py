@@ -4,8 +4,6 @@ A Deployment of two billion replicas is a hundred bytes. Its pods are made only 
 memory of the server nor the queue of a scheduler; a condition says so. A gang, which starts only when it is complete, is made whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pumice.api import Object, rfc3339, spec_of

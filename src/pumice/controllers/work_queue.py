@@ -7,8 +7,6 @@ The queue has no clock and carries out nothing: its owner passes changes to it a
 If a controller fails on a changed object, the error is logged and the object is skipped: it must not stop work on other objects.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence

@@ -5,8 +5,6 @@ most once (the deletion of a job's Command) comes first, and `surely`. Patches a
 object with the wanted one (`status_change`, `change`): if nothing differs, there is no write.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from pumice.api import Object, name_of, namespace_of, status_of, uid_of

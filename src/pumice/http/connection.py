@@ -3,8 +3,6 @@
 A `Reply` reads an answer as it arrives, with the parser that the server side uses, too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import ssl

@@ -1,7 +1,5 @@
 """An HTTP server of a few paths, each with a handler of its own, which answers at once or later."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

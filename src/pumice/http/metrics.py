@@ -4,8 +4,6 @@ A metric is a family: its children differ in the values of its labels, which are
 page may be written while another thread measures.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

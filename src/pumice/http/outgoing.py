@@ -4,8 +4,6 @@ Parts wait here as they are, not copied and not yet encrypted, and go to the tra
 client that does not read costs the memory of two pieces, and of parts that many clients may share, however much waits for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable

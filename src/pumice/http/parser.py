@@ -6,8 +6,6 @@ length of a body is stated once and in one way: Content-Length, or Transfer-Enco
 nothing else, and everything that a peer could make long has a limit: lines, heads, sizes, trailers, and the time that it asks to wait.
 """
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 from typing import Final

@@ -3,8 +3,6 @@
 Through a proxy, HTTPS goes in a tunnel (CONNECT), and plain HTTP is requested by whole URLs, which every proxy understands.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The head of a request. A request of HTTP/1.1 names one host."""
 
-from __future__ import annotations
-
 import re
 
 from pumice.http.parser import Head, Malformed

@@ -4,8 +4,6 @@ A connection carries streams, which the client opens with headers. There is no f
 a dictionary that both sides know.
 """
 
-from __future__ import annotations
-
 import zlib
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """TLS between two buffers in memory, so that one protocol works over any number of TLS layers: none, one, or two through a proxy."""
 
-from __future__ import annotations
-
 import ssl
 from contextlib import suppress
 from functools import cached_property

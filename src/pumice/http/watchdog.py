@@ -8,8 +8,6 @@ is measured is the work of this thread, not time that the machine gave to others
 never ends is named by a `Watchdog`, which looks from a thread of its own.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

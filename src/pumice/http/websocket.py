@@ -3,8 +3,6 @@
 Strict as the parser of HTTP is: a client masks its frames, control frames are short and whole, and no message is longer than MOST bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64encode
 from typing import NamedTuple

@@ -4,8 +4,6 @@ An owner that no server has looked after, and none of whose pods are in the file
 labels that its operator would set tell their roles; nothing else of its operator's work is imitated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 

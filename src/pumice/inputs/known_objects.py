@@ -1,8 +1,6 @@
 """Objects that a scheduler itself does not read, and that answers look up: Volcano's Jobs, which say what pods their controller will make;
 other owners of pods, which may be suspended or ask for no pods; and what admission gives to new pods."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

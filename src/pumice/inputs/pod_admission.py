@@ -1,7 +1,5 @@
 """What RuntimeClasses and LimitRanges give to pods when they are created: overhead, nodes that they are for, default amounts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from msgspec.structs import replace

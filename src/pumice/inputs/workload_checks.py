@@ -4,8 +4,6 @@ Controllers rely on that. They would make pods for ever for a workload whose sel
 is its own. The rules are those of the embedded API server (`apiserver/`); they are applied to a copy, and nothing is stored.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from pumice.api import Object

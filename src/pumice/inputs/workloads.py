@@ -7,8 +7,6 @@ Commands pass only workloads that no server has looked after: the controllers of
 same dump. Pods that are missing there are not invented, unless the user asks for them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 

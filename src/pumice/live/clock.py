@@ -1,7 +1,5 @@
 """Time as an argument: the scheduler asks a clock for the time and to sleep, so that a simulated clock can take its place."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Answers that come one by one wake a process one by one. Under load each wake-up 
 running process, system calls, cold caches.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import time

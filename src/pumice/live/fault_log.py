@@ -1,7 +1,5 @@
 """Faults and warnings that occur again and again are logged once, or a few times."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Hashable
 

@@ -1,7 +1,5 @@
 """How a replica of any of our programs starts, works and ends: signals, the election, concurrent work."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping

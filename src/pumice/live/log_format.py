@@ -1,7 +1,5 @@
 """Log lines that machines read too: logfmt (`ts=... level=info msg="..."`) or one JSON object a line, on standard error."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -1,7 +1,5 @@
 """At the start a program waits until the cluster has been read, and logs what it waits for."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Collection, Iterable

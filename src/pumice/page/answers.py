@@ -6,8 +6,6 @@ search for what would help ends after a second with what it has found, cycles ma
 are simulated forward. Plans that empty nodes are made in a process of their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import time

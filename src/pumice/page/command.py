@@ -1,7 +1,5 @@
 """Commands of `pumice` in processes of their own, as what takes long must not hold up cycles."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -4,8 +4,6 @@ Between two cycles the state is only written to a file; `pumice eta` simulates i
 takes too long, nothing is known, and nothing is shown.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import resource

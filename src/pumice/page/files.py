@@ -1,7 +1,5 @@
 """The page's files as they are sent: zipped once, with a strict Content-Security-Policy, sent again only if they have changed."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from importlib import resources

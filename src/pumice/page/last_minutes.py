@@ -3,8 +3,6 @@
 The changes are bounded in time and in bytes; a change that is too old becomes part of the state.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A policy in a form for people: actions in their order, plugins by tier with all their arguments. And a policy as a configuration."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -3,8 +3,6 @@
 The last cycles that decided something are kept, each with what it bound and evicted, action by action.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from typing import Any

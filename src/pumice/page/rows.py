@@ -1,7 +1,5 @@
 """The rows that the page shows of nodes, queues, jobs and pods. Amounts are in CPUs, bytes and GPUs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import inf

@@ -5,8 +5,6 @@ Each run is a process of its own, one at a time and for a minute at most; the la
 server lets the user export. Running pods come first, and run for the rest of the time that their annotations or else the request states.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from pathlib import Path

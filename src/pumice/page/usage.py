@@ -3,8 +3,6 @@
 It reads all recordings of a month, so it runs in a process of its own, one at a time, and an answer is given again for a minute.
 """
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import time

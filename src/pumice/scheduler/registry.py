@@ -1,7 +1,5 @@
 """Plugins and actions by name. Each is in the file or folder of its name (with _ for -), which is loaded when the name is first used."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import pkgutil

@@ -4,8 +4,6 @@
 computes the measures, `outputs.py` writes the results. `simulate` and `compare` do what the commands of these names do, for notebooks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Carries out faults: jobs are disturbed as they come; nodes, the scheduler and its link to the API server are lost and come back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil

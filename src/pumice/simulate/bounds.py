@@ -29,8 +29,6 @@ bound for the cluster. A resource that a job does not request bounds the job by 
 Of all resources and relaxations the best bound counts. Means are over all jobs: a run in which some never started or ended has other means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush

@@ -4,8 +4,6 @@ All times are seconds on the workload's own time axis. The key `began` of summar
 Amounts are whole CPUs, bytes, and whole GPUs (0.25 is a quarter of a card). Unknown values are empty cells.
 """
 
-from __future__ import annotations
-
 #: jobs.csv: one row per job, in the order of arrival
 JOBS = (
     "job",  #: the job's name in the workload

@@ -4,8 +4,6 @@ Every pair of policy and seed is a simulation of its own, in a process of its ow
 comparison continues where it was. Results do not depend on the number of processes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

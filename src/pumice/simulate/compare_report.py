@@ -3,8 +3,6 @@
 Charts show means over the seeds. The first policy is the one that the others are compared with.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan

@@ -5,8 +5,6 @@ selects one queue. On the right is a number, a percentage, a duration, or, where
 `1.02x` of what the measure was before.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping

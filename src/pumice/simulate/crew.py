@@ -1,7 +1,5 @@
 """Who plays: this process, other processes on this machine, or a Dask cluster, where the package distributed is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial

@@ -4,8 +4,6 @@
 weights).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, TypeVar

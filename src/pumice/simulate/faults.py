@@ -4,8 +4,6 @@ The workload file describes faults under `faults:`. API calls, watches and the l
 are any: with `--whole`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

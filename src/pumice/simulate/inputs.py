@@ -2,8 +2,6 @@
 from a file. The named policies are configurations too, in one of the two forms that a file may have.
 """
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The measures of a finished simulation, by the names of columns.py, for the whole cluster and by queue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

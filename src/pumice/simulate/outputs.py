@@ -3,8 +3,6 @@
 The tables are read back as columns, and are converted to Parquet on request.
 """
 
-from __future__ import annotations
-
 import csv
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -14,8 +14,6 @@ So no solver is needed to be right, only to be close: the prices follow the subg
 least bound of all steps counts. It begins with a price of 1 for a GPU and 0 for all else, which says that there are no more than all GPUs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The tables of a simulation as Parquet instead of CSV, where pyarrow is installed."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

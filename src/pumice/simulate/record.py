@@ -1,7 +1,5 @@
 """The record of a simulation while it goes on: a row for each job, events, values over time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappush, heappushpop

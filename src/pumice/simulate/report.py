@@ -4,8 +4,6 @@ It contains the page's chart module and columns of few points (`report_charts`),
 measures are those of the run's JSON: each is a `data` element with the exact number, beside the rounded number that people read.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -3,8 +3,6 @@
 A run is read from the columns of `columns.py`, as arrays; NaN means that something never happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

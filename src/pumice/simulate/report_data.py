@@ -1,7 +1,5 @@
 """The input of the report's charts: jobs, read part by part, since a million jobs are never in memory together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Values over time at few points, as a report shows them: step functions, and the rows of series.csv by their keys."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.simulate.report_data import Column, Columns

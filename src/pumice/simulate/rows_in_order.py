@@ -3,8 +3,6 @@
 Early rows wait, a few in memory, the others on disk: a single job that runs for a month delays the file, but fills no memory.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 

@@ -8,8 +8,6 @@ the last event before the step. Typical pods are the most frequent kinds among t
 `deserved`; where no queue has one, its part of the cluster's capacity by weight, and what other queues do not request.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

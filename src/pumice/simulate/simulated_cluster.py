@@ -5,8 +5,6 @@ The events of one instant happen in a fixed order: runs end, evicted pods are go
 decides, once. The cost follows the number of events, not the simulated time. Nothing here is random: random values were drawn before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum

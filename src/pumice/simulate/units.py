@@ -1,7 +1,5 @@
 """How people read the measures of a simulation: what each is called, in which unit it stands, and whether less of it is better."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pumice.api.plural import plural

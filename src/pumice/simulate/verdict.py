@@ -3,8 +3,6 @@
 A difference between policies is sure if its 95 % interval does not contain 0. Without several seeds there is no interval.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from statistics import fmean

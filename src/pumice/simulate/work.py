@@ -5,8 +5,6 @@ Readers (`formats/`) yield jobs in the order of submission. The simulated cluste
 `group_of` and `pods_of` make the Kubernetes objects of a job that a scheduler sees: a PodGroup and its pods.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A small cluster to schedule in, and the outcome in plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 A rule is a function that looks at a cluster and a policy and yields findings. `RULES` lists all rules, in the order of their findings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.answers.lint import configuration, objects

@@ -1,7 +1,5 @@
 """Rules about the scheduler's configuration: tiers, plugins and actions that do not do what their names promise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

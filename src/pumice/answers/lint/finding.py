@@ -1,7 +1,5 @@
 """A finding, which is one thing that is wrong."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from msgspec import Struct

@@ -2,8 +2,6 @@
 its queues: amounts that contradict each other or exceed the cluster, and broken queue trees.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Findings as SARIF 2.1.0, which code hosts show beside changes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

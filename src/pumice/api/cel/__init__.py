@@ -5,8 +5,6 @@ into a `tree`, `check` says whether its types agree, and `evaluate` turns what i
 functions that the modules of `library` define; it also bounds the cost of an evaluation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

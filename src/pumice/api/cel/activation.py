@@ -1,7 +1,5 @@
 """The state of one evaluation, which its steps share, and what it may still spend."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

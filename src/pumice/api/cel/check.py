@@ -4,8 +4,6 @@ It works as upstream's checker: overloads are tried in turn with fresh type vari
 A literal list or map holds items of one kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

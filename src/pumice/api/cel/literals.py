@@ -1,7 +1,5 @@
 """Literals: numbers are decimal, hexadecimal or unsigned; strings and bytes have single or triple quotes, are raw or have escapes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -3,8 +3,6 @@
 Macros, which look like calls: `has(a.b)`, `list.all(x, ...)`, `cel.bind(x, ..., ...)` and similar ones.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """`python -m pumice.cluster.apiserver`: the API server alone, until it is interrupted. Tests and benchmarks run it so."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -1,7 +1,5 @@
 """Authentication and authorization of requests: bearer tokens, impersonation where it is allowed, RBAC, and reviews of access."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 

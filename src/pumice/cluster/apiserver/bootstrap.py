@@ -1,7 +1,5 @@
 """The objects of a new cluster: namespaces, the API server's Service, PriorityClasses, the usual roles, Volcano's custom kinds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any

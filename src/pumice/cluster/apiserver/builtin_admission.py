@@ -3,8 +3,6 @@
 Only the parts are here that matter to scheduling. Mutations come first, in this order; the quota is checked last.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import Object

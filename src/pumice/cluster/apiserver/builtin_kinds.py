@@ -1,7 +1,5 @@
 """The kinds that every cluster has, with the options in which each differs from the usual way to store and show objects."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import asdict

@@ -3,8 +3,6 @@
 A struct is looked up as `shape_of("core.v1.Pod")`. The fields of an inlined struct become fields of its owner, as in JSON.
 """
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 from pumice.cluster.apiserver.schema import EITHER, RULES, SCALARS, Shape

@@ -16,8 +16,6 @@ looked at; a rule that a value may not be there at all, or not change, ends the 
     drop=           it is left out unless this feature gate is on
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Set

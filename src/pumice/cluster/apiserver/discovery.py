@@ -1,7 +1,5 @@
 """Discovery: `/api` and `/apis`, both in the old form (one request per group version) and aggregated; also version and health."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from typing import Any

@@ -2,8 +2,6 @@
 rules, or who may `escalate` the role, or `bind` it.
 """
 
-from __future__ import annotations
-
 from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.grants import Attributes, Grants, TooMuchToCompare

@@ -3,8 +3,6 @@
 What is asked on a port is HTTP, and `Containers.page` answers it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from urllib.parse import parse_qs

@@ -1,7 +1,5 @@
 """Fields of gates that are off. A writer leaves them out, unless the stored object has them."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from functools import cache
 

@@ -6,8 +6,6 @@ one for each side. If nothing remains in the end, all is held; else the first ac
 work for rules that cut boxes into ever smaller ones: what could not be compared counts as not held.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

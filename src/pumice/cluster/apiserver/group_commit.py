@@ -5,8 +5,6 @@ commits, and the next group forms meanwhile. The speed of the disk is measured o
 commits take too long, one now and then. The snapshot that shortens a journal is written by a thread too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

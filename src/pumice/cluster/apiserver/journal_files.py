@@ -11,8 +11,6 @@ as it was written is damage, and only the user can decide to go on without it.
 The journal of earlier versions of Pumice, an SQLite database without checksums. It is read once, then kept beside the new journal.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sqlite3

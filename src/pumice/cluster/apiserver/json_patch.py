@@ -1,7 +1,5 @@
 """JSON patches (RFC 6902), bounded in what they may cost."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

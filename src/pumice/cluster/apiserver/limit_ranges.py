@@ -1,7 +1,5 @@
 """LimitRanges as admission: default amounts of containers that state none, and the bounds that containers, pods and claims must keep."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.api import Object

@@ -1,7 +1,5 @@
 """The metadata that every object has, and the fields of it that the server itself sets."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """What the conditions of a namespace say while it is being deleted."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from pumice.api import Object

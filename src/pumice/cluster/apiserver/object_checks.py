@@ -1,7 +1,5 @@
 """The reasons for which the API server refuses an object of a built-in kind other than pods."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

@@ -3,8 +3,6 @@
 kubectl reads them before it creates or applies (if PATCH has the parameter `fieldValidation`, the server validates) and for `explain`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import zlib

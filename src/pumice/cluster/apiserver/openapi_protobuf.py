@@ -1,7 +1,5 @@
 """Protobuf: each function returns the bytes of one message."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

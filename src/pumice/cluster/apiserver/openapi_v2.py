@@ -4,8 +4,6 @@ kubectl reads it in protobuf; the messages are those of gnostic, and bounds of a
 schemas that v2 cannot express are left out, as the API server does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pumice.api import Object

@@ -4,8 +4,6 @@ The patched object is left alone; the result is a new object. The cost of a JSON
 number of operations and the bytes that they copy, as in Kubernetes, and the items that they shift in long lists.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from pumice.api import Object

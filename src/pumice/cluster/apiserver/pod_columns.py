@@ -1,7 +1,5 @@
 """A row of `kubectl get pods`: how many containers are ready, and one word for the state of all containers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import Object

@@ -1,7 +1,5 @@
 """A pod's spec: its defaults, and the reasons for which the API server refuses it, as far as they concern scheduling and running."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -3,8 +3,6 @@
 A fault is a warning in the status of the policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

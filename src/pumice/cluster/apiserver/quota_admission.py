@@ -4,8 +4,6 @@ Usage is counted from the objects themselves whenever a quota applies to a write
 Writes in namespaces without a quota cost nothing.
 """
 
-from __future__ import annotations
-
 from pumice.api.quota import why_refused
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal
 

@@ -1,7 +1,5 @@
 """RBAC: whether a user may do something. Roles and bindings are read from the store at each check, except for administrators."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from pumice.api import Object

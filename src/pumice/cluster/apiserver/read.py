@@ -1,7 +1,5 @@
 """Gets, lists and watches: selectors, pages, versions, and the form that the client requests (objects, Tables, metadata alone)."""
 
-from __future__ import annotations
-
 import base64
 import random
 from collections import Counter

@@ -4,8 +4,6 @@
 served on a wire (wires.py); ports are in forwarding.py.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol

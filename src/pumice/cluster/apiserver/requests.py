@@ -1,7 +1,5 @@
 """The parts of a request: its body, the options in its query, the type of a patch by content type, the target that its path names."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The reasons for which the API server refuses a role or a binding, whichever user writes it."""
 
-from __future__ import annotations
-
 from pumice.api import Object
 from pumice.cluster.apiserver.object_checks import Causes
 

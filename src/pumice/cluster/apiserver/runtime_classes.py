@@ -1,7 +1,5 @@
 """A pod that names a RuntimeClass gets its overhead, and runs only on the nodes that the class is for."""
 
-from __future__ import annotations
-
 from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 

@@ -1,7 +1,5 @@
 """The scale subresource: a small object that shows the replica fields of another object."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import Object

@@ -4,8 +4,6 @@ Events are stored as core/v1, and also read and written as events.k8s.io/v1. Hor
 written as v1, which has no metric except CPU utilization.
 """
 
-from __future__ import annotations
-
 from pumice.api import Object
 
 #: the name of a field in events.k8s.io/v1, and its name in core/v1

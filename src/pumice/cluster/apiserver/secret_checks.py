@@ -1,7 +1,5 @@
 """The reasons for which the API server refuses a Secret or a ConfigMap: its keys, its size, or a change although it is immutable."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

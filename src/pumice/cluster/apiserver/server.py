@@ -10,8 +10,6 @@ It serves TLS with a certificate authority of its own, which the kubeconfig cont
 On loopback it can serve plain HTTP instead, which our own clients use where speed counts. The token is required there too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

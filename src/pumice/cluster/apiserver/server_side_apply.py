@@ -4,8 +4,6 @@ A conflict is a field that another manager owns and this apply would change. A f
 removed, unless another manager owns it too.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Set
 from typing import Any

@@ -3,8 +3,6 @@
 A namespace lacks the account `default` if no controller creates it: then pods run without a token. Any other account must exist.
 """
 
-from __future__ import annotations
-
 from pumice.api import Object
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 from pumice.cluster.apiserver.metadata import name_suffix

@@ -4,8 +4,6 @@
 kubectl prints what its users know.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.http.messages import Response

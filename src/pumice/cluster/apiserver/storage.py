@@ -9,8 +9,6 @@ to watches) only after the journal has it; without a journal, at once.
 Objects are shared with callers, never copied: to change an object, make a new one.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
 from typing import Protocol

@@ -9,8 +9,6 @@ The objects that the store returns are the stored ones: never change them. The o
 `WriteOptions.owned`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ A list with a merge key is merged item by item, as if it were a map. A list of p
 lists are replaced. Directives: `$patch` (replace, delete, merge), `$retainKeys`, `$setElementOrder/x`, `$deleteFromPrimitiveList/x`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 

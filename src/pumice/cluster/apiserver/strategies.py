@@ -5,8 +5,6 @@ is wrong. All three get an object of the right shape that is shared with nothing
 of a new object is removed.
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Only structural schemas, as apiextensions.k8s.io/v1 requires. Rules in CEL are evaluated after this, see `crd_rules`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -5,8 +5,6 @@ changed. `causes_of` returns what is wrong with the part. A write to the object 
 namespace, it does not change the finalizers in the spec either.
 """
 
-from __future__ import annotations
-
 from pumice.api import Object
 from pumice.cluster.apiserver import group_checks, pod_updates
 from pumice.cluster.apiserver.kinds import ServedKind

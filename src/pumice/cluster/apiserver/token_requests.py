@@ -1,7 +1,5 @@
 """TokenRequests: a service account's token, with the lifetime, the audiences and the bound object that the request states."""
 
-from __future__ import annotations
-
 from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.builtin_shapes import object_shape

@@ -4,8 +4,6 @@ A service account's token is a JWT with the claims that Kubernetes gives it. It 
 the pod, secret or node that it is bound to, exist with the uids that they had when it was made.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

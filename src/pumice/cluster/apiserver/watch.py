@@ -6,8 +6,6 @@ If a reader is so slow that the storage forgets events that still wait for it, i
 So waiting events take no memory of their own.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Callable

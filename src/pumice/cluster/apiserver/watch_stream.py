@@ -5,8 +5,6 @@ anew. A stream sends one piece at a time, and only when the client has read the 
 initial objects takes memory or delays other clients.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable

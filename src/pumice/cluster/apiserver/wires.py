@@ -1,7 +1,5 @@
 """The wires on which clients reach into containers: WebSocket and SPDY, each as an answer that takes the connection over."""
 
-from __future__ import annotations
-
 from pumice.cluster.apiserver import status
 from pumice.http import spdy, websocket
 from pumice.http.messages import Pipe, Request, Takeover

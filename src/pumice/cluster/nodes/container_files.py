@@ -1,7 +1,5 @@
 """What a simulated container sees: its environment, and the files that are mounted into it."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator

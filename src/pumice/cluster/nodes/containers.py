@@ -3,8 +3,6 @@
 It is there so that tools go on that look into a container, copy a file or probe a port, not to run anybody's program.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections import OrderedDict
 from collections.abc import Callable

@@ -5,8 +5,6 @@ has no alarm, so that any number of running pods costs nothing. `pod_life` decid
 store, as a bind is. The kubelets are a `Worker` of the control plane.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

@@ -6,8 +6,6 @@ nothing else. So leases are renewed so rarely that their writes stay below a lim
 a failure lasts the usual 40 s, so that the failure is noticed as soon as in a real cluster.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -5,8 +5,6 @@ Pools are separated by commas. A pool is a count, an x, and amounts separated by
 pods. Every node has 100 GiB of ephemeral storage.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -2,8 +2,6 @@
 status, and whether a node accepts it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 

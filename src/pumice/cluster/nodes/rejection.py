@@ -1,7 +1,5 @@
 """What a kubelet checks when a pod is bound to its node: that the pod's node affinity fits, and that there is room for the pod."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

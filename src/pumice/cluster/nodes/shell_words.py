@@ -1,7 +1,5 @@
 """The words that the shell of a simulated container knows: as much of each as tools ask for that look into a container or copy a file."""
 
-from __future__ import annotations
-
 import io
 import posixpath
 import re

@@ -4,8 +4,6 @@ A file is read once into `Stages`; `next_stage` picks the stage for a pod in a p
 Nothing here has a state: random numbers are derived from the pod's uid and the stage's name, so the same pod always has the same life.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

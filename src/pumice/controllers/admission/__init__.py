@@ -5,8 +5,6 @@ There is one file per kind (`task.py` has the rules for the tasks of Jobs), with
 and `validate` of this file. A problem names the field, and says what was found and what to write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

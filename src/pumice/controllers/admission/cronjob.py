@@ -1,7 +1,5 @@
 """Rules for CronJobs: a valid schedule, a time zone that exists, and a job that would be admitted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Rules for HyperNodes: there is at least one member, and each member has exactly one valid selector."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.api import Object, spec_of

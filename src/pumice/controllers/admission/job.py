@@ -1,7 +1,5 @@
 """Rules for Jobs: defaults are filled in, tasks must fit together, policies must be valid, and few fields may change later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.api import Object, did_you_mean, kinds, name_of, spec_of

@@ -3,8 +3,6 @@
 A step that is listed twice is one step, as in Volcano; a flow without steps is allowed, and waits for steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.api import Object, spec_of

@@ -3,8 +3,6 @@
 Programs write the same value differently: Go programs may leave out empty values or write them, "1" for "1000m", and "10m0s" for "10m".
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import duration

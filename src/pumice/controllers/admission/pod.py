@@ -4,8 +4,6 @@ A resource group (from the admission ConfigMap) gives pods of some namespaces or
 affinity or another scheduler; the first group that matches wins.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Rules for PodGroups: a PodGroup without a queue, or in the default queue, gets its namespace's queue; and the queue must be open."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.api import Object, kinds, namespace_of, spec_of, status_of

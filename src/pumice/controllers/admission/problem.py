@@ -1,7 +1,5 @@
 """Problems, and the settings of the rules: the flags of Volcano's webhook manager that change them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

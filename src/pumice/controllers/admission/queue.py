@@ -4,8 +4,6 @@ Amounts are compared if both sides state the resource: a resource that a queue d
 needs a deserved amount too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from math import ceil
 from typing import Any

@@ -3,8 +3,6 @@
 A policy answers events or one exit code with an action, and no event or exit code is answered twice. The whole Job may have policies too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 
 `pumice webhooks` serves these paths over HTTPS. The embedded cluster has the same rules behind the same service, without HTTP."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -5,8 +5,6 @@ longer each time. If a job is suspended or has ended, its running pods are delet
 left alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 from itertools import islice
 

@@ -4,8 +4,6 @@ A node affinity ties the pod to its node, and the scheduler places it like any o
 troubles of nodes, such as not being ready. An update ends old pods, a few at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from pumice.api import Key, Object, kinds, name_of, spec_of, status_of, uid_of

@@ -4,8 +4,6 @@ The status says what `kubectl rollout status` waits for: the generation seen, th
 has been progress within the deadline. Old ReplicaSets are kept, empty, for a rollback.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ A budget in per cent refers to the pods that the workloads want, not to the pods
 is remembered in `disruptedPods` until its pod is seen to be deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of

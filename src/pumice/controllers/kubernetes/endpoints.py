@@ -4,8 +4,6 @@ A service with a selector has one Endpoints object and slices of at most a hundr
 the business of whoever made them: they are mirrored into a slice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import Any
 

@@ -5,8 +5,6 @@ PodGroup, from the template that its annotation names; without the annotation it
 started makes anything, one object at a time, so that each can name the one before. Until all are there it makes no pods.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The rules that a Job states: which failures of pods count, and when it has succeeded before all its pods have."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ indexed pod needs no list: its index is in the status.
 The tally of a Job's pods, including the pods that are gone, as its status counts them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ longer exist are deleted at once; those that name a node which was never there, 
 it may.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, Object, instant, kinds, name_of, namespace_of, rfc3339, spec_of, status_of

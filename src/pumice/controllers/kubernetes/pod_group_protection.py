@@ -4,8 +4,6 @@ Pods of a Job are owned by their group as well. When the Job is gone, each would
 which are collected with their last owner, for the group. So a group that goes deletes the pods that nobody else owns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 
 from pumice.api import Key, Object, kinds, namespace_of, spec_of, uid_of

@@ -1,7 +1,5 @@
 """The writes that make and end pods, together with the Events that `kubectl describe` shows about them, in Kubernetes' words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import islice
 

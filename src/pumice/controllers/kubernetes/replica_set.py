@@ -1,7 +1,5 @@
 """ReplicaSets: as many active pods as their spec requests. ReplicationControllers are the same with a simpler selector."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from pumice.api import Key, Object, kinds, spec_of, status_of

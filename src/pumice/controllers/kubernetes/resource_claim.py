@@ -7,8 +7,6 @@ With the feature gate DRAWorkloadResourceClaims, Kubernetes' own PodGroups have 
 in the same words, shares that of the group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """ResourceQuotas: their status says how much of them is used. `api.quota` says how much each object is charged."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, Object, key_of, kinds, namespace_of, spec_of, status_of

@@ -3,8 +3,6 @@
 The template in use has the highest number: a template that comes back gets a new number. `data` is a strategic merge patch of the owner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The certificate that pods trust: every namespace has it in the ConfigMap `kube-root-ca.crt`, which pods see in their token volumes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 
 from pumice.api import Key, kinds, name_of, namespace_of

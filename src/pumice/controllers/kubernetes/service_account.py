@@ -1,7 +1,5 @@
 """ServiceAccounts: every namespace has one called "default", for the pods that name none."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, kinds, name_of, namespace_of

@@ -5,8 +5,6 @@ successors are gone. An update replaces pods from the last one down to the parti
 ControllerRevisions, so that a lost pod below the partition is made again as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Pods that no Job counts any more: their Job is gone, or is no longer their controller."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ is called: in a cluster where nothing really runs, every class with a provisione
 kept, as its reclaim policy says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 

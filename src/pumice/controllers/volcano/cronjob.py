@@ -4,8 +4,6 @@ A job's name ends in the minute of its scheduled time, so no time is served twic
 latest one, if it is not too long ago.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 

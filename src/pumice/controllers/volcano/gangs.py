@@ -9,8 +9,6 @@ group with the policy `gang` is one gang, and each PodGroup below it a sub-group
 any, every PodGroup of the tree is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from math import prod

@@ -5,8 +5,6 @@ are tier 1 and hold nodes, each wider domain holds the domains of the tier below
 and no domain. A topology has labels only, or levels with names of their own and a selector of the nodes that it covers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ The topologies come from the command line and from a ConfigMap, which may change
 deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from pumice.api import InputError, Key, Object, key_of, kinds, name_of, spec_of, status_of, yaml

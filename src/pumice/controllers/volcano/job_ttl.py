@@ -4,8 +4,6 @@ For Volcano's Jobs (the time counts from their last transition) or Kubernetes' J
 controllers delete the latter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs are deleted. A JobTemplate's status lists the jobs made from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

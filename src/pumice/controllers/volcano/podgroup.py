@@ -10,8 +10,6 @@ Pods whose owners, labels or fields mean a gang in another dialect get the PodGr
 False. The condition of Kubernetes' own PodGroups follows the PodGroups that are made for them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ opens again with it); `root` cannot be closed, and a child cannot be opened befo
 objects: a queue is reconciled when it, its parent, its PodGroups or a Command for it change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 from pumice.api import Key, Object, kinds, name_of, spec_of, status_of

@@ -13,8 +13,6 @@ change, if the share of a node changes by more than half, and if somebody else c
 tenth of its nodes, or another number of them, is written. NodeShards of schedulers that are not configured are deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Tasks and containers are found by name (an entry without a name by its place) an
 replaces the entry with the same key. All other lists, and the fields in `WHOLE`, are replaced as a whole.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api.json_objects import copied

@@ -4,8 +4,6 @@ All free text in an object is treated as a name, except the fields in WORDS and 
 labels are kept where Kubernetes, Volcano or a vendor of devices gave them a meaning. Configurations stay as they are.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from hashlib import blake2b

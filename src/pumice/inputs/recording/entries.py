@@ -4,8 +4,6 @@ A file begins with `Begin`, followed by all objects of the kept state, and by `W
 state and for each cycle, in order: the entries before a `Cycle` give the state that this cycle saw. Times are seconds since 1970.
 """
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from math import inf
 from typing import TypeAlias

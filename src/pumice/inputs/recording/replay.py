@@ -5,8 +5,6 @@ cycle is decided on the state that it saw, and one difference does not lead to a
 measurements and the answers of extenders are not recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple

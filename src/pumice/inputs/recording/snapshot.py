@@ -7,8 +7,6 @@ The state of a scheduler as a file that `pumice cycle -f` reads: what it believe
 it has evicted recently, and the outcomes of forecasts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any

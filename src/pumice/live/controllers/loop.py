@@ -14,8 +14,6 @@ for some kinds) is found out if a patch gets a 403 and the update does not: from
 nothing: an API server that has just started knows no roles for a moment.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

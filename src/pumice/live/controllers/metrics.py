@@ -1,7 +1,5 @@
 """What the controllers measure: the PodGroups of each queue, under Volcano's names, and metrics of our own."""
 
-from __future__ import annotations
-
 from collections import Counter as Count
 
 from pumice.api import kinds, name_of, spec_of, status_of

@@ -3,8 +3,6 @@
 Replicas that do not lead wait without reading the cluster, as with the scheduler.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

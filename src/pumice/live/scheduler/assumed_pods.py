@@ -5,8 +5,6 @@ version then counts (forgotten). The write was granted but the watch never shows
 read version only replaces the assumption for which it was read, and only if the watch has shown nothing newer meanwhile.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial

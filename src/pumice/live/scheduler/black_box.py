@@ -4,8 +4,6 @@ The kept state notes on a tape all changes between cycles, and each cycle in its
 that writes the recording. The scheduler itself only keeps references to objects that it holds anyway.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy

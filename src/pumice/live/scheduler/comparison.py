@@ -5,8 +5,6 @@ another node, or left waiting. Waits count from that first turn. A pod that Pumi
 wait, so what is told of Pumice's waits is then the least.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from pumice.api.plural import counted

@@ -1,7 +1,5 @@
 """Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@
   (time windows, rescheduling) still get their turn.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 GATHER_S = 0.03

@@ -5,8 +5,6 @@ and the next cycle makes it again. Each request is made by itself: a fault of ou
 others are sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import Any, TypeVar

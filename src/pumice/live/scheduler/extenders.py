@@ -5,8 +5,6 @@ for ever: once it has cost a cycle LOST_S seconds, it counts as failed for the r
 in a row it counts as failed for a while that grows, and then one call tries it. Any answer counts as one, even that the extender failed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import logging

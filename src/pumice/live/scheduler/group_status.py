@@ -1,7 +1,5 @@
 """The status of a PodGroup as it is written, and when it is worth writing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf
 from typing import Any

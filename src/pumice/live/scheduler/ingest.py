@@ -7,8 +7,6 @@ A change is applied at once, or after the cycle that is deciding (`single_writer
 * objects without a change in the fields that we read (heartbeats, for example) are dropped before they cost anything.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any

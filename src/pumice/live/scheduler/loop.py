@@ -6,8 +6,6 @@ sent in the background, and their outcomes come back through `AssumedPods`. The 
 succeed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import uuid

@@ -5,8 +5,6 @@ Those of kube-scheduler's half (`scheduler_`) are in kube_metrics.py.
 two cycles.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter as Counts
 from collections.abc import Iterable, Mapping

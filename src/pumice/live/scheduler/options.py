@@ -14,8 +14,6 @@ Pods and PodGroups are assigned by the name of their first owner, so that a job'
 owner, by the PodGroup. Nodes are assigned by their name. Pods on our nodes take room there, whichever replica they belong to.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Iterable
 

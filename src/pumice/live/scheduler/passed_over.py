@@ -3,8 +3,6 @@
 An error of an object is logged once for as long as it stays the same, and counted each time.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The condition of a pod that waits: PodScheduled=False, with the reason and the nominated node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.client.pods import set_conditions

@@ -5,8 +5,6 @@ empty queue is left to its controller, so that the two do not write at once. Of 
 status, with what its own jobs hold: otherwise they would overwrite each other for ever.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

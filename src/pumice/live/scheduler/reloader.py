@@ -5,8 +5,6 @@ renames a file, kubectl cp writes into it; each of these shows as another device
 old configuration stays in force, and that is reported once for each such file.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from pathlib import Path

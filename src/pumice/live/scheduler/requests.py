@@ -1,7 +1,5 @@
 """The requests of a cycle to the API server, as plain values, and what a bind requires. `effects` makes them, `sender` sends them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from msgspec import Struct, to_builtins

@@ -10,8 +10,6 @@ pods of its gang may be bound already, and a pod that took the room would leave 
 first waits for them in a lane of its own, which is wide enough that slow storage delays no other pod.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Mapping
 from http import HTTPStatus

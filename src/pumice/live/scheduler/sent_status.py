@@ -9,8 +9,6 @@
   after it was sent still sees soon that it holds, and a job that waits for hours costs almost nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable
 from math import inf

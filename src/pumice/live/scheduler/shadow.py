@@ -4,8 +4,6 @@ Each turn rehearses a cycle on the state that the other scheduler has left. Noth
 what would have followed from it is not known. Pods that were placed before a turn could see them waiting are not compared.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

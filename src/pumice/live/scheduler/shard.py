@@ -4,8 +4,6 @@
 others, so that the policies of users need not know of it. A scheduler whose NodeShard does not exist (yet) has every node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

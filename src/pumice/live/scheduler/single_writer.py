@@ -5,8 +5,6 @@ answers probes, reads watches, sends binds. Changes of the state that arrive mea
 Where the work runs is an argument: `on_a_thread` in a process, `inline` in virtual time, where nothing else could happen anyway.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -8,8 +8,6 @@ role lets a scheduler read PodGroups only by watch, so the objects are kept: the
 answer to a granted write is kept at once, so that the next write need not wait for the watch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """A lane of requests: many are sent at once, each namespace in its turn, and of those for the same key one at a time, the newest."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable

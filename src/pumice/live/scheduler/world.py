@@ -4,8 +4,6 @@ The section `metrics:` of the configuration says where usage is measured; it is 
 source fails the last measurements stay, and the engine ignores them once they are too old.
 """
 
-from __future__ import annotations
-
 import logging
 import ssl
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ have the configurations themselves, missing ones are waited for. In an existing 
 changed: they get the authority, and the address if a URL was given. Names, selectors and policies belong to the administrator.
 """
 
-from __future__ import annotations
-
 import base64
 import logging
 from collections.abc import Sequence

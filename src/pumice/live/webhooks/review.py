@@ -3,8 +3,6 @@
 An object that the API server sends may lack its name (generateName) and its namespace. The rules see both, and the patch leaves both alone.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator, Sequence
 from typing import Any

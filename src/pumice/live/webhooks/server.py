@@ -5,8 +5,6 @@ files that somebody else maintains (read again when they change), or from a Secr
 replicas share. A new authority is put before the old one in the bundle, so that replicas which still serve the old pair stay trusted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import logging

@@ -1,7 +1,5 @@
 """A way to an API server on which calls fail, answers get lost and the link clogs, by chance."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from random import Random

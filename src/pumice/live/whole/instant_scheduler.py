@@ -1,7 +1,5 @@
 """A scheduler that decides as soon as nothing else happens at the same instant, without the pauses that a live one makes."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from math import inf
 

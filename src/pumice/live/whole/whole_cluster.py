@@ -9,8 +9,6 @@ makes sense here. Faults between it and the server are simulated: calls are slow
 clogged and heals, a clock is ahead.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable

@@ -6,8 +6,6 @@ before, and comes before all others: until it is whole its places serve nobody. 
 network topology are placed by `Domains`, all others in one pass over all nodes.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct, field
 
 from pumice.scheduler.framework.hopes import Hopes

@@ -3,8 +3,6 @@
 On nodes that lose tasks in this very session, those that need a port or another thing of the leaving wait.
 """
 
-from __future__ import annotations
-
 from pumice.scheduler.actions.allocate import AllocateArgs
 from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.fit_errors import everywhere, explain

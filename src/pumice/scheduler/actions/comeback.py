@@ -7,8 +7,6 @@ of the job's PodGroup, so that the next scheduler goes on to hold them. The acti
 consolidate is configured.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import inf

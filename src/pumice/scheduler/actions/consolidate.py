@@ -7,8 +7,6 @@ job and all that move. Nothing is evicted unless all of them have a place. The p
 After a search that found nothing there is none for `retryAfter`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from math import inf

@@ -1,7 +1,5 @@
 """gangpreempt: within a queue, less important gangs give way to a gang that lacks places to start, as whole gangs if need be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from math import inf
 from typing import Any

@@ -1,7 +1,5 @@
 """gangreclaim: a queue that has less than it deserves takes room back for a gang, from queues that have more, as whole gangs if need be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Any
 

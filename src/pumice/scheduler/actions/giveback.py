@@ -4,8 +4,6 @@ Part of a gang is of no use, and two gangs that wait for each other's places wou
 the owner of its PodGroup gives back. The action is not named in configurations: it runs last wherever the plugin gang is configured.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 from pumice.scheduler.framework.decisions import GroupEvent

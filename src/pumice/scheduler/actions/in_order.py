@@ -14,8 +14,6 @@ ended and are most like it (`timetable.py`), if that is less. A job for which th
 way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from math import inf
 from operator import attrgetter

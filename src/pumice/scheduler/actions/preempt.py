@@ -4,8 +4,6 @@ Between jobs a job's whole gang must find room, else nothing is evicted; then ea
 important tasks the room of its less important ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from functools import partial
 

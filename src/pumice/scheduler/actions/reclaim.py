@@ -4,8 +4,6 @@ A job's gang gets all the room it lacks in one statement, or nothing is evicted.
 of a node: a queue whose parent is full takes from its sisters even if the node has some left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from functools import partial
 

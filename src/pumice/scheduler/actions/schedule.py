@@ -4,8 +4,6 @@ It takes the pods whose schedulerName is a profile's and that no PodGroup claims
 the same nodes; alone it serves all pods of its profiles. What `SchedulingGates` holds back is not tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 

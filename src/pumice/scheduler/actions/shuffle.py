@@ -1,7 +1,5 @@
 """shuffle: evict running tasks that a plugin says stand in the wrong place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 

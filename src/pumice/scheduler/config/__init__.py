@@ -5,8 +5,6 @@ plain pods and Volcano's actions serve PodGroups, in one session over the same n
 If a conf names `schedule` and there are no profiles, kube-scheduler's default profile is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

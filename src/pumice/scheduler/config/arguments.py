@@ -4,8 +4,6 @@ Faults that Volcano tolerates (an unknown key, a value of the wrong type) are to
 the most similar right name; the default applies then.
 """
 
-from __future__ import annotations
-
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 

@@ -1,7 +1,5 @@
 """Actions that configurations do not name, because others imply them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pumice.scheduler.framework.policy import Action, PluginOption

@@ -4,8 +4,6 @@ A configuration that kube-scheduler refuses is refused, with every fault and its
 and the `kind: Policy` of old releases, are converted first (`kube_document`), with a note.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec import Struct, structs

@@ -1,7 +1,5 @@
 """The structure of a KubeSchedulerConfiguration, version v1."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import field, structs

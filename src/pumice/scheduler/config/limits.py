@@ -1,7 +1,5 @@
 """How large a configuration may be: many times what anybody has written, and so little that it is read, or refused, at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import InputError

@@ -3,8 +3,6 @@
 A setting that has no counterpart any more is dropped with a note, so that users do not believe that it has an effect.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api.yaml import Document

@@ -4,8 +4,6 @@ A profile lists plugins by point, or for all points at once (`multiPoint`). The 
 overrides the defaults. Order: first the plugins that override multiPoint, then the others of multiPoint, then the rest of the point's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from pumice.api import did_you_mean

@@ -4,8 +4,6 @@ A file that Volcano accepts is accepted; a file that it refuses (no or unknown a
 proportion) is refused with the line and a remedy. Volcano's built-in configuration is DEFAULT.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A `Filter` refuses nodes with reasons, a `Scorer` rates them; each says how far 
 answers for one kind of task and brings them up to date from the log of changes, so that placing costs what changed.
 """
 
-from __future__ import annotations
-
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View

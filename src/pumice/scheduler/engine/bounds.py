@@ -6,8 +6,6 @@ if none of its numbers was near a whole number: then no node scores higher, and 
 if its score is less than the bound, the node with the next highest bound is examined.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Capacity and idle room are as they were when the sums were made. What is used fo
 no longer count, Pipelined tasks already do.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

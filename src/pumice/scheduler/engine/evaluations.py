@@ -2,8 +2,6 @@
 memory than some hundred.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from functools import cache, partial
 from typing import Generic

@@ -6,8 +6,6 @@ each task would choose them: first by rank, then by row, then by number of the c
 copy and the copies before it on the row: once a row was the best, its next copies with higher scores follow at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,8 +3,6 @@
 They are kept up to date from the cluster's log, as far as they depend on the tasks on nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

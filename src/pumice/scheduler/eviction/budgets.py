@@ -4,8 +4,6 @@ They are counted in order of importance: each pod is charged to the budgets that
 pod that the API server has counted already (`disruptedPods`) is not charged again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

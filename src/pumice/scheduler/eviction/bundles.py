@@ -5,8 +5,6 @@ the job does not run anyway). The Whole bundle holds the others: losing any of t
 bundles go first. Whole bundles that give much here for little loss elsewhere come before other Whole bundles (`roster.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pumice.scheduler.model import Job, Task, status

@@ -3,8 +3,6 @@
 A bundle goes as a whole: what earlier choices evict on other nodes counts as gone there, and what they place counts as taken.
 """
 
-from __future__ import annotations
-
 from heapq import heapify, heappop, heappush
 
 import numpy as np

@@ -4,8 +4,6 @@ On each node the least important victims go until the task fits; then they are p
 still fits.
 """
 
-from __future__ import annotations
-
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.eviction.make_room import fits_now, make_room
 from pumice.scheduler.eviction.victims import needed

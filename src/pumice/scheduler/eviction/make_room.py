@@ -1,7 +1,5 @@
 """Evicting one victim after the other until a task fits on a node, and when that is worth it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pumice.scheduler.engine import Evaluation

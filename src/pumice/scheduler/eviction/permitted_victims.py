@@ -4,8 +4,6 @@ An answer holds for tasks with the same `eviction_cache_key`, and as long as no 
 questions: which tasks are evicted is decided by fresh answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 
 import numpy as np

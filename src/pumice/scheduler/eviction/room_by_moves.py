@@ -9,8 +9,6 @@ What a node's room does not tell (filters, queues) is asked by the caller, who s
 (`PlaceRules`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from heapq import heappop, heappush, nsmallest

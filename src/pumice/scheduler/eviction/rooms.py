@@ -3,8 +3,6 @@
 It is an upper bound: filters, and that tasks of several kinds share the room, count only when a placement is tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Tasks are in the order of their jobs' names, and within a job the least importan
 which tasks of the job may go, which are surplus, and how the job ranks. The other jobs are not looked at again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from itertools import groupby
 from typing import Any

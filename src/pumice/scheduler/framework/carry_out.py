@@ -3,8 +3,6 @@
 A live scheduler sends requests instead, and its watch shows what came of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pumice.scheduler.framework.decisions import Decisions, Evict

@@ -3,8 +3,6 @@
 A hint says whether a pod that a rule refused should be tried again. Each plugin of kube-scheduler has its own hints (`plugins/kube/`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 

@@ -5,8 +5,6 @@ Cycles that leave no trace: for questions of what would happen, asked of a state
 The session restores what it has changed. What is not the session's is saved here: the clock, past usage, and what plugins keep.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType

@@ -1,7 +1,5 @@
 """Evictions as conditions of pods and events tell of them, for tools that only read a cluster."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -5,8 +5,6 @@ gate is refused as upstream refuses it: if no release here knows it, if it is lo
 rules are not built cannot be switched on. Where outcomes differ between releases, rules ask the `Release`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct

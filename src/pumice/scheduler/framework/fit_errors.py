@@ -1,7 +1,5 @@
 """Why a task has no node: the number of nodes per reason, and the sentence made of these numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

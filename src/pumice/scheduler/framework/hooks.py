@@ -6,8 +6,6 @@ become sort keys, rules become evaluations), or the hook has no answer (`open`, 
 The folds: ways to combine the answers of plugins. Each takes the plugins' bound methods (in a row, or by tier) and the hook's arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import reduce

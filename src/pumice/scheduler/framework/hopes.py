@@ -5,8 +5,6 @@ asked once more: meanwhile others may have taken the room. While an action only 
 more room than `evictable` has. So a job that is left out would be refused at its turn as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

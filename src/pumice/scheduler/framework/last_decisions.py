@@ -5,8 +5,6 @@ declare that their answers follow from the kept state (`reads_only_state`); by t
 of them does not declare it, every cycle is run in full. What a class declares does not hold for its subclasses.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 from msgspec import Struct

@@ -5,8 +5,6 @@ how much work the cycle must do for it: whether every cycle runs in full (`needs
 (`reads_reasons`), and in which way rules are asked (`asking`). `Observer`, the base of all others, ignores all calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any

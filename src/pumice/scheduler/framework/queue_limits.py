@@ -3,8 +3,6 @@
 Amounts are compared exactly, and only in the dimensions that are requested. Queues do not limit the number of pods.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

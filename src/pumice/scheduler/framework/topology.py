@@ -5,8 +5,6 @@ whole cluster. The HyperNode of a job with pods on nodes is the recorded one, or
 is looked up when it is first needed, and grows with what the session decides.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from functools import reduce
 

@@ -1,7 +1,5 @@
 """The turns of groups of alike jobs: a group is split if something changes before the others' turn."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush

@@ -4,8 +4,6 @@ The live loop passes a scheduling queue, which remembers between cycles which po
 (`scheduler/kube/scheduling_queue.py`). Files and tests run one cycle, in which all pods are tried (`EVERYBODY`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Protocol, TypeVar

@@ -3,8 +3,6 @@
 The live loop passes measurements, HTTP extenders and a scheduling queue; files and simulations pass what they have, by default nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np

@@ -4,8 +4,6 @@ Such a pod comes through the scheduling queue as a single pod, also if it is a m
 If that is too much, less important pods of the node are evicted; the kubelet does the rest. Nothing is told, and nobody is nominated.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.scheduler.framework.session import Session

@@ -4,8 +4,6 @@
 for pods for which more decides (host ports, volumes, affinity, spreading).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self

@@ -4,8 +4,6 @@ A pod's nominated node is tried first and alone. Otherwise every node is asked (
 are nominated the pod must fit both with and without them. Then extenders filter what is left, and the highest total score wins.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any

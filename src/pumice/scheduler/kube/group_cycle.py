@@ -4,8 +4,6 @@ If the group succeeds, its placed members are bound, and the others wait; the gr
 fails nobody is bound. Each PodGroup of a tree gets a condition, which is not taken back once it says that the group was scheduled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

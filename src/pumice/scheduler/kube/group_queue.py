@@ -4,8 +4,6 @@ The back-off doubles with every failure. Its limit grows with the square root of
 when the second in which it ends is over. A group that was placed in part, with members left, is due at once.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The sums of nominated pods are kept for one priority at a time: they hold their 
 tried in order of falling priority, so that this priority only falls and few nominations are counted anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,8 +3,6 @@
 A node is refused if the pod fits there now, but would not fit once all releasing pods have left and all pipelined pods have come.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ until one of its nodes changes: when a group has got its places, the next one of
 A score is 0..100, and counts as often as its plugin's weight says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ They are kept for the next group of the same shape. Equal members are planned fu
 the next one's are those that follow.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice

@@ -3,8 +3,6 @@
 One member that is held back holds back its whole group. A pod whose PodGroup, or a group above that, does not exist is *incomplete*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from pumice.scheduler.framework.decisions import HeldBack

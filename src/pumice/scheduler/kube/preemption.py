@@ -4,8 +4,6 @@ Only nodes whose refusal evictions could cure are tried. The pod is not bound bu
 comes again. It holds the room against pods that are not more important; less important nominations on the node are taken back.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field

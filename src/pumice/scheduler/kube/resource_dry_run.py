@@ -5,8 +5,6 @@ budget, then the others, each from the most important. Results are kept per kind
 walked again. `PreemptionDryRun` does the same one node at a time for rules of any kind.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from msgspec import Struct
 

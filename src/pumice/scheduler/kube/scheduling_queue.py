@@ -8,8 +8,6 @@ Time is an argument: the loop that owns the queue passes it, and gives the queue
           each cycle             queue.due(...): the cycle tries them; queue.placed / refused / failed
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 A unit's priority is that of the root group of its pods, whatever the pods say; of a pod without a group, its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 

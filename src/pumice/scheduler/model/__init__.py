@@ -4,8 +4,6 @@ State is kept, never rebuilt: `Cluster.put` and `Cluster.remove` take in events,
 and all of them keep every sum up to date.
 """
 
-from __future__ import annotations
-
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode, HyperNodes
 from pumice.scheduler.model.index import Index

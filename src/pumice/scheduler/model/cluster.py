@@ -4,8 +4,6 @@ Invariants, asserted by `check()`: every task is in at most one node row and one
 those of their tasks; `waiting` holds the jobs with Pending tasks; `log` has every change of the tasks on nodes, in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeVar
 

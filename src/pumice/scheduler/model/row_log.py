@@ -1,7 +1,5 @@
 """The log of a cluster: which tasks came to nodes and left them, for readers that catch up later."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from pumice.scheduler.model.index import MOST_ROWS

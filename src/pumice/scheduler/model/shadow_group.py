@@ -3,8 +3,6 @@
 Pods of one controller share a group. Its minimum is the pod's annotation; its status is never written.
 """
 
-from __future__ import annotations
-
 from pumice.api.annotations import SHADOW_MIN_MEMBER
 from pumice.api.integers import integer
 from pumice.api.meta import Metadata

@@ -1,7 +1,5 @@
 """The statuses of tasks. Each status is a bit, so that a set of statuses is a mask."""
 
-from __future__ import annotations
-
 from pumice.api.pod import Pod
 
 PENDING = 1

@@ -6,8 +6,6 @@ those that are Releasing, so that what will be idle afterwards is exact all the 
 counted: one of them is enough to make the node full.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from msgspec import Struct
 

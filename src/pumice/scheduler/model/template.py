@@ -6,8 +6,6 @@ A job of a thousand equal pods has one template. Masks, scores and reasons are c
 resources, a resize under way. It is used for filters and, with defaults for containers that request nothing, for scores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType

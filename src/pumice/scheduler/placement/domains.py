@@ -6,8 +6,6 @@ several HyperNodes are tried for it, each trial is undone exactly, and the moves
 eviction has cleared for the job come before all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec import Struct

@@ -3,8 +3,6 @@
 Volcano keeps its queues so. In a hierarchy, what one queue gets changes the order of its sibling queues too, but it counts only then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic, TypeVar
 

@@ -5,8 +5,6 @@ promise is an addition to a part of the array, and the earliest instant for pods
 `Timetable`, which walks from instant to instant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf
 

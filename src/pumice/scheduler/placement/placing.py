@@ -4,8 +4,6 @@ Equal tasks in a row are planned together. Within a HyperNode only its nodes cou
 tasks, tasks that need more than room are pipelined until the evicted ones have left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.scheduler.engine import Evaluation, Reason

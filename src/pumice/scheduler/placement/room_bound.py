@@ -3,8 +3,6 @@
 It saves dry runs that are bound to fail, and gives the reason where no placing was tried.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

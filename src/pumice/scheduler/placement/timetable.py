@@ -9,8 +9,6 @@ owner (pumice.io/user of the PodGroup, else its namespace and queue) with equal 
 then pods of such jobs with any requests; then all pods of the owner. It knows only pods that have ended since it was first asked for.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import deque

@@ -13,8 +13,6 @@ For a typical pod, all that is left on a node's cards is a fragment if the pod c
 cards that have less left than it requests of one card. The fragments of a node are the mean over the typical pods, weighted by frequency.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Self, TypeVar

@@ -3,8 +3,6 @@
 Here is what readers of text files share: rows by column names, and errors that name file and line.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path

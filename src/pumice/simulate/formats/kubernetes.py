@@ -5,8 +5,6 @@ creationTimestamp, in this order; times count from the first job. Pods without a
 running pods are not kept: all pods wait for a node anew.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path

@@ -5,8 +5,6 @@ GPUs count in thousandths, so that a pod may request a part of a GPU. `gpu_spec`
 its creation to its deletion. In lists without times all pods come at once: such files are for `--arrivals-only`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache

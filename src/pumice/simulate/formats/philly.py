@@ -3,8 +3,6 @@
 A job with more GPUs than a node has is a gang of pods that take all GPUs of a node, and one pod for the rest. Jobs request only GPUs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path

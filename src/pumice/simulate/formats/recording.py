@@ -4,8 +4,6 @@ A pod ran from its start until it ended or was deleted. Its time before an evict
 that were evicted for good, and jobs of which no pod had ended when the recording did. A job runs as long as its longest pod.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ several nodes it is a gang of pods with one CPU each, which may run on any node.
 processors each, speed, memory in KiB. Jobs that were cancelled before they ran, or that request nothing, are left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain

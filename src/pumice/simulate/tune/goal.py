@@ -4,8 +4,6 @@ A value of several days is the mean of the days' values, as `compare` takes the 
 came) does not count. Two configurations are compared on the same days.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any, NamedTuple

@@ -1,8 +1,6 @@
 """One self-contained HTML file about a search, in the form of the one about a comparison: what it came to, the front of the objective
 against the first condition, both configurations side by side on the days held back, the lines that differ, and all that was tried."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable
 

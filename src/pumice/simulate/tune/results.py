@@ -4,8 +4,6 @@
 file, and its summary. The search itself depends on nothing but its seed and these results, so it takes the same course again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol

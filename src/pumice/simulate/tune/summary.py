@@ -1,7 +1,5 @@
 """What a search came to, in sentences, as the lines of a configuration, and as a table of all that was tried."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import isnan
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CEL's functions that ask what a user may do. The value `authorizer` knows whom to ask."""
 
-from __future__ import annotations
-
 from pumice.api.cel.functions import method
 from pumice.api.cel.values import Authorizer, Decision, GroupCheck, PathCheck, ResourceCheck
 

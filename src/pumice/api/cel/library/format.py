@@ -1,7 +1,5 @@
 """The method `format`, as in `"%s has %d".format([...])`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from math import isfinite

@@ -1,7 +1,5 @@
 """CEL's functions on lists and sets."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any

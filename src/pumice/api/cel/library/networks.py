@@ -1,7 +1,5 @@
 """CEL's functions on IP addresses, networks and URLs."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from typing import Any

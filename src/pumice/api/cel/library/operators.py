@@ -1,7 +1,5 @@
 """CEL's operators on numbers, strings, times and lists; its conversions between numbers, strings and bytes."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable

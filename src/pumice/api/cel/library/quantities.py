@@ -1,7 +1,5 @@
 """CEL's functions on quantities, which are exact, and on semantic versions."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from math import ceil, floor

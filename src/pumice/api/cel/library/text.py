@@ -1,7 +1,5 @@
 """CEL's functions on strings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api.cel.activation import Purse

@@ -7,8 +7,6 @@ enqueued. No pod is made before that: this is how the scheduler keeps a full clu
 what keeps the job from starting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct

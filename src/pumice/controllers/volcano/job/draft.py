@@ -3,8 +3,6 @@
 Times are written only together with the change that they date, so reconciling an unchanged job again writes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pumice.api import Object, rfc3339, status_of

@@ -5,8 +5,6 @@ key. A request with an event is made only if one of the job's policies would act
 counts as a pod that has just failed: it failed while no controller was running.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A pod carries the job's version (events of older pods are ignored) and its place
 the scheduler and as labels for selectors. A task that depends on other tasks gets no pods before these are ready.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pumice.api import Object, kinds, name_of, namespace_of, spec_of, status_of

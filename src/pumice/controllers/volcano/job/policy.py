@@ -4,8 +4,6 @@ An event that is older than the job's last restart, or belongs to another job of
 job again. A policy with a timeout acts only if the cause still exists when the time is up.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from pumice.api import Object, duration, kinds, spec_of, status_of, uid_of

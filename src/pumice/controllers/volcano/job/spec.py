@@ -3,8 +3,6 @@
 Every function here reads only the Job object; none looks at pods.
 """
 
-from __future__ import annotations
-
 from pumice.api import Object, name_of, spec_of, status_of
 from pumice.api.defaults import DEFAULT_QUEUE
 

@@ -3,8 +3,6 @@
 A described claim gets a name from the job's uid and its place in the list. The name is written into the job, where users see it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pumice.api import Object, kinds, name_of, namespace_of, spec_of, uid_of

@@ -4,8 +4,6 @@ One file a plugin, which ends with its `KubePlugin`. Arithmetic follows upstream
 upstream divides integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

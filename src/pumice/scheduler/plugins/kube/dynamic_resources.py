@@ -5,8 +5,6 @@ free on a row. Only the last one checks row by row, and only rows that changed, 
 nodes where earlier alternatives of a request can be allocated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 

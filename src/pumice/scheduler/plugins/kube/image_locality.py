@@ -3,8 +3,6 @@
 An image counts its size times the share of nodes that have it, so that rare images do not draw all pods to one node.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Near means on nodes with the same value of a label: in the same domain. `indexes
 over its domains. A term of an existing pod concerns each new pod that it selects, so a pod without terms of its own may be refused, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

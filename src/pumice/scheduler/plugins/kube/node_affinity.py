@@ -1,7 +1,5 @@
 """NodeAffinity: nodeSelector and node affinity, required and preferred."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

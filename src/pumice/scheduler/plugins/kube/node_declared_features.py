@@ -1,7 +1,5 @@
 """NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes only to nodes that declare the feature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

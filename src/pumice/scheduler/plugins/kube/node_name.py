@@ -1,7 +1,5 @@
 """NodeName: a pod that names its node stands there or nowhere."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

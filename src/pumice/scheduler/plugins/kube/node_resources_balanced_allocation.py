@@ -4,8 +4,6 @@
 resources scores 0. Real requests count, without floors. `compare=False` gives the older score: the balance with the pod alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from math import floor, sqrt

@@ -4,8 +4,6 @@ cpu and memory count in scores as `Template.scoring_cpu`, `newcomer_cpu` and the
 A scalar resource that the pod does not ask for, or any that a node does not have, is left out for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, reduce
 from math import floor

@@ -1,7 +1,5 @@
 """NodeUnschedulable: a cordoned node takes no pods but those that tolerate it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The filter bounds by how many pods a domain may exceed the domain with the fewes
 this more where there are more domains. `indexes` keeps the counts, so that a rule costs a sum over the nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

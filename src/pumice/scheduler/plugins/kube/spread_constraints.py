@@ -1,7 +1,5 @@
 """The topology spread constraints of pods: their own, or the defaults, with the selector of the pods that are counted."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 

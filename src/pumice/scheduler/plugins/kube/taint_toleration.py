@@ -1,7 +1,5 @@
 """TaintToleration: nodes whose taints the pod does not tolerate are refused, or liked less if the taint only prefers so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

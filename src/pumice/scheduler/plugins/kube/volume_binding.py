@@ -4,8 +4,6 @@ There are two filters, since only waiting claims depend on what other pods get. 
 placed, by `indexes.assumed`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A claim gets the smallest matching volume that is not taken. Of a pod's waiting 
 choice is made for all rows at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """VolumeZone: a bound volume that names its zone or region is used only there; nodes without such labels take any."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

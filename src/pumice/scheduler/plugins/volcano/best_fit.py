@@ -1,7 +1,5 @@
 """best-fit: the node with the least CPU and GPU left once the pod is there."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.scheduler.engine import Scores, View

@@ -1,7 +1,5 @@
 """binpack: prefer the nodes that are fullest in the resources the task asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

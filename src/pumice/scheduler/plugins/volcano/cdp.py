@@ -3,8 +3,6 @@
 The time is a label or annotation of the pod (`volcano.sh/cooldown-time: 10m`) and counts from when the pod was scheduled.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import duration

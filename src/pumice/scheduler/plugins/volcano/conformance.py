@@ -1,7 +1,5 @@
 """conformance: what keeps the cluster alive is nobody's victim."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.scheduler.framework.plugin import Plugin

@@ -1,7 +1,5 @@
 """dot-product: the node where what is free and what is asked for point least in the same direction, so that much stays where much is."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.scheduler.engine import Scores, View

@@ -4,8 +4,6 @@ Typical pods are the most frequent kinds among those that have come so far; `typ
 thousandths, cards, thousandths of each card, and how many there are.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -6,8 +6,6 @@ while more than the minimum run. Jobs that are not ready are served first.
 Where it is configured the action `giveback` runs last (actions/giveback.py).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.scheduler.framework.decisions import GroupCondition

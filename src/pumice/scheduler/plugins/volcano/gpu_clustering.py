@@ -1,7 +1,5 @@
 """gpu-clustering: pods that ask for the same number of GPUs together. A kind is a part of a card, or so many whole ones."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.scheduler.engine import Scores, View

@@ -1,7 +1,5 @@
 """gpu-packing: cards in use before free ones, free ones of nodes in use before idle nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.scheduler.engine import Scores, View

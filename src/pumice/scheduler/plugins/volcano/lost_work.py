@@ -5,8 +5,6 @@ without that annotation none. Nobody is evicted before `minimumRunTime`, nor a j
 (0: as often as others want).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Struct, field

@@ -4,8 +4,6 @@ A job with a limit is tried in HyperNodes tier by tier, the closest first (for e
 the fullest is taken. Pods of a job that already stands somewhere go near to it; pods without a topology go where domains are full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """nodeorder: kube-scheduler's scorers, each with a weight of its own."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Struct, field

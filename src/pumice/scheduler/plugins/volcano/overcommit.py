@@ -1,7 +1,5 @@
 """overcommit: let in jobs as long as what they promise to ask fits into the cluster times a factor."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Annotated
 

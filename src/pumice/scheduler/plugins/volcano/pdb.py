@@ -4,8 +4,6 @@ Each question counts the candidates in their order against what the budgets allo
 is free to go. (Volcano's own plugin protects every pod without labels.)
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -1,7 +1,5 @@
 """predicates: kube-scheduler's filters, each of which can be switched off by an argument."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

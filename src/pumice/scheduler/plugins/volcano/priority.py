@@ -1,7 +1,5 @@
 """priority: the more important job and task first; the less important may be preempted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.scheduler.framework.plugin import Plugin

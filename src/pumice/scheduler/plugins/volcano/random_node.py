@@ -1,7 +1,5 @@
 """random-node: any node that will do, and any card, by `seed` and the pod's name."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pumice.scheduler.engine import Scores, View

@@ -5,8 +5,6 @@ important pods of the busiest nodes go, until the node is below its target or th
 measurement are neither. The first run is one interval after the first session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -5,8 +5,6 @@ Each resource has a strategy of its own: MostAllocated packs, LeastAllocated spr
 scarce resource, against pods that do not ask for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ Names are compared as written: a quota on `requests.cpu` counts what a job's min
 earlier in the same cycle count as used, since their pods are yet to come.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pumice.api.core import ResourceQuota

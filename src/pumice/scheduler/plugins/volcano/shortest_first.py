@@ -3,8 +3,6 @@
 What is expected stands in the annotation pumice.io/estimate of the PodGroup, a duration such as 1h30m.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 from pumice.scheduler.framework.plugin import Plugin

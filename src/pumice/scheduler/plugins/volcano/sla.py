@@ -5,8 +5,6 @@ those without one last. Once the time is up the job is let in and its reservatio
 so sla belongs in a tier before overcommit, proportion or capacity, and before gang.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -9,8 +9,6 @@ A bucket belongs to the node where some of its tasks already are, or to no node 
 them most. Tasks that are placed or taken back in a session move between `waiting` and `on`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import permutations

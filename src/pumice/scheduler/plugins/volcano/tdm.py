@@ -5,8 +5,6 @@ unless said otherwise). A window may run past midnight. Outside of it nobody is 
 there are the victims that the action shuffle asks for, job by job within the job's disruption budget.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Hashable, Iterable, Sequence

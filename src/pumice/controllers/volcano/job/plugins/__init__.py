@@ -4,8 +4,6 @@ All are subclasses of `JobPlugin`. Some imply other plugins: a framework whose p
 `ssh`. Arguments are written like command line flags.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from pumice.api import Object, spec_of

@@ -3,8 +3,6 @@
 Each plugin gives its pods the addresses of the other pods and their own role, in the form that the framework expects.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The base class of job plugins, their arguments, and the changes to pods that several plugins need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from pumice.api import Object, kinds, name_of, namespace_of, spec_of, uid_of

@@ -4,8 +4,6 @@ Arguments: --configmap-name-template (rings-config-{{.Name}}; {{.Namespace}} and
 --mount-path, and as JSON --configmap-labels, --configmap-annotations and --configmap-data (its first content).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

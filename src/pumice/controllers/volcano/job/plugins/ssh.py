@@ -5,8 +5,6 @@ Pods mount a folder within the volume: the volume itself may be written by every
 Arguments: --ssh-key-file-path (/root/.ssh), --ssh-private-key and --ssh-public-key (made if not given), --ssh-port (22).
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-re
 --inject-hosts-env (true; for a job with thousands of pods the list may be too long for a variable).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from pumice.api import Object, kinds, name_of, namespace_of

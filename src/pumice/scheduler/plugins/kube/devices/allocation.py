@@ -5,8 +5,6 @@ rest cannot be satisfied with it. The first solution wins. Selectors are evaluat
 differs only in its name from one that failed is skipped. After too many steps the search gives up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

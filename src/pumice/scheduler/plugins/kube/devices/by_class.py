@@ -3,8 +3,6 @@
 `deviceclass/CLASS` is a number of devices, `AMOUNT.deviceclass/CLASS` what is requested of an amount of their capacity.
 """
 
-from __future__ import annotations
-
 from pumice.api.devices import DeviceRequest, ExactRequest, ResourceClaim, SubRequest
 
 CLASS = "deviceclass/"

@@ -9,8 +9,6 @@ A claim that a pod and its native PodGroup have in the same words serves the who
 Where pods can use the devices of a claim: on one node, on the nodes that reach all of the devices, or everywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct

@@ -3,8 +3,6 @@
 A request that names no amount gets the policy's default, or else the whole capacity. An amount is rounded up to what the policy allows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pumice.api.devices import Device, DeviceCapacity, RequestPolicy, ValidRange

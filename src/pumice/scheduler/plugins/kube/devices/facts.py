@@ -4,8 +4,6 @@ claims may share the device. All of the scheduler's use of CEL is here.
 To read an attribute that the device does not have is an error; a domain without attributes is empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Which devices are in use: exclusively, or how much is taken of a shared device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

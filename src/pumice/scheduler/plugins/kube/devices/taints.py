@@ -1,7 +1,5 @@
 """Taints of devices, which claims must tolerate. Slices publish them, and DeviceTaintRules of administrators add to them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from pumice.api.devices import DeviceTaint, DeviceTaintRule, DeviceToleration

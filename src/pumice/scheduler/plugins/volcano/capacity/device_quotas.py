@@ -4,8 +4,6 @@ A queue's capability names these quotas as `deviceclass/CLASS` and `AMOUNT.devic
 a claim that several pods of a queue share counts once. If no queue has such a capability, nothing is counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

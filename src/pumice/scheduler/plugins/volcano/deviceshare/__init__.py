@@ -4,8 +4,6 @@ A pod fits on a node where each kind of device that it asks for has the cards; w
 its binding. With `deviceshare.NodeLockEnable` a node hands out devices to one pod at a time: the next comes when that one runs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

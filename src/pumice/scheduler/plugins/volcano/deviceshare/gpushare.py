@@ -4,8 +4,6 @@ The memory in a node's capacity is divided equally among its cards. A request fo
 whole cards must be unused. The annotation `volcano.sh/gpu-index` of a pod has the numbers of its cards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

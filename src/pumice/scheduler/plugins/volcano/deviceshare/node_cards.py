@@ -4,8 +4,6 @@ A node has two states. In `now`, pods that are leaving still hold their cards. I
 come. Filters and scorers look at `later`, as they do for ports; an allocated pod gets cards that are free now, if any fit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 

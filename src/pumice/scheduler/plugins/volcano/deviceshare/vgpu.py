@@ -4,8 +4,6 @@ A node's annotation `volcano.sh/node-vgpu-register` lists its cards; a pod's ann
 the pod holds. With annotations, pods choose or avoid cards by model and by UUID. Cards in a mode other than hami-core (MIG) are ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple

@@ -5,8 +5,6 @@ left out of account as far as that goes, any other is taken to have said no. Wit
 tasks, and jobs with tasks, that name one of these resources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 

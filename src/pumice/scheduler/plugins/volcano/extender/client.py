@@ -3,8 +3,6 @@
 All errors are raised as `ServiceFailure`; callers handle it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

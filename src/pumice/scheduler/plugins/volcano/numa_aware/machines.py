@@ -4,8 +4,6 @@ Free CPUs are those that the node's Numatopology object lists, without CPUs that
 As with devices, `now` has the CPUs that are free at once, `later` also the CPUs that pods that are leaving still hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
