@@ -4,8 +4,8 @@ Nearly every pod of a gang has labels of its own, and a weak reference takes hal
 references to labels: whenever their number has doubled, those that no task has any longer are searched for and dropped.
 """
 
+from _blake2 import blake2b  # as hashlib has it, which would load OpenSSL besides
 from collections.abc import Callable
-from hashlib import blake2b
 from sys import getrefcount, intern
 from weakref import WeakValueDictionary, ref
 
