@@ -5,6 +5,8 @@ nothing is let in unasked, but not where a queue is closing: that would go on to
 for; until another is let in the others are refused as it was.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 from msgspec.structs import replace
