@@ -113,3 +113,28 @@ def test_plugins_are_listed_from_the_code() -> None:
 def test_pods_of_a_gang_that_would_find_room_are_one_line() -> None:
     printed = run("cycle", "-f", str(CASES / "allocate-gang-min.yaml"))
     assert " and 1 more   a node has room for it, once minAvailable is satisfied" in printed
+
+
+TWO_SPACES = """\
+{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: "4", pods: "10"}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: team}, spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: c, resources: {requests: {cpu: "9"}}}]}}
+"""
+
+
+def test_a_namespace_narrows_what_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO_SPACES)
+    found = json.loads(run("cycle", "-f", str(path), "-n", "team", "-o", "json"))
+    assert (found["binds"], found["pending"], found["cycles"][0]["binds"]) == ({"team/a": "n1"}, {}, {"team/a": "n1"})
+    assert "default/b" in run("cycle", "-f", str(path), "-n", "team", "-A")
+
+
+def test_objects_that_are_checked_belong_to_the_namespace_of_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO_SPACES)
+    result = CliRunner().invoke(cli, ["check", "-f", str(path), "--against", str(path), "-n", "lab"])
+    assert "pod/lab/b can never run here" in result.output
+    assert "pod/team/a" in result.output

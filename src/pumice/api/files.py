@@ -29,9 +29,10 @@ def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
         raise InputError(f"cannot be read: {error.strerror}", where=path) from None
 
 
-def read_all(paths: Iterable[str]) -> Objects:
-    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError with all faults."""
-    objects = Objects()
+def read_all(paths: Iterable[str], namespace: str = "default") -> Objects:
+    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Objects that state no namespace are of
+    this one. Raises InputError with all faults."""
+    objects = Objects(namespace=namespace)
     for path in paths:
         for where, data in streams(path, deep=True):
             read_data(data, where, objects)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pumice.api import yaml
 from pumice.api.core import ConfigMap
@@ -59,6 +60,7 @@ class Objects(Struct):
     gangs: list[Manifest] = field(default_factory=list)  #: objects that mean a gang (`api/dialects.py`)
     groups: set[str] = field(default_factory=set)  #: the API groups of the objects, such as kube-batch's
     faults: list[InputError] = field(default_factory=list)  #: why objects could not be read
+    namespace: str = "default"  #: of objects that state none
     listed: bool = False  #: a List was read, as `kubectl get` writes it: its cluster may hold more objects
     whole: bool = False  #: every kind was listed, so nothing is missing
     plugins_dir: str | None = None  #: the folder from which the scheduler of their cluster loads plugins
@@ -224,7 +226,7 @@ def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
     if not meta.get("uid"):
         objects.groups.add(group_of(value["apiVersion"]))
     kept = objects.gangs if (group_of(value["apiVersion"]), value["kind"]) in GANGS else objects.workloads
-    kept.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
+    kept.append(Manifest(value | {"metadata": {"namespace": objects.namespace} | meta}, where))
 
 
 def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:
@@ -238,7 +240,9 @@ def _take(kind: str, api_version: str, item: Any, where: str, number: int, objec
     group = group_of(api_version)
     objects.groups.add(group)
     kind = KEPT_AS.get((group, kind), kind)
-    namespace = "" if kind in CLUSTER_WIDE else meta.namespace or "default"
+    namespace = "" if kind in CLUSTER_WIDE else meta.namespace or objects.namespace
+    if namespace not in ("", "default", meta.namespace):
+        item = replace(item, metadata=replace(meta, namespace=namespace))
     earlier = objects.add(kind, item, f"{where}, document {number}", (kind, namespace, meta.name))
     if earlier:
         raise error(f"stands twice (first in {earlier}); remove one or rename it", ())

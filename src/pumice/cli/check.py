@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pumice.answers.fits import bounds
 from pumice.answers.newcomers import newcomers
+from pumice.answers.subject import called
 from pumice.api.manifests import Objects
 from pumice.cli.inputs import Inputs, input_options, load, warn
 from pumice.cli.tables import say
@@ -17,6 +18,7 @@ from pumice.scheduler.framework.topology import why_unheeded
 
 @click.command()
 @input_options
+@click.option("-n", "--namespace", help="The namespace of objects that state none. Default: default.")
 @click.option("--against", type=click.Path(), multiple=True, help="Files of the cluster that the jobs are meant for.")
 def check(inputs: Inputs, against: tuple[str, ...]) -> None:
     """Check objects and configuration; a warning about the configuration is an error here.
@@ -24,6 +26,7 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
     With --against, or --from-cluster: can the jobs of the files ever run there? Exit code 1 if one cannot.
     """
     now = time.time()
+    inputs = replace(inputs, into=inputs.namespace or "default")
     objects = replace(inputs, from_cluster=inputs.from_cluster and not inputs.files).read(now, omit=False)
     policy = replace(inputs, strict=True).policy(objects)
     if inputs.files and (against or inputs.from_cluster):
@@ -36,13 +39,13 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
 
 
 def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float) -> None:
-    cluster, policy = load(replace(inputs, files=against), now)
+    cluster, policy = load(replace(inputs, files=against, into="default"), now)
     _warn_of_topologies(objects, policy)
     for kind, item in newcomers(objects.items, cluster):
         cluster.put(kind, item)
     bounded = bounds(objects.items, cluster, policy, now)
     for fit in bounded:
-        say(fit.line)
+        say(called(cluster, fit.line))
     if any(fit.bound is not None for fit in bounded):
         raise SystemExit(1)
 

@@ -24,6 +24,8 @@ from pumice.text_table import columns
 
 @click.command()
 @input_options
+@click.option("-n", "--namespace", help="Show only pods and PodGroups of this namespace.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show those of all namespaces. This is so without -n.")
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option(
     "--cycles", type=click.IntRange(1), default=1, show_default=True, help="In between, bound pods run and evicted ones are gone."
@@ -31,14 +33,26 @@ from pumice.text_table import columns
 @click.option("--seed", type=int, help="Break ties between equally good nodes another way. Default: the first in the input.")
 @click.option("--no-shortcuts", is_flag=True, help="Compute everything anew: slower, with the same outcome. To find faults.")
 @click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True)
-def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, no_shortcuts: bool, output: str) -> None:
+def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, no_shortcuts: bool, everywhere: bool, output: str) -> None:
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = inputs.moment(now)
     cluster, policy = load(inputs, moment, seed)
     policy = replace(policy, shortcuts=not no_shortcuts)
     failures: dict[Failure, None] = {}
-    show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld(), failures)), output)
+    result = together(run_cycles(cluster, policy, moment, cycles, HttpWorld(), failures))
+    show(result if everywhere or not inputs.namespace else _within(result, f"{inputs.namespace}/"), output)
     refuse(failures)
+
+
+def _within(result: Any, begin: str) -> Any:
+    """The outcome without pods and PodGroups whose keys begin otherwise."""
+    if isinstance(result, list):
+        return [_within(each, begin) for each in result if "pod" not in each or each["pod"].startswith(begin)]
+    return {
+        key: _within(value, begin) if isinstance(value, list | dict) else value
+        for key, value in result.items()
+        if "/" not in key or key.startswith(begin)
+    }
 
 
 def refuse(failures: Iterable[Failure]) -> None:

@@ -61,6 +61,7 @@ class Inputs(Struct, frozen=True):
     expand: bool = False  #: make the missing pods of workloads that come from a server, too
     about: str = ""  #: a subject: from a live cluster, also read what tells of it, such as events about evictions and refused pods
     namespace: str | None = None  #: of names that state none; None for that of the context
+    into: str = "default"  #: the namespace of objects that state none
 
     def or_cluster(self) -> Inputs:
         """These inputs; if they name neither files nor a recording, with a live cluster as the input."""
@@ -84,7 +85,7 @@ class Inputs(Struct, frozen=True):
         not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
-        objects = read_all(each for each in self.files if not _is_url(each))
+        objects = read_all((each for each in self.files if not _is_url(each)), self.into)
         for url in filter(_is_url, self.files):
             read_stream(_fetched(url), url, objects)
             objects.whole |= urlsplit(url).path == STATE_PATH
