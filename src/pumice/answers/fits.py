@@ -22,7 +22,7 @@ from pumice.answers.nodes import NodesFor
 from pumice.answers.promised import promise
 from pumice.answers.room import Missing
 from pumice.answers.sketch import Look, Sketch, look
-from pumice.answers.subject import Waiter, find, who_waits
+from pumice.answers.subject import Waiter, find, subject_of, who_waits
 from pumice.api.meta import Wire
 from pumice.api.plural import counted
 from pumice.scheduler.engine import Evaluation
@@ -60,19 +60,20 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
 def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Fit:
     """Whether a waiting job, PodGroup or pod can ever run. The cluster is afterwards as it was. Raises InputError."""
     found = find(cluster, subject)
+    job = cluster.jobs.get(found.key) if found.kind != "pod" else None
+    name = str(subject_of(job) if job is not None and found.kind == "podgroup" else found)
     bounds: list[Fit] = []
 
     def capture(seen: Look) -> None:
-        bounds.append(bounded(seen, str(found)))
+        bounds.append(bounded(seen, name))
 
     with Sketch(cluster) as sketch:
-        job = cluster.jobs.get(found.key) if found.kind != "pod" else None
         if job is not None and job.group is not None:
             promise(sketch, job)
         waits = who_waits(cluster, found)
         if waits.tasks:
             look(cluster, policy, now, waits, capture, alone=True, world=world)
-    return bounds[0] if bounds else Fit(str(found))
+    return bounds[0] if bounds else Fit(name)
 
 
 def bounded(seen: Look, name: str) -> Fit:

@@ -17,7 +17,8 @@ export function queues(store, _, parameters) {
     html("thead", {}, html("tr", {}, COLUMNS.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
   const chart = lines({ title: "", empty: true });
   const none = html("p", { class: "quiet" }, "There are no queues.");
-  const element = html("div", {}, head, none, grid, chart);
+  const before = html("p", { class: "quiet" }, "Before the last hour: ", html("a", { href: "#/usage" }, "usage by queue and user"), ", as far back as recordings go.");
+  const element = html("div", {}, head, none, grid, chart, before);
   let resource = parameters.get("resource");
   let offered = "";
   let chartedAt = -Infinity;
@@ -37,7 +38,7 @@ export function queues(store, _, parameters) {
     const rows = tree(store);
     grid.hidden = !rows.length;
     none.hidden = Boolean(rows.length);
-    chart.hidden = !rows.length;
+    chart.hidden = before.hidden = !rows.length;
     const most = Math.max(1e-9, ...rows.map(({ queue }) => Math.max((queue.held[resource] ?? 0) + (queue.asked[resource] ?? 0), queue.deserved[resource] ?? 0)));
     body.replaceChildren(...rows.map((row) => line(store, row, resource, most)));
   }

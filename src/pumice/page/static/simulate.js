@@ -36,7 +36,8 @@ export function simulate(store) {
     const found = reply?.ok ? await reply.json() : [];
     runs.element.hidden = !found.length;
     none.hidden = Boolean(found.length);
-    none.textContent = store.acts ? "No run has been made yet." : "Runs begin at the page of `pumice up`; elsewhere there is `pumice simulate`.";
+    none.textContent = store.acts && mayAct() ? "No run has been made yet."
+      : store.acts ? "Who only reads begins no run here: open the address that `pumice up` printed." : "Runs begin at the page of `pumice up`; elsewhere there is `pumice simulate`.";
     runs.draw(found.reverse().map((run) => [run.number, run]));
     if (found.some(({ state }) => state === "runs") && element.isConnected) setTimeout(look, AGAIN_MS);
   }
