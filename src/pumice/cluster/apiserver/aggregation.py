@@ -128,16 +128,17 @@ class Aggregation:
 
     def _own(self) -> None:
         """Make the APIServices of what this server itself serves, and remove those of what it serves no more."""
-        for kind in self._store.kinds:
-            name = f"{kind.version}.{kind.group}"
+        served = {(kind.group, kind.version): kind.custom for kind in self._store.kinds}
+        for (group, version), custom in served.items():
+            name = f"{version}.{group}"
             if self._store.find(RESOURCE, "", name) is None:
-                spec = {"group": kind.group, "version": kind.version, "groupPriorityMinimum": 1000, "versionPriority": 100}
-                labels = {_MANAGED: "true" if kind.custom else "onstart"}
+                spec = {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100}
+                labels = {_MANAGED: "true" if custom else "onstart"}
                 made = self._store.create(RESOURCE, {"metadata": {"name": name, "labels": labels}, "spec": spec})
                 self._tell(made, "True", "Local", "Local APIServices are always available")
         for one in list(self._store.all(RESOURCE)):
             spec = one["spec"]
-            if _MANAGED in one["metadata"].get("labels", {}) and not self._store.kinds.serves(spec.get("group", ""), spec["version"]):
+            if _MANAGED in one["metadata"].get("labels", {}) and (spec.get("group", ""), spec["version"]) not in served:
                 self._store.delete(RESOURCE, one["metadata"]["name"])
 
     def _look(self) -> None:
