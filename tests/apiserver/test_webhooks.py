@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from pumice.client.certificates import Authority, private_pem
+from pumice.client.tls import KeyPair
 from tests.apiserver.server_process import Running, in_thread
-from tests.apiserver.webhook_program import Object, Program, patch, serving
+from tests.apiserver.webhook_program import NAME, Object, Program, patch, serving
 from tests.apiserver.wire import Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -165,6 +171,29 @@ def test_a_webhook_that_does_not_answer_is_treated_as_its_policy_says(wire: Wire
     else:
         assert (status, answer["reason"]) == (500, "InternalError")
         assert answer["message"].startswith('Internal error occurred: failed calling webhook "see.example.com": failed to call webhook: ')
+
+
+def namesake(authority: Authority, signer: Authority | None = None) -> KeyPair:
+    """A certificate that has the name of its authority and does not say which key has signed it."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.load_pem_x509_certificate(authority.pem).subject
+    now = datetime.datetime.now(datetime.UTC)
+    day = datetime.timedelta(days=1)
+    built = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+    by: Any = serialization.load_pem_private_key((signer or authority).pair.key, None)
+    return KeyPair(built.sign(by, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), private_pem(key))
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_an_authority_may_have_the_name_of_what_it_signs(is_signed: bool) -> None:
+    signer = None if is_signed else Authority(time.time(), 1)
+    with serving(lambda authority: namesake(authority, signer)) as program, in_thread(plain=True) as server, Wire(server) as wire:
+        server.call(lambda store: store.create("namespaces", {"metadata": {"name": "test"}}))
+        server.call(lambda store: store.create("services", program.service(), "test"))
+        register(wire, "validating", program.hook("/see", ON_MAPS))
+        status, answer = wire.ask("POST", MAPS, config_map())
+        assert (status == 201) is is_signed, answer["message"]
+        assert len(program.asked) == is_signed
 
 
 def test_a_dry_run_is_not_shown_to_a_webhook_with_side_effects(wire: Wire, program: Program) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pumice.client.certificates import Authority, server_context
+from pumice.client.tls import KeyPair
 
 Object = dict[str, Any]
 Answer = Callable[[str, Object], Object]  #: from a path and a request to the response
@@ -48,8 +49,12 @@ class Program:
         return {**body, "response": {"uid": request["uid"], **self.answer(path.partition("?")[0], request)}}
 
 
+def issued(authority: Authority) -> KeyPair:
+    return authority.issue("hooks", NAME)
+
+
 @contextlib.contextmanager
-def serving() -> Iterator[Program]:
+def serving(issued: Callable[[Authority], KeyPair] = issued) -> Iterator[Program]:
     made: list[Program] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,11 +72,11 @@ def serving() -> Iterator[Program]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    authority = Authority(time.time(), 1)
+    authority = Authority(time.time(), 1, "hooks")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     with tempfile.TemporaryDirectory() as folder:
-        server.socket = server_context(authority.issue("hooks", NAME), Path(folder)).wrap_socket(server.socket, server_side=True)
+        server.socket = server_context(issued(authority), Path(folder)).wrap_socket(server.socket, server_side=True)
     made.append(Program(server, authority.pem))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -11,10 +11,11 @@ import ipaddress
 import os
 import ssl
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -110,6 +111,16 @@ def subject_of(request: bytes) -> tuple[str, tuple[str, ...]]:
     names = [str(each.value) for each in asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = tuple(str(each.value) for each in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
     return names[-1] if names else "", groups
+
+
+def signed_by(authority: bytes, certificate: bytes) -> bytes:
+    """A certificate, given in DER, as PEM. Raises ValueError if none of the certificates in `authority` has signed it."""
+    read = x509.load_der_x509_certificate(certificate)
+    for one in x509.load_pem_x509_certificates(authority):
+        with suppress(ValueError, TypeError, InvalidSignature):
+            read.verify_directly_issued_by(one)
+            return read.public_bytes(serialization.Encoding.PEM)
+    raise ValueError("its certificate was not signed by the authority")
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

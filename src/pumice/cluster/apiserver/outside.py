@@ -9,16 +9,19 @@ A `Caller` makes the calls. A service is called where its annotation says that i
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
 from pumice.api import InputError, Object
 from pumice.api.annotations import PROGRAM_ADDRESS
+from pumice.client.certificates import signed_by
 from pumice.client.tls import KeyPair, Trust, context
 from pumice.cluster.apiserver.status import StatusError
 from pumice.http.messages import head_of
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 MOST_CALLS = 100  #: of one request
 LARGEST_ANSWER = 8 * 1024 * 1024
 MOST_POOLS = 100
+_SELF_SIGNED = 18  #: OpenSSL's code for a first certificate that signs itself
 SLICE_OF = "kubernetes.io/service-name"  #: the label of an EndpointSlice: its service
 _HEAD = head_of([("Content-Type", "application/json"), ("Accept", "application/json"), ("User-Agent", "kube-apiserver-admission")])
 
@@ -109,6 +113,7 @@ class Caller:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._namesakes: dict[tuple[str, bytes], bytes] = {}  #: by server and authority: a certificate that has the authority's name
         self._pools: dict[tuple[str, str, Trust, KeyPair | None], tuple[ConnectionPool, ssl.SSLContext | None]] = {}
 
     async def post(self, client: Object, query: str, body: Object, timeout_s: float) -> Object:
@@ -123,9 +128,17 @@ class Caller:
             server, target, name = f"{scheme}://{host}", slash + path or "/", ""
             shown = server
         where = f'Post "{shown}{target}?{query}"'
+        asked = ("POST", f"{target}?{query}", _HEAD, msgspec.json.encode(body))
         try:
-            pool, tls = self._pool(server, name, Trust(authority))
-            answer = await pool.ask("POST", f"{target}?{query}", _HEAD, msgspec.json.encode(body), tls, timeout_s, LARGEST_ANSWER)
+            pool, tls = self._pool(server, name, Trust(self._namesakes.get((server, authority), authority)))
+            try:
+                answer = await pool.ask(*asked, tls, timeout_s, LARGEST_ANSWER)
+            except NotConnected as error:
+                if not _is_namesake(error.__cause__):
+                    raise
+                self._namesakes[server, authority] = leaf = await _certificate_of(server, authority, timeout_s)
+                pool, tls = self._pool(server, name, Trust(leaf))
+                answer = await pool.ask(*asked, tls, timeout_s, LARGEST_ANSWER)
             if answer.status != 200:
                 raise Unanswered(f"{where}: the server answered {answer.status}: {bytes(answer.body)[:200].decode(errors='replace')}")
             found = msgspec.json.decode(answer.body)
@@ -169,6 +182,22 @@ class Caller:
                         return f"{endpoint['addresses'][0]}:{_port_of(found, one, port)}"
         remedy = f"annotate the service with {PROGRAM_ADDRESS}=HOST:PORT, where its program listens"
         raise Unanswered(f'no endpoints available for service "{name}": its containers are simulated; {remedy}')
+
+
+def _is_namesake(error: BaseException | None) -> bool:
+    """Whether OpenSSL takes a certificate for one that signs itself, because its authority has the same name. Go looks at signatures."""
+    return isinstance(error, ssl.SSLCertVerificationError) and error.verify_code == _SELF_SIGNED
+
+
+async def _certificate_of(server: str, authority: bytes, timeout_s: float) -> bytes:
+    """The certificate that a server presents, if the authority has signed it. Raises OSError or ValueError."""
+    url, unverified = urlsplit(server), context(Trust(insecure=True), None)
+    async with asyncio.timeout(timeout_s):
+        _, writer = await asyncio.open_connection(url.hostname, url.port or 443, ssl=unverified)
+    try:
+        return signed_by(authority, writer.get_extra_info("ssl_object").getpeercert(True))
+    finally:
+        writer.close()
 
 
 def _port_of(service: Object, found: Object, port: int) -> int:
