@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -30,12 +31,13 @@ CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  #: where JobSet lo
 
 class Operator(NamedTuple):
     program: str
-    folder: str  #: of the manifests in its module, for kustomize
+    folder: str  #: of the manifests in its module, for kustomize; or of its chart
 
 
 JOBSET, KUBERAY, KUEUE = (Operator(name, "config/default") for name in ("jobset", "kuberay", "kueue"))
 
 
+SPARK = Operator("spark-operator", "charts/spark-operator-chart")
 TRAINER = Operator("trainer", "manifests/overlays/manager")
 
 
@@ -85,6 +87,9 @@ def block_of(name: str) -> str:
 def manifest(cluster: Cluster, operator: Operator) -> str:
     """Without what would be fetched from elsewhere."""
     root, _, place = operator.folder.partition("/")
+    if root == "charts":
+        chart = module_of(operator.program) / operator.folder
+        return cluster.shell(f"{program('helm')} template {operator.program} {chart} -n {operator.program} --include-crds")
     copied = f"{operator.program}-files"
     cluster.shell(f"cp -r --no-preserve=mode {module_of(operator.program) / root} {copied}")
     return cluster.shell(f"sed -i '/third-party/d' {copied}/{place}/kustomization.yaml; kubectl kustomize {copied}/{place}")
@@ -93,8 +98,8 @@ def manifest(cluster: Cluster, operator: Operator) -> str:
 @contextlib.contextmanager
 def running(folder: Path, *operators: Operator) -> Iterator[Cluster]:
     names = [operator.program for operator in operators]
-    if why_not([*names, "kubectl"]):
-        pytest.skip(why_not([*names, "kubectl"]))
+    if why_not([*names, "kubectl", "helm"]):
+        pytest.skip(why_not([*names, "kubectl", "helm"]))
     cluster = Cluster(folder)
     for operator in operators:
         try:
@@ -180,6 +185,25 @@ def test_kubeflows_trainer_brings_a_job_to_its_end(tmp_path: Path) -> None:
         cluster.apply({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "train"}, "spec": spec})
         cluster.until(lambda: cluster.succeeds("kubectl wait --for condition=Complete --timeout 1s trainjob train"))
         assert [pod["status"]["phase"] for pod in cluster.get("pods")] == ["Succeeded"] * 3
+
+
+@pytest.mark.skipif("SPARK_HOME" not in os.environ or not shutil.which("java"), reason="SPARK_HOME names no Spark, or there is no Java")
+def test_the_spark_operator_submits_an_application_and_sees_its_end(tmp_path: Path) -> None:
+    spec = {
+        "type": "Scala",
+        "mode": "cluster",
+        "image": "spark",
+        "mainClass": "org.apache.spark.examples.SparkPi",
+        "mainApplicationFile": "local:///opt/spark/examples/jars/spark-examples.jar",
+        "sparkVersion": "3.5.7",
+        "driver": {"cores": 1, "memory": "512m", "serviceAccount": "default", "annotations": {"pumice.io/run-seconds": "5"}},
+        "executor": {"instances": 2, "cores": 1, "memory": "512m"},
+    }
+    with running(tmp_path, SPARK) as cluster:
+        cluster.apply({"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": {"name": "pi"}, "spec": spec})
+        state = "kubectl get sparkapplication pi -o jsonpath={.status.applicationState.state}"
+        cluster.until(lambda: cluster.shell(state) == "COMPLETED")
+        assert [pod["spec"]["containers"][0]["image"] for pod in cluster.get("pods")] == ["spark"]
 
 
 def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> None:
