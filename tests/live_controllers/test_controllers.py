@@ -295,7 +295,9 @@ def test_pods_that_came_and_went_while_the_watch_was_behind_are_made_again() -> 
     play(story)
 
 
-def test_under_a_role_without_patch_objects_are_updated_whole() -> None:
+def test_under_a_role_without_patch_objects_are_updated_whole(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pumice.live.controllers.loop")
+
     async def story(stage: Scene) -> None:
         limited = NoPatch(stage.client, "queues", "jobs", "podgroups")
         async with working(limited):  # type: ignore[arg-type]
@@ -309,6 +311,8 @@ def test_under_a_role_without_patch_objects_are_updated_whole() -> None:
         assert 0 < limited.refused <= 4, "once for each place that may not be patched"
 
     play(story)
+    updated = {message.partition(" ")[0] for message in caplog.messages if "may not be patched; they are updated whole" in message}
+    assert updated == {"queues", "queues/status", "jobs/status"}
 
 
 def test_of_secrets_only_those_of_jobs_are_read() -> None:

@@ -129,7 +129,7 @@ class ObjectWrites:
                 raise
         answer = await self._transport.update(resource, ref, wholly, subresource=write.subresource)
         self._unpatchable.add(place)
-        log.info("%s %s may not be patched; they are updated whole", resource.plural, write.subresource)
+        log.info("%s may not be patched; they are updated whole", "/".join(filter(None, (resource.plural, write.subresource))))
         return answer
 
     async def _delete_surely(self, write: Delete) -> None:
