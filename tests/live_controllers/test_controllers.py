@@ -45,7 +45,7 @@ def test_queues_open_and_commands_close_them() -> None:
             assert (stage.find(QUEUES, "default", "") or {})["spec"]["parent"] == "root"
             stage.order("Queue", "scheduling.volcano.sh/v1beta1", "default", "CloseQueue")
             await until(lambda: (stage.find(QUEUES, "default", "") or {})["status"]["state"] == "Closed")
-            assert stage.all("commands.bus.volcano.sh") == []
+            await until(lambda: stage.all("commands.bus.volcano.sh") == [])
 
     play(story)
 
