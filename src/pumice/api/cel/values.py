@@ -38,6 +38,7 @@ class CelType(NamedTuple):
         return self.name in ("dyn", "any")
 
 
+HELD = 5  #: what it costs to compare a list, a map or an optional value within another
 MOST_STEPS = 500_000  #: of one check; the longest expression needs 430,000 where no kind is nested deeply
 ANY, DYN, NULL, BOOL, INT, STRING = (CelType(name) for name in ("any", "dyn", "null_type", "bool", "int", "string"))
 _NEVER_NULL = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"}
@@ -369,7 +370,7 @@ def equal(left: Any, right: Any, purse: Purse) -> bool:
 
 def _held_equal(left: Any, right: Any, purse: Purse) -> bool:
     if isinstance(left, list | Mapping | Optional):
-        purse.pay(1 + size_of(left) // 10)
+        purse.pay(HELD + size_of(left) // 10)
     return equal(left, right, purse)
 
 
