@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: Hooks that were renamed since the first release: old name to new name.
 _RENAMED = {"evictor_kind": "eviction_cache_key", "queue_shortfall": "explain_not_allocatable", "on_ungate": "on_gate_removed"}
+_RENAMED |= {"tells_apart": "class_key"}
 
 
 #: Methods that are not hooks: if a plugin has them, commands and the web page call them.
