@@ -4,21 +4,30 @@ told so). "peer" is what the peer's own benchmark has published for the shape, w
 
 * KAI's scale cases: 500 nodes of 8 GPU.
 * The four shapes of kube-scheduling-perf: 10,000 pods in 10,000, 500, 20 jobs and in one. It publishes curves, not figures.
+* Kueue's generators of load, baseline and large-scale: queues below cohorts, to which jobs of three sizes come at their intervals, run
+  for a moment and end. What Kueue calls nominal quota is deserved here, and with what may be borrowed it is the capability.
+* Godel's 30,000 nodes, with 20,000 pods.
 
-`python -m bench peers`; it takes some minutes.
+Beside them a client that only binds: pods as many as KAI's and kube-scheduling-perf's, made and bound at once.
+
+`python -m bench peers` takes some minutes; `python -m bench.peers WORD` measures those whose names have the word.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 from bench.measure import Row
 from bench.sessions import VICTIMS, policy
 from pumice import interpreter
 from pumice.api import Object
+from pumice.api.annotations import RUN_SECONDS
 from pumice.cli.embedded import Embedded, running
 from pumice.cli.up_options import UpRequest
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
@@ -27,6 +36,7 @@ from pumice.cluster.nodes.stage import read_stages
 PATIENCE_S = 900.0
 NODES = 500
 RECLAIMING = VICTIMS.format(action="reclaim")
+COHORTS = VICTIMS.format(action="preempt, reclaim").replace("proportion", "capacity\n    enableHierarchy: true")
 MOVING = """\
 actions: "enqueue, allocate, consolidate, backfill"
 configurations:
@@ -38,12 +48,15 @@ tiers:
 """
 
 
-def job(name: str, pods: int, queue: str, **requests: str) -> Object:
+def job(name: str, pods: int, queue: str, *, runs_s: float | None = None, priority: str = "", **requests: str) -> Object:
     asked = {key.replace("gpu", "nvidia.com/gpu"): value for key, value in requests.items()}
     limits = {key: value for key, value in asked.items() if "/" in key}
     container = {"name": "main", "image": "train:1", "resources": {"requests": asked, "limits": limits}}
-    task = {"name": "worker", "replicas": pods, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-    spec = {"schedulerName": "volcano", "minAvailable": pods, "queue": queue, "tasks": [task]}
+    template: Object = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    if runs_s is not None:
+        template["metadata"] = {"annotations": {RUN_SECONDS: str(runs_s)}}
+    task = {"name": "worker", "replicas": pods, "template": template}
+    spec = {"schedulerName": "volcano", "minAvailable": pods, "queue": queue, "tasks": [task], "priorityClassName": priority}
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
@@ -86,6 +99,22 @@ class Bench:
         phases = Counter(pod["status"].get("phase") for pod in self._store.all("pods"))
         return phases["Running"] == phases.total() == pods
 
+    def ended(self) -> int:
+        """How many jobs have ended."""
+        found = self._store.all("jobs.batch.volcano.sh")
+        return sum(each.get("status", {}).get("state", {}).get("phase") == "Completed" for each in found)
+
+    async def bind_only(self, pods: int) -> None:
+        """Make pods and bind each at once, as a client does that decides nothing."""
+        nodes = [node["metadata"]["name"] for node in self._store.all("nodes")]
+        container = {"name": "main", "image": "train:1", "resources": {"requests": {"cpu": "10m"}}}
+        for number in range(pods):
+            meta = {"name": f"only-bound-{number:05d}"}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"schedulerName": "nobody", "containers": [container]}}
+            self._store.create("pods", pod, "default")
+            self._store.bind("default", meta["name"], nodes[number % len(nodes)])
+            await asyncio.sleep(0)
+
     async def fill(self, queue: str = "default") -> None:
         await self.submit(jobs("fill", NODES * 8, 1, queue=queue))
         await self.until(lambda: self.bound("fill", NODES * 8))
@@ -104,18 +133,80 @@ class Bench:
         await self.until(lambda: self.bound("more", count * pods))
 
 
-def queue(name: str, weight: int) -> Object:
-    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": weight}}
+def queue(name: str, weight: int, **more: object) -> Object:
+    spec = {"weight": weight, **more}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+class Stream(NamedTuple):
+    """Jobs of one size that come to each queue, one after the other."""
+
+    size: str
+    count: int
+    every_s: float
+    runs_s: float
+    priority: int
+    cpu: str
+
+
+class Cohorts(NamedTuple):
+    """Cohorts of equal queues, and what comes to each queue."""
+
+    cohorts: int
+    queues: int
+    streams: tuple[Stream, ...]
+
+    @property
+    def jobs(self) -> int:
+        return self.cohorts * self.queues * sum(stream.count for stream in self.streams)
+
+    def objects(self) -> Iterator[Object]:
+        for stream in self.streams:
+            meta = {"name": stream.size}
+            yield {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": meta, "value": stream.priority}
+        for cohort in range(self.cohorts):
+            yield queue(f"cohort-{cohort}", 1, deserved={"cpu": str(20 * self.queues)})
+            for number in range(self.queues):
+                quota = {"deserved": {"cpu": "20"}, "capability": {"cpu": "120"}}
+                yield queue(f"cq-{cohort}-{number}", 1, parent=f"cohort-{cohort}", **quota)
+
+    async def submit(self, bench: Bench) -> None:
+        """Let the jobs come at their times, and wait until all have ended."""
+        async with asyncio.TaskGroup() as tasks:
+            for cohort in range(self.cohorts):
+                for number in range(self.queues):
+                    for stream in self.streams:
+                        tasks.create_task(self._come(bench, f"cq-{cohort}-{number}", stream))
+        await bench.until(lambda: bench.ended() >= self.jobs)
+
+    async def _come(self, bench: Bench, name: str, stream: Stream) -> None:
+        for number in range(stream.count):
+            made = job(f"{name}-{stream.size}-{number}", 1, name, runs_s=stream.runs_s, priority=stream.size, cpu=stream.cpu)
+            await bench.submit(iter([made]))
+            await asyncio.sleep(stream.every_s)
+
+
+BASELINE = Cohorts(
+    5, 6, (Stream("small", 350, 0.1, 0.2, 50, "1"), Stream("medium", 100, 0.5, 0.5, 100, "5"), Stream("large", 50, 1.2, 1.0, 200, "20"))
+)
+LARGE_SCALE = BASELINE._replace(cohorts=10, queues=10)
 
 
 Act = Callable[[Bench], Awaitable[None]]
 
 
 async def timed(
-    name: str, peer_s: float | None, act: Act, *, first: Act | None = None, nodes: str = f"{NODES}x8gpu", conf: str = RECLAIMING
+    name: str,
+    peer_s: float | None,
+    act: Act,
+    *,
+    first: Act | None = None,
+    nodes: str = f"{NODES}x8gpu",
+    conf: str = RECLAIMING,
+    more: Iterable[Object] = (),
 ) -> Row:
-    """The row of one case, in a cluster of its own. `first`: what is done there before."""
-    objects = [*nodes_of(pools_of(nodes)), queue("poor", 1), queue("rich", 65_535)]
+    """The row of one case, in a cluster of its own. `first`: what is done there before; `more`: what is there from the start."""
+    objects = [*nodes_of(pools_of(nodes)), queue("poor", 1), queue("rich", 65_535), *more]
     async with running(UpRequest(policy(conf), read_stages(), objects, plain=True)) as cluster:
         interpreter.settle()
         bench = Bench(cluster)
@@ -153,20 +244,20 @@ async def whole_job(bench: Bench) -> None:
     await bench.until(lambda: bench.bound("large", 512))
 
 
-def of_10_000(count: int) -> Act:
+def of_pods(pods: int, count: int) -> Act:
     async def act(bench: Bench) -> None:
-        await bench.submit(job(f"j-{number:05d}", 10_000 // count, "default", cpu="100m") for number in range(count))
-        await bench.until(lambda: bench.bound("j-", 10_000))
+        await bench.submit(job(f"j-{number:05d}", pods // count, "default", cpu="100m") for number in range(count))
+        await bench.until(lambda: bench.bound("j-", pods))
 
     return act
 
 
-def run() -> Iterator[Row]:
-    kai = "KAI, 500 nodes x 8 GPU"
-    interpreter.collect_seldom()
-    yield asyncio.run(timed(f"{kai}: filled by 4,000 jobs of one GPU", 397.8, Bench.fill))
-    yield asyncio.run(timed(f"{kai}: one job of 512 pods", 48.7, whole_job))
-    yield asyncio.run(timed(f"{kai}: full, a gang of 10 x 8 GPU is told that it does not fit", 249.5, told, first=full))
+def cases() -> Iterator[tuple[str, Callable[[str], Coroutine[None, None, Row]]]]:
+    """The names of all rows, and what measures them."""
+    kai, perf = "KAI, 500 nodes x 8 GPU", "kube-scheduling-perf, 1,000 nodes"
+    yield f"{kai}: filled by 4,000 jobs of one GPU", partial(timed, peer_s=397.8, act=Bench.fill)
+    yield f"{kai}: one job of 512 pods", partial(timed, peer_s=48.7, act=whole_job)
+    yield f"{kai}: full, a gang of 10 x 8 GPU is told that it does not fit", partial(timed, peer_s=249.5, act=told, first=full)
     for name, peer_s, count, pods, gpu in (
         ("one pod", None, 1, 1, "1"),
         ("one job of 250 pods", None, 1, 250, "1"),
@@ -174,10 +265,33 @@ def run() -> Iterator[Row]:
         ("50 gangs of 10 x 8 GPU", 716.9, 50, 10, "8"),
         ("4,000 single pods", 694.5, 4000, 1, "1"),
     ):
-        act = lambda bench, count=count, pods=pods, gpu=gpu: bench.reclaim(count, pods, gpu)  # noqa: E731
-        yield asyncio.run(timed(f"{kai}: full, reclaim by {name}", peer_s, act, first=full))
+        act = partial(Bench.reclaim, count=count, pods=pods, gpu=gpu)
+        yield f"{kai}: full, reclaim by {name}", partial(timed, peer_s=peer_s, act=act, first=full)
     what = "3 of 8 GPU held on each node, 41 gangs of 10 x 6 GPU, until all run and all that moved run again"
-    yield asyncio.run(timed(f"{kai}: {what}", 455.7, consolidated, first=in_pieces, conf=MOVING))
+    yield f"{kai}: {what}", partial(timed, peer_s=455.7, act=consolidated, first=in_pieces, conf=MOVING)
     for count in (10_000, 500, 20, 1):
-        name = f"kube-scheduling-perf, 1,000 nodes: {count:,} jobs x {10_000 // count:,} pods"
-        yield asyncio.run(timed(name, None, of_10_000(count), nodes="1000x64cpu"))
+        act = of_pods(10_000, count)
+        yield f"{perf}: {count:,} jobs x {10_000 // count:,} pods", partial(timed, peer_s=None, act=act, nodes="1000x64cpu")
+    for name, load, peer_s in (("baseline", BASELINE, 351), ("large-scale", LARGE_SCALE, 1179)):
+        nodes = f"{load.cohorts * load.queues}x64cpu"
+        measure = partial(timed, peer_s=peer_s, act=load.submit, nodes=nodes, conf=COHORTS, more=load.objects())
+        yield f"Kueue, {name}: {load.jobs:,} jobs in {load.cohorts * load.queues} queues, from the first until all have ended", measure
+    act = of_pods(20_000, 200)
+    yield "Godel, 30,000 nodes: 200 jobs x 100 pods", partial(timed, peer_s=10.0, act=act, nodes="30000x64cpu")
+    for pods in (512, 4000, 10_000):
+        yield (
+            f"a client that only binds: {pods:,} pods made and bound",
+            partial(timed, peer_s=None, act=partial(Bench.bind_only, pods=pods)),
+        )
+
+
+def run(word: str = "") -> Iterator[Row]:
+    interpreter.collect_seldom()
+    for name, measure in cases():
+        if word in name:
+            yield asyncio.run(measure(name))
+
+
+if __name__ == "__main__":
+    for row in run(*sys.argv[1:2]):
+        print(f"{row.name}: {row.cpu:.2f} s of CPU, {row.wall:.2f} s, peer {row.peer or ''}", flush=True)
