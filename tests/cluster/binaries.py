@@ -67,6 +67,7 @@ PROGRAMS = {
     "jobset-e2e": Program("./test/e2e", "sigs.k8s.io/jobset@v0.11.0", is_test=True),
     "kueue": Program("./cmd/kueue", "sigs.k8s.io/kueue@v0.17.0"),
     "spark-operator": Program("./cmd/operator", "github.com/kubeflow/spark-operator/v2@v2.3.0", "operator"),
+    "workflow-controller": Program("./cmd/workflow-controller", "github.com/argoproj/argo-workflows/v3@v3.7.4"),
     "trainer": Program("./cmd/trainer-controller-manager", "github.com/kubeflow/trainer/v2@v2.1.0", "trainer-controller-manager"),
     "kuberay": Program(".", "github.com/ray-project/kuberay/ray-operator@v1.6.0", "ray-operator"),
     **{f"{name}-{NEXT}": _next(f"cmd/{name}", name) for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")},

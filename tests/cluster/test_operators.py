@@ -37,6 +37,7 @@ class Operator(NamedTuple):
 JOBSET, KUBERAY, KUEUE = (Operator(name, "config/default") for name in ("jobset", "kuberay", "kueue"))
 
 
+ARGO = Operator("workflow-controller", "manifests/cluster-install")
 SPARK = Operator("spark-operator", "charts/spark-operator-chart")
 TRAINER = Operator("trainer", "manifests/overlays/manager")
 
@@ -204,6 +205,21 @@ def test_the_spark_operator_submits_an_application_and_sees_its_end(tmp_path: Pa
         state = "kubectl get sparkapplication pi -o jsonpath={.status.applicationState.state}"
         cluster.until(lambda: cluster.shell(state) == "COMPLETED")
         assert [pod["spec"]["containers"][0]["image"] for pod in cluster.get("pods")] == ["spark"]
+
+
+def test_argo_brings_a_graph_of_steps_to_its_end(tmp_path: Path) -> None:
+    after = {"first": [], "left": ["first"], "right": ["first"], "last": ["left", "right"]}
+    tasks = [{"name": name, "template": "step", "dependencies": before} for name, before in after.items()]
+    step = {"name": "step", "container": {"image": "busybox", "command": ["sleep", "2"]}}
+    spec = {"entrypoint": "all", "templates": [{"name": "all", "dag": {"tasks": tasks}}, step]}
+    spec |= {"podMetadata": {"annotations": {"pumice.io/run-seconds": "2"}}}
+    with running(tmp_path, ARGO) as cluster:
+        cluster.apply({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "graph"}, "spec": spec})
+        cluster.until(lambda: cluster.shell("kubectl get workflow graph -o jsonpath={.status.phase}") == "Succeeded")
+        begun = {
+            pod["metadata"]["annotations"]["workflows.argoproj.io/node-name"]: pod["status"]["startTime"] for pod in cluster.get("pods")
+        }
+        assert begun["graph.first"] < begun["graph.left"] < begun["graph.last"] > begun["graph.right"]
 
 
 def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> None:
