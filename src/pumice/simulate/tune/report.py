@@ -2,14 +2,15 @@
 against the first condition, both configurations side by side on the days held back, the lines that differ, and all that was tried."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pumice.api.plural import counted
 from pumice.simulate.compare import table
 from pumice.simulate.compare_report import facts_of, side_by_side
 from pumice.simulate.report_charts import Chart
 from pumice.simulate.tune.advice import FOUND, IN_FORCE, Advice
-from pumice.simulate.units import duration
+from pumice.simulate.tune.summary import shown
+from pumice.simulate.units import duration, measured
 
 
 def tune_report(advice: Advice, sentences: Iterable[str], configuration: str, trials: list[tuple[object, ...]]) -> str:
@@ -27,8 +28,8 @@ def tune_report(advice: Advice, sentences: Iterable[str], configuration: str, tr
         facts,
         sentences,
         first=[*front(advice)],
-        of="period held back" if advice.before else "seed",
-        more=f"{found}\n{_tried(trials)}",
+        of="held-back period" if advice.before else "seed",
+        more=f"{found}\n{_tried(trials, {str(each): each.name for each in shown(advice)})}",
     )
 
 
@@ -40,7 +41,7 @@ def front(advice: Advice) -> Iterable[Chart]:
     found = [(goal.difference(days, days, against), goal.difference(days, days)) for days in complete]
     points = sorted((x.after, y.after) for x, y in found if x is not None and y is not None)
     best = max if goal.objective.better_if_more else min
-    if points:
+    if len({x for x, _ in points}) > 1:
         yield {
             "kind": "lines",
             "title": f"{goal.objective} against {against}",
@@ -59,10 +60,16 @@ def _format(measure: str) -> str:
     return "duration" if measure in ("wait", "turnaround") else "number"
 
 
-def _tried(rows: list[tuple[object, ...]]) -> str:
-    head, *body = [[("" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell)) for cell in row] for row in rows]
+def _tried(rows: list[tuple[object, ...]], measures: Mapping[str, str]) -> str:
+    """The table of all that was tried. `measures`: the measure by the head of its column."""
+    head = [str(cell) for cell in rows[0]]
+    body = [[_cell(cell, measures.get(name, "")) for name, cell in zip(head, row, strict=True)] for row in rows[1:]]
     heads = "".join(f"<th scope=col>{html.escape(cell)}</th>" for cell in head)
     cells = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
     inner = f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
     scrolled = f'<div class="scroll" tabindex="0" role="region" aria-labelledby="tried">{inner}</div>'
     return f'<section><h2 id="tried">All that was tried</h2>{scrolled}</section>'
+
+
+def _cell(cell: object, measure: str) -> str:
+    return measured(measure, cell) if measure and isinstance(cell, float) else "" if cell is None else str(cell)

@@ -93,13 +93,18 @@ def shadow_command(file: Path) -> str:
 
 def rows_of_trials(advice: Advice, space: Space) -> Iterator[tuple[object, ...]]:
     """All that was tried, a row each, below a row of names."""
-    shown = dict.fromkeys((advice.goal.objective, *(keep.measured for keep in advice.goal.keeps)))
-    yield "trial", "state", "periods", *map(str, shown), "broken", "changes"
+    measures = shown(advice)
+    yield "trial", "state", "periods", *map(str, measures), "broken", "changes"
     for trial in advice.trials:
         changes = [space.lines(trial.values).get(line, f"without {line}").strip() for line in space.differing(trial.values)]
-        means = [_mean(advice, trial.days, each) for each in shown]
+        means = [_mean(advice, trial.days, each) for each in measures]
         state = "stopped" if trial.stopped else "complete"
         yield trial.number, state, len(trial.days), *means, "; ".join(trial.broken), "; ".join(changes)
+
+
+def shown(advice: Advice) -> list[Measured]:
+    """The measures that are told of each configuration: that of the objective, and those of the conditions."""
+    return list(dict.fromkeys((advice.goal.objective, *(keep.measured for keep in advice.goal.keeps))))
 
 
 def _mean(advice: Advice, days: Days, each: Measured) -> float | None:
