@@ -20,6 +20,7 @@ workload_preemption_attempts_total workload_preemption_victims preemption_victim
 preemption_evaluation_duration_seconds preemption_execution_duration_seconds preemption_pdb_violations_total
 generated_placements_total placement_evaluations_total placement_evaluation_duration_seconds
 framework_extension_point_duration_seconds queued_entities queue_incoming_entities_total pending_pods
+batch_rescore_attempts_total batch_rescore_duration_seconds pre_queueing_hint_evaluations_total
 """
 PROFILE = 'profile="default-scheduler"'
 
@@ -39,6 +40,13 @@ def page(*objects: Any, gates: dict[str, bool] | None = None, cycles: int = 1) -
 
 def test_the_names_are_upstreams() -> None:
     assert [family.name for family in KubeMetrics().families] == [f"scheduler_{name}" for name in NAMES.split()]
+
+
+def test_families_without_a_step_here_are_known_to_a_scrape() -> None:
+    lines = LiveMetrics().page().splitlines()
+    for name in ("batch_rescore_attempts", "pre_queueing_hint_evaluations"):
+        assert f"# TYPE scheduler_{name}_total counter" in lines
+    assert "# TYPE scheduler_batch_rescore_duration_seconds histogram" in lines
 
 
 def test_a_gang_in_a_rack_is_counted_with_its_placements() -> None:
