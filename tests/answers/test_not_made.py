@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bench.causes import LIMITS, SANDBOX, TWO, batch_job, job, node, queue, resource_quota
 from bench.small_cluster import USER, SmallCluster
 from pumice.answers import whatif, why
 from pumice.answers.not_made import take_in_refusals
+from pumice.answers.pod_quota import promise_rest
+from pumice.answers.promised import is_promised
+from pumice.answers.sketch import Sketch
 from pumice.api.core import Event
 from pumice.api.errors import InputError
 from pumice.api.json_objects import Object
@@ -140,6 +144,17 @@ def test_a_deployment_of_which_a_quota_refuses_some_pods_says_how_many_and_by_wh
     assert answer.line.startswith("1 of its 2 pods are not made: ")
     assert "exceeded quota: compute, requested: requests.cpu=2, used: requests.cpu=2, limited: requests.cpu=3" in answer.line
     assert "; the others run: on n" in answer.line
+
+
+@pytest.mark.parametrize(("phase", "missing"), [("Pending", []), ("Inqueue", ["default/old-w-1"]), ("Completed", [])])
+def test_pods_that_a_quota_kept_from_being_made_are_promised_while_their_job_goes_on(phase: str, missing: list[str]) -> None:
+    cluster, _, _ = made(*TWO, resource_quota(requests__cpu=3), job("old", 2, {"cpu": "2"})).state
+    with Sketch(cluster) as sketch:
+        (group,) = (each.group for each in cluster.jobs.values() if each.group is not None)
+        sketch.put("PodGroup", replace(group, status=replace(group.status, phase=phase)))
+        promise_rest(sketch)
+        assert [task.key for task in cluster.tasks.values() if is_promised(task)] == missing
+    assert not any(map(is_promised, cluster.tasks.values()))
 
 
 @pytest.mark.parametrize("waits", [batch(), web("2")], ids=["job", "deployment"])

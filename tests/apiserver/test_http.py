@@ -229,6 +229,10 @@ def test_metadata_alone_may_be_asked_for(wire: Wire) -> None:
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     status, found = wire.ask("GET", f"{MAPS}/partial", Accept=accept)
     assert (status, found["kind"], "data" in found) == (200, "PartialObjectMetadata", False)
+    status, found = wire.ask("GET", MAPS, Accept=accept.replace("Metadata", "MetadataList"))
+    assert (status, found["kind"], found["apiVersion"]) == (200, "PartialObjectMetadataList", "meta.k8s.io/v1")
+    (each,) = (each for each in found["items"] if each["metadata"]["name"] == "partial")
+    assert (each["kind"], "data" in each) == ("PartialObjectMetadata", False)
 
 
 def test_every_document_of_openapi_refers_only_to_what_it_has(wire: Wire) -> None:

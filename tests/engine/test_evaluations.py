@@ -13,7 +13,7 @@ from pumice.scheduler.engine import evaluations
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.evaluations import Evaluations
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, Unscored
-from pumice.scheduler.engine.view import View
+from pumice.scheduler.engine.view import NodeColumns, View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
@@ -141,3 +141,11 @@ def test_a_single_node_is_scored_by_the_same_rules_as_all() -> None:
         for name in ("two", "three", "none"):
             state = rule.prepare(made.tasks[f"default/{name}"])
             assert [rule.score_one(state, made.nodes, row) for row in range(5)] == rule.score(state, View(made.nodes)).tolist()
+
+
+def test_the_view_of_one_row_has_that_row() -> None:
+    table = cluster(*(node(name).cpu(size) for name, size in (("a", 6), ("b", 9), ("c", 4)))).nodes
+    shown = NodeColumns(table, 1)
+    column = shown.column("cpu")
+    assert (len(shown), shown.names, shown.of(np.arange(3)).tolist()) == (1, ["b"], [1])
+    assert column is not None and shown.allocatable[column] == 9000
