@@ -323,6 +323,63 @@ def test_a_pod_names_a_group_by_a_name_of_one() -> None:
         made.patch("pods", "q", PatchRequest("merge", {"spec": {"schedulingGroup": {"podGroupName": "h"}}}), "default")
 
 
+RESPONDERS = frozenset({"EvictionRequestAPI"})
+KEPT = "priorities 0-999 are reserved for responders with *.k8s.io suffix"
+
+
+@pytest.mark.parametrize(
+    ("responders", "found"),
+    [
+        ([{"name": "acme.io/a", "priority": 1000}, {"name": "acme.io/b", "priority": 100000}], []),
+        (
+            [{"name": "a.io/a", "priority": 999}],
+            [f"[0].priority: Invalid value: 999: {KEPT}"],
+        ),
+        (
+            [{"name": "a.io/a", "priority": 0}],
+            [f"[0].priority: Invalid value: 0: {KEPT}"],
+        ),
+        ([{"name": "a.io/a", "priority": -1}], ["[0].priority: Invalid value: -1: must be greater than or equal to 0"]),
+        ([{"name": "a.io/a", "priority": 100001}], ["[0].priority: Invalid value: 100001: must be less than or equal to 100000"]),
+        ([{"priority": 1000}], ["[0].name: Required value"]),
+        ([{"name": "a.io/a"}], ["[0].priority: Required value"]),
+        ([{"name": "a", "priority": 1000}], ["""[0].name: Invalid value: "a": must include a prefix (e.g. 'example.com/key')"""]),
+        ([{"name": "/a", "priority": 1000}], ['[0].name: Invalid value: "/a": prefix part must be non-empty']),
+        *(
+            (
+                [{"name": name, "priority": 1000}],
+                [f'[0].name: Invalid value: "{name}": domain names *.k8s.io, *.kubernetes.io are reserved'],
+            )
+            for name in ("x.k8s.io/a", "k8s.io/a", "kubernetes.io/a")
+        ),
+        ([{"name": "xk8s.io/a", "priority": 1000}], []),
+        ([{"name": "a.io/a", "priority": 1000}] * 2, ['[1]: Duplicate value: {"name":"a.io/a","priority":1000}']),
+        ([{"name": f"a.io/{number}"} for number in range(11)], [": Too many: 11: must have at most 10 items"]),
+    ],
+)
+def test_who_responds_to_an_eviction_is_checked(responders: list[dict[str, Any]], found: list[str]) -> None:
+    made = store(gates=RESPONDERS)
+    if not found:
+        assert made.create("pods", pod("p", evictionResponders=responders), "default")["spec"]["evictionResponders"] == responders
+        with pytest.raises(StatusError, match="pod updates may not change fields other than"):
+            made.patch("pods", "p", PatchRequest("merge", {"spec": {"evictionResponders": None}}), "default")
+    else:
+        text = refusal(made, "pods", pod("p", evictionResponders=responders))
+        assert text == ", ".join(f"spec.evictionResponders{one}" for one in found)
+
+
+def test_members_of_groups_have_no_responders_and_nobody_without_the_gate() -> None:
+    told = {"evictionResponders": [{"name": "a.io/a", "priority": 1000}], "schedulingGroup": {"podGroupName": "g"}}
+    text = refusal(store(gates=GENERIC | RESPONDERS), "pods", pod("p", **told))
+    assert text.endswith("spec.schedulingGroup: Forbidden: may not be set when evictionResponders is set")
+    without = store(gates=GENERIC)
+    assert "evictionResponders" not in without.create("pods", pod("p", **told), "default")["spec"]
+    on, later = store(gates=RESPONDERS), store()
+    later.restore("pods", ("default", "p"), on.create("pods", pod("p", evictionResponders=told["evictionResponders"]), "default"))
+    written = later.patch("pods", "p", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+    assert written["spec"]["evictionResponders"] == told["evictionResponders"]
+
+
 def job(**scheduling: Any) -> dict[str, Any]:
     spec = {"template": {"spec": pod("x", restartPolicy="Never")["spec"]}, "parallelism": 3, "scheduling": scheduling}
     return {"metadata": {"name": "j"}, "spec": spec}

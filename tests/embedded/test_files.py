@@ -56,9 +56,9 @@ def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (
 
 
 def test_gates_are_those_of_the_latest_release_unless_one_is_named() -> None:
-    assert asked().release.minor == 36 and not asked().release.api_gates
+    assert asked().release.minor == 36 and not asked().release.places_groups
     chosen = asked(feature_gates="GenericWorkload=true")
-    assert chosen.release.minor == 37 and "GenericWorkload" in chosen.release.api_gates
+    assert chosen.release.minor == 37 and "GenericWorkload" in chosen.release.gates
     assert chosen.policy.profiles is not None and chosen.policy.profiles.release == chosen.release
     for gates, text in (("Nothing=true", "unrecognized feature gate: Nothing"), ("WorkloadWithJob=true", "depends on features that are")):
         with pytest.raises(InputError, match=text):

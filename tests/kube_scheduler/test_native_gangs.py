@@ -72,7 +72,6 @@ def test_the_options_are_read() -> None:
     assert found.minor == 37 and found.has("PodGroupPreemptionPolicy")
     assert read_release(found.text) == found and found.text == "1.37 GenericWorkload=true,PodGroupPreemptionPolicy=true"
     assert read_release("1.36") == DEFAULT
-    assert found.api_gates == found.gates and not DEFAULT.api_gates
     assert [minor_of(text) for text in ("1.30", "1.36", "v1.37.0-rc.1", "1.37+", "1.40")] == [36, 36, 37, 37, 37]
     for text, told in (("two", "is no version"), ("1.x", "is no version"), ("2.1", "is no version")):
         with pytest.raises(InputError, match=told):

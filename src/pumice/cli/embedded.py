@@ -61,8 +61,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     clock = RunningClock(time.time(), wanted.speed)
     where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data, "recover": wanted.recover}
     try:
-        gates = wanted.release.api_gates
-        server = Server(clock=clock.now, containers=SimulatedContainers(clock.now), gates=gates, **where)  # type: ignore[arg-type]
+        server = Server(clock=clock.now, containers=SimulatedContainers(clock.now), gates=wanted.release.gates, **where)  # type: ignore[arg-type]
     except (JournalError, OSError) as error:
         raise InputError(str(error), where="--data") from None
     if wanted.release.minor != DEFAULT_RELEASE.minor:

@@ -8,7 +8,9 @@ looked at; a rule that a value may not be there at all, or not change, ends the 
     with=FIELD      where it is set, FIELD must be set
     filled          it must not be missing, empty or zero
     min= max=       bounds of a number; items= of the length of a list
-    format=         of a name: long (subdomain), short (label of DNS), label (key of a label), segment (of a path)
+    format=         of a name: long (subdomain), short (label of DNS), label (key of a label), prefixed (the same, with a prefix), foreign
+                    (with a prefix that is not Kubernetes' own), segment (of a path)
+    others=         the smallest number that is not kept for Kubernetes' own
     enum=           its values
     unique          no two items of a list have the same `keys`
     immutable, noset, nounset, noadd, noremove    what an update may not do
@@ -28,6 +30,7 @@ Causes = list[tuple[str, str]]
 
 _LABEL, _KEY_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_OWN_DOMAINS = (".k8s.io", ".kubernetes.io")
 _ENDS = "and must start and end with an alphanumeric character"
 _RULES = {
     "long": f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
@@ -134,7 +137,8 @@ class _Reading:
 
 def _is_set(owner: Shape, name: str, value: Any) -> bool:
     """Whether a field has a value. The zero value of a list, of a name and of a number is none, where Go has no pointer for it."""
-    if owner.fields[name].kind == "list" or name in owner.omitted or name in owner.required:
+    counts = "zero" in owner.rules.get(name, ())
+    if owner.fields[name].kind == "list" or (not counts and (name in owner.omitted or name in owner.required)):
         return bool(value) or (owner.fields[name].kind == "struct" and value is not None)
     return value is not None
 
@@ -168,6 +172,8 @@ def _plain(rules: tuple[str, ...], value: Any, place: str) -> Iterator[tuple[str
             yield place, f"Invalid value: {value}: must be greater than or equal to {option}"
         elif word == "max" and value > int(option):
             yield place, f"Invalid value: {value}: must be less than or equal to {option}"
+        elif word == "others" and 0 <= value < int(option):
+            yield place, f"Invalid value: {value}: priorities 0-{int(option) - 1} are reserved for responders with *.k8s.io suffix"
         elif word == "enum" and value not in option.split(","):
             choices = ", ".join(f'"{each}"' for each in option.split(","))
             yield place, f"Unsupported value: {compact(value)}: supported values: {choices}"
@@ -180,6 +186,12 @@ def misnamed(form: str, name: str) -> Iterator[str]:
     """Why a name is none of this form."""
     if form == "segment":
         yield from [f"may not be '{name}'"] if name in (".", "..") else [f"may not contain '{each}'" for each in "/%" if each in name]
+    elif form == "foreign":
+        domain = name.partition("/")[0].lower().strip().rstrip(".")
+        if f".{domain}".endswith(_OWN_DOMAINS):
+            yield f"domain names {', '.join(f'*{own}' for own in _OWN_DOMAINS)} are reserved"
+    elif form == "prefixed":
+        yield from list(misnamed("label", name)) or ([] if "/" in name else ["must include a prefix (e.g. 'example.com/key')"])
     elif form == "label":
         prefix, slash, rest = name.partition("/")
         if "/" in rest:

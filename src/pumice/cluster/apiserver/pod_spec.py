@@ -6,7 +6,8 @@ from typing import Any
 from pumice.api import Object
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, written
-from pumice.cluster.apiserver.declared_rules import compact, misnamed_object
+from pumice.cluster.apiserver.builtin_shapes import shape_of
+from pumice.cluster.apiserver.declared_rules import causes, compact, misnamed_object
 
 _COMPUTE = ("cpu", "memory")
 _GATED = {
@@ -178,9 +179,11 @@ def spec_causes(spec: Object, path: str) -> Causes:
         name, place = (spec["schedulingGroup"] or {}).get("podGroupName"), f"{path}.schedulingGroup.podGroupName"
         found += [(place, "Invalid value: null: must specify one of: `podGroupName`")] if name is None else []
         found += [(place, f"Invalid value: {compact(name)}: {text}") for text in (misnamed_object(name) if name is not None else ())]
+        if spec.get("evictionResponders"):
+            found.append((f"{path}.schedulingGroup", "Forbidden: may not be set when evictionResponders is set"))
     if spec.get("schedulingGates") and spec.get("nodeName"):
         found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
-    return found
+    return found + causes(shape_of("core.v1.PodSpec"), spec, None, path, frozenset(), "evictionResponders")
 
 
 def _unsupported(value: object, choices: tuple[str, ...]) -> str:

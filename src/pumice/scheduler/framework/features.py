@@ -1,8 +1,9 @@
 """The release of kube-scheduler whose rules hold, and its feature gates.
 
-`GATES` has the gates that kube-scheduler itself declares, and WorkloadWithJob of the Job controller, with their state in each release. A
-gate is refused as upstream refuses it: if no release here knows it, if it is locked, or if a gate that it needs is off. An alpha gate whose
-rules are not built cannot be switched on. Where outcomes differ between releases, rules ask the `Release`.
+`GATES` has the gates that kube-scheduler itself declares, WorkloadWithJob of the Job controller and EvictionRequestAPI of the API server,
+with their state in each release. A gate is refused as upstream refuses it: if no release here knows it, if it is locked, or if a gate that
+it needs is off. An alpha gate whose rules are not built cannot be switched on. Where outcomes differ between releases, rules ask the
+`Release`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,7 @@ GATES: dict[str, tuple[str, str]] = {
     "DRASchedulerFilterTimeout": (ON, ON),
     "DRAWorkloadResourceClaims": (OFF, OFF),
     "DynamicResourceAllocation": (LOCKED, LOCKED),
+    "EvictionRequestAPI": (NONE, OFF),
     "GangScheduling": (OFF, NONE),
     "GenericWorkload": (OFF, OFF),
     "InPlacePodLevelResourcesVerticalScaling": (ON, ON),
@@ -109,11 +111,6 @@ class Release(Struct, frozen=True):
     def places_groups(self) -> bool:
         """Whether the pods of Kubernetes' own PodGroups are placed together."""
         return self.has("GenericWorkload")
-
-    @property
-    def api_gates(self) -> frozenset[str]:
-        """The gates that an API server and its controllers heed. All of them are about PodGroups."""
-        return self.gates if self.places_groups else frozenset()
 
 
 def release(minor: int, gates: Mapping[str, bool] | None = None) -> Release:
