@@ -257,11 +257,25 @@ def quota(size: int) -> Object:
     }
 
 
+def service(size: int) -> Object:
+    ports = [{"name": f"p{n}", "port": n + 1} for n in range(size)]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}}
+
+
+def pod_of_node_terms(size: int) -> Object:
+    terms = [{"matchExpressions": [{"key": f"k{n}", "operator": "In", "values": ["v"]}]} for n in range(size)]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    spec = {"containers": [{"name": "c", "image": "i"}], "affinity": {"nodeAffinity": required}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
 STORED = {
     "deployments.apps": deployment,
     "customresourcedefinitions.apiextensions.k8s.io": definition,
     "roles.rbac.authorization.k8s.io": role,
     "resourcequotas": quota,
+    "services": service,
+    "pods": pod_of_node_terms,
 }
 
 

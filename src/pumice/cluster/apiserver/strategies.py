@@ -78,8 +78,6 @@ def default_service(service: Object) -> None:
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     if exposed:
         spec.setdefault("externalTrafficPolicy", "Cluster")
-        for number, port in enumerate(spec.get("ports", ())):
-            port["nodePort"] = port.get("nodePort") or _node_port(service["metadata"].get("uid", ""), number)
     else:
         spec.pop("externalTrafficPolicy", None)
     service.setdefault("status", {"loadBalancer": {}})
@@ -89,11 +87,6 @@ def _address(uid: str) -> str:
     """A cluster IP in 10.96.0.0/12, computed from the uid: it has only to look like one, since no traffic is routed to it."""
     number = zlib.crc32(uid.encode()) % (2**20 - 512) + 256
     return f"10.{96 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
-
-
-def _node_port(uid: str, number: int) -> int:
-    """A node port from 30000 to 32767, computed from the uid. Two services may have the same port, since no process listens there."""
-    return 30000 + (zlib.crc32(uid.encode()) + number) % 2768
 
 
 #: how a HorizontalPodAutoscaler scales, if it states a part of this: upwards by four pods or to the double, downwards at once

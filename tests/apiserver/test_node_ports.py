@@ -1,0 +1,123 @@
+"""Node ports of Services: unique, given back, refused when they are taken or none is left; what a creation costs does not grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.cluster.apiserver import StatusError, Store, WriteOptions
+from pumice.cluster.apiserver.node_ports import PORTS
+from pumice.cluster.apiserver.patch import PatchRequest
+from tests.apiserver.made import store
+from tests.hostile.test_cost import lines
+
+
+def service(name: str, *ports: dict[str, Any], kind: str = "NodePort", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"type": kind, "ports": list(ports or [{"port": 80}])} | spec}
+
+
+def create(made: Store, *args: Any, dry_run: bool = False, **spec: Any) -> list[int | None]:
+    options = WriteOptions(dry_run=dry_run)
+    return ports_of(made.create("services", service(*args, **spec), "default", options))
+
+
+def ports_of(made: dict[str, Any]) -> list[int | None]:
+    return [port.get("nodePort") for port in made["spec"]["ports"]]
+
+
+def patch(made: Store, name: str, **spec: Any) -> list[int | None]:
+    return ports_of(made.patch("services", name, PatchRequest("merge", {"spec": spec}), "default"))
+
+
+def refused(made: Store, *args: Any, **spec: Any) -> str:
+    with pytest.raises(StatusError) as error:
+        create(made, *args, **spec)
+    return f"{error.value.code} {error.value}"
+
+
+def test_each_service_has_node_ports_of_its_own_until_the_range_is_full() -> None:
+    made = store()
+    found = [create(made, f"s{number}")[0] for number in range(len(PORTS))]
+    assert set(found) == set(PORTS)
+    assert refused(made, "late") == "500 Internal error occurred: failed to allocate a nodePort: range is full"
+    assert made.find("services", "default", "late") is None
+    made.delete("services", "s7", "default")
+    assert create(made, "late") == [found[7]]
+    patch(made, "s8", type="ClusterIP")
+    assert create(made, "later", kind="LoadBalancer") == [found[8]]
+
+
+def test_a_node_port_that_is_taken_or_out_of_range_is_refused() -> None:
+    made = store()
+    assert create(made, "first", {"port": 80, "nodePort": 30080}) == [30080]
+    taken = "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated"
+    assert refused(made, "second", {"port": 80, "nodePort": 30080}) == f'422 Service "second" is invalid: {taken}'
+    outside = "Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767"
+    assert outside in refused(made, "second", {"port": 80, "nodePort": 80})
+    twice = refused(made, "second", {"name": "a", "port": 80, "nodePort": 30081}, {"name": "b", "port": 81, "nodePort": 30081})
+    assert "spec.ports[1].nodePort: Duplicate value: 30081" in twice
+    (other,) = create(made, "other")
+    with pytest.raises(StatusError, match="provided port is already allocated"):
+        patch(made, "other", ports=[{"port": 80, "nodePort": 30080}])
+    assert ports_of(made.get("services", "other", "default")) == [other]
+    made.delete("services", "first", "default")
+    assert patch(made, "other", ports=[{"port": 80, "nodePort": 30080}]) == [30080]
+    assert create(made, "again", {"port": 80, "nodePort": other}) == [other]
+
+
+def test_a_write_that_is_refused_or_a_dry_run_holds_no_port() -> None:
+    made = store()
+    asked = {"port": 80, "nodePort": 30080}
+    assert create(made, "s", asked, dry_run=True) == [30080]
+    create(made, "s")
+    assert refused(made, "s", asked).startswith("409 ")
+    assert create(made, "t", asked) == [30080]
+
+
+def test_a_port_keeps_its_node_port_when_the_service_is_written_without_it() -> None:
+    made = store()
+    first, second = create(made, "s", {"name": "a", "port": 80}, {"name": "b", "port": 81})
+    assert first != second
+    written = made.update("services", service("s", {"name": "b", "port": 82}, {"name": "c", "port": 83}, {"name": "a", "port": 80}))
+    assert ports_of(written)[::2] == [second, first]
+    assert ports_of(written)[1] not in (first, second, None)
+    swapped = made.update("services", service("s", {"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": first}))
+    assert ports_of(swapped)[1] == first and ports_of(swapped)[0] not in (first, None)
+    assert create(made, "t", {"port": 80, "nodePort": second}) == [second]
+
+
+def test_a_port_of_two_protocols_is_one_node_port() -> None:
+    made = store()
+    tcp, udp = {"name": "t", "port": 53, "protocol": "TCP"}, {"name": "u", "port": 53, "protocol": "UDP"}
+    first, second = create(made, "dns", tcp, udp)
+    assert first == second
+    assert create(made, "stated", tcp, udp | {"nodePort": 30053}) == [30053, 30053]
+    made.delete("services", "stated", "default")
+    assert create(made, "again", {"port": 53, "nodePort": 30053}) == [30053]
+
+
+def test_a_load_balancer_may_do_without_node_ports() -> None:
+    made = store()
+    ports = ({"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 30081})
+    assert create(made, "lb", *ports, kind="LoadBalancer", allocateLoadBalancerNodePorts=False) == [None, 30081]
+    assert None not in patch(made, "lb", allocateLoadBalancerNodePorts=True)
+
+
+def test_after_a_restart_the_same_ports_are_held() -> None:
+    made, again = store(), store()
+    create(made, "s", {"port": 80, "nodePort": 30080})
+    again.restore("services", ("default", "s"), made.get("services", "s", "default"))
+    assert "provided port is already allocated" in refused(again, "t", {"port": 80, "nodePort": 30080})
+    again.delete("services", "s", "default")
+    assert create(again, "t", {"port": 80, "nodePort": 30080}) == [30080]
+
+
+def test_to_give_out_a_port_no_service_is_looked_at() -> None:
+    made = store()
+    create(made, "first")
+    few = lines(lambda: create(made, "early"))
+    for number in range(300):
+        create(made, f"s{number}", kind="ClusterIP")
+        create(made, f"n{number}")
+    assert lines(lambda: create(made, "late")) < 2 * few
