@@ -64,6 +64,11 @@ def spread(size: int) -> dict[str, Any]:
     return {"topologySpreadConstraints": [one | {"labelSelector": {"matchLabels": {"app": f"x{n}"}}} for n in range(size)]}
 
 
+def node_terms(size: int) -> dict[str, Any]:
+    each = [{"matchExpressions": [{"key": f"k{n}", "operator": "In", "values": ["v"]}]} for n in range(size)]
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": each}}}}
+
+
 def with_one(spec: dict[str, Any]) -> Cluster:
     made = cluster(
         *(node(f"n{n}").cpu(4).label("zone", f"z{n}") for n in range(3)), podgroup("g"), podgroup("h"), pod("p").cpu(1).gang("h")
@@ -80,7 +85,7 @@ def a_gang(size: int) -> Cluster:
     return cluster(node("n").cpu(size // 2), podgroup("g", size), *(pod(f"p{n}").cpu(1).gang("g") for n in range(size)))
 
 
-@pytest.mark.parametrize("make", [near, far, sidecars, tolerations, spread], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [near, far, sidecars, tolerations, spread, node_terms], ids=lambda make: make.__name__)
 def test_a_pod_costs_no_more_than_its_size(make: Callable[[int], dict[str, Any]]) -> None:
     def work(size: int) -> Callable[[], Any]:
         spec = make(size)

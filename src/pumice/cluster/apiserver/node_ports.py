@@ -58,24 +58,25 @@ class NodePorts:
                 port["nodePort"] = other["nodePort"] if is_same else next(free)
 
     def _check(self, kind: ServedKind, service: Object, mine: set[int]) -> None:
-        causes, seen = [], set[tuple[int, Any]]()
+        causes, before = [], set[tuple[int, str]]()
         for index, each in enumerate(service["spec"].get("ports") or ()):
-            port = each.get("nodePort")
-            if not port:
-                continue
-            said = ""
-            if (port, each.get("protocol")) in seen:
-                said = f"Duplicate value: {port}"
-            elif port not in PORTS and port not in mine:
-                said = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
-                said = f"Invalid value: {port}: {said}"
-            elif port in self._held and port not in mine:
-                said = f"Invalid value: {port}: provided port is already allocated"
-            seen.add((port, each.get("protocol")))
-            if said:
-                causes.append((f"spec.ports[{index}].nodePort", said))
+            port = each.get("nodePort") or 0
+            fault = self._fault(port) if port and port not in mine else ""
+            if (port, each.get("protocol", "")) in before:
+                fault = f"Duplicate value: {port}"
+            if port:
+                before.add((port, each.get("protocol", "")))
+            if fault:
+                causes.append((f"spec.ports[{index}].nodePort", fault))
         if causes:
             raise kind.invalid(service["metadata"].get("name", ""), causes)
+
+    def _fault(self, port: int) -> str:
+        """Why a port cannot be held; empty if it can."""
+        if port in self._held:
+            return f"Invalid value: {port}: provided port is already allocated"
+        outside = f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
+        return "" if port in PORTS else f"Invalid value: {port}: {outside}"
 
     def _free(self, first: int, given: set[int]) -> Iterator[int]:
         """The ports that nobody holds, from a place in the range on that follows from the uid, so that runs are alike."""
