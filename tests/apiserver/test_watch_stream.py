@@ -54,6 +54,17 @@ def test_initial_events_end_with_a_marked_bookmark(running: Running, wire: Wire)
     assert summary(wire.events(1)) == [("ADDED", "later")]
 
 
+@pytest.mark.parametrize("form", ["Table", "PartialObjectMetadata"])
+def test_a_bookmark_has_the_form_of_the_events(running: Running, wire: Wire, form: str) -> None:
+    version = create(running, "a")["metadata"]["resourceVersion"]
+    path = f"{PODS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    wire.watch(path, Accept=f"application/json;as={form};v=v1;g=meta.k8s.io,application/json")
+    added, bookmark = wire.events(2)
+    assert (added["object"]["kind"], bookmark["type"], bookmark["object"]["kind"]) == (form, "BOOKMARK", form)
+    assert bookmark["object"]["metadata"] == {"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}
+    assert bookmark["object"].get("rows", []) == []
+
+
 def test_initial_events_need_their_match(wire: Wire) -> None:
     assert wire.ask("GET", f"{PODS}?watch=true&sendInitialEvents=true")[0] == 422
 

@@ -60,7 +60,7 @@ def test_the_plan_writes_nothing_and_carried_out_the_pods_gather(api: Api, tmp_p
     assert [pod["metadata"]["uid"] for pod in api.items(PODS)] == before
     done = defrag(api, tmp_path, "--apply")
     assert done.exit_code == 0, done.output
-    assert "(1 of 1): 1 pods run elsewhere" in done.stdout
+    assert "(1 of 1): 1 pod runs elsewhere" in done.stdout
     assert len(running(api.items(PODS))) == 2 and len(places(api)) == 1
     assert cordoned(api) == []
     assert defrag(api, tmp_path).stdout == "No node can be emptied by moves.\n"

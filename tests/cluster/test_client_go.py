@@ -29,6 +29,7 @@ SAID = [
     "updated patched",
     "updated applied",
     "deleted",
+    "read metadata",
     "renewed its lease",
     "released its lease",
 ]

@@ -31,15 +31,14 @@ CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  #: where JobSet lo
 
 class Operator(NamedTuple):
     program: str
-    folder: str  #: of the manifests in its module, for kustomize; or of its chart
+    folder: str = ""  #: of the manifests in its module, for kustomize; or of its chart
 
 
 JOBSET, KUBERAY, KUEUE = (Operator(name, "config/default") for name in ("jobset", "kuberay", "kueue"))
-
-
 ARGO = Operator("workflow-controller", "manifests/cluster-install")
 SPARK = Operator("spark-operator", "charts/spark-operator-chart")
 TRAINER = Operator("trainer", "manifests/overlays/manager")
+CERT_MANAGER = Operator("controller")  #: not to be had as a module: a folder has its programs and its manifest
 
 
 class Cluster:
@@ -99,10 +98,11 @@ def manifest(cluster: Cluster, operator: Operator) -> str:
 @contextlib.contextmanager
 def running(folder: Path, *operators: Operator) -> Iterator[Cluster]:
     names = [operator.program for operator in operators]
-    if why_not([*names, "kubectl", "helm"]):
-        pytest.skip(why_not([*names, "kubectl", "helm"]))
+    built = [operator for operator in operators if operator.folder]
+    if missing := why_not([*(operator.program for operator in built), "kubectl", "helm"]):
+        pytest.skip(missing)
     cluster = Cluster(folder)
-    for operator in operators:
+    for operator in built:
         try:
             (folder / operator.program).symlink_to(program(operator.program))
         except subprocess.CalledProcessError as error:
@@ -220,6 +220,28 @@ def test_argo_brings_a_graph_of_steps_to_its_end(tmp_path: Path) -> None:
             pod["metadata"]["annotations"]["workflows.argoproj.io/node-name"]: pod["status"]["startTime"] for pod in cluster.get("pods")
         }
         assert begun["graph.first"] < begun["graph.left"] < begun["graph.last"] > begun["graph.right"]
+
+
+@pytest.mark.skipif("CERT_MANAGER" not in os.environ, reason="CERT_MANAGER names no folder of cert-manager's programs and manifest")
+def test_cert_manager_signs_a_certificate_by_an_authority_that_it_has_made(tmp_path: Path) -> None:
+    def of(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+        return {"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "cert-manager"}, "spec": spec}
+
+    for each in Path(os.environ["CERT_MANAGER"]).resolve().iterdir():
+        (tmp_path / each.name).symlink_to(each)
+    with running(tmp_path, CERT_MANAGER) as cluster:
+        cluster.apply(
+            of("Issuer", "itself", selfSigned={}),
+            of("Certificate", "authority", isCA=True, commonName="authority", secretName="authority", issuerRef={"name": "itself"}),
+            of("Issuer", "authority", ca={"secretName": "authority"}),
+            of("Certificate", "web", dnsNames=["web.example"], secretName="web", issuerRef={"name": "authority"}),
+        )
+        cluster.until(lambda: cluster.succeeds("kubectl -n cert-manager wait --for condition=Ready --timeout 1s certificate web"))
+        kept = json.loads(cluster.shell("kubectl -n cert-manager get secret web authority -o json"))["items"]
+        web, authority = (each["data"] for each in kept)
+        assert web["ca.crt"] == authority["tls.crt"] != web["tls.crt"]
+        hooks = json.loads(cluster.shell("kubectl get validatingwebhookconfigurations cert-manager-webhook -o json"))["webhooks"]
+        assert all(each["clientConfig"]["caBundle"] for each in hooks), "the injector, which watches metadata alone, is in step"
 
 
 def test_kueue_admits_by_quota_preempts_and_lets_come_back(tmp_path: Path) -> None:

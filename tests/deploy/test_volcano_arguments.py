@@ -51,6 +51,8 @@ def test_the_programs_start_with_the_arguments_of_the_chart(release: str, tmp_pa
             healthz, port = free_port(), free_port()
             own = ["--of-the-next-release", "7", f"--healthz-address=127.0.0.1:{healthz}"]
             own += [f"--port={port}", "--listen-address=127.0.0.1"] if program == "webhooks" else [f"--listen-address=127.0.0.1:{port}"]
+            if program == "webhooks":
+                server.call(lambda store, port=port: store.create("services", service_at(port), "volcano-system"))
             here = [re.sub("/(volcano.scheduler|admission.local.config/[a-z]+|plugins)(?=/|$)", files, each) for each in arguments]
             started[healthz] = stack.enter_context(pumice(program, *here, *own, kubeconfig=kubeconfig))
         for healthz, process in started.items():
@@ -59,6 +61,12 @@ def test_the_programs_start_with_the_arguments_of_the_chart(release: str, tmp_pa
         for process in started.values():
             assert process.wait(60) == 0 and process.stderr is not None
             assert "--of-the-next-release is not read: there is no such flag" in process.stderr.read()
+
+
+def service_at(port: int) -> dict[str, Any]:
+    """The Service of the webhooks, whose program listens here. The scheduler is ready once they have let its queues pass."""
+    metadata = {"name": "volcano-admission-service", "annotations": {"pumice.io/program-address": f"127.0.0.1:{port}"}}
+    return {"metadata": metadata, "spec": {"ports": [{"port": 443, "targetPort": 8443}]}}
 
 
 def files_of_a_pod(folder: Path) -> str:

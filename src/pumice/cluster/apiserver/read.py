@@ -164,12 +164,17 @@ class ReadHandler:
     def _shown(self, request: Request, kind: ServedKind) -> Shown | None:
         form, _ = form_of(request)
         include = request.query.get("includeObject", "Metadata")
+
+        def in_table(obj: Object, first: bool) -> Object:
+            return table(kind, [obj], self._store.now(), {"resourceVersion": obj["metadata"]["resourceVersion"]}, include, first)
+
+        def empty_table(bookmark: Object) -> Object:
+            return table(kind, [], self._store.now(), bookmark["metadata"], headed=False)
+
         if form == "Table":
-            return lambda obj, first: table(
-                kind, [obj], self._store.now(), {"resourceVersion": obj["metadata"]["resourceVersion"]}, include, first
-            )
+            return Shown(in_table, empty_table)
         if form == "PartialObjectMetadata":
-            return lambda obj, first: partial(obj)
+            return Shown(lambda obj, first: partial(obj), partial)
         return None
 
 

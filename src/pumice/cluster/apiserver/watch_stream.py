@@ -8,6 +8,7 @@ initial objects takes memory or delays other clients.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +26,12 @@ BATCH = 500  #: events in a piece at most
 BATCH_BYTES = 256 * 1024  #: of a piece, about
 _encode = msgspec.json.encode
 
-Shown = Callable[[Object, bool], Object]  #: returns an object in the form that the reader wants; the flag: it is the first of its stream
+
+class Shown(NamedTuple):
+    """The form that the reader wants."""
+
+    object: Callable[[Object, bool], Object]  #: the flag: it is the first of its stream
+    bookmark: Callable[[Object], Object]
 
 
 class WatchStream:
@@ -131,7 +137,7 @@ class WatchStream:
 
     def _line(self, type: str, obj: Object) -> bytes:
         if self._shown is not None:
-            obj = self._shown(obj, self._first)
+            obj = self._shown.object(obj, self._first)
             self._first = False
         return b'{"type":"%s","object":%s}\n' % (type.encode(), _encode(obj))
 
@@ -139,7 +145,7 @@ class WatchStream:
         metadata: Object = {"resourceVersion": str(version)} | ({"annotations": annotations} if annotations else {})
         obj: Object = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": metadata}
         if self._shown is not None:
-            obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": None, "rows": []}
+            obj = self._shown.bookmark(obj)
         return b'{"type":"BOOKMARK","object":%s}\n' % _encode(obj)
 
     def _send_bookmark(self) -> None:

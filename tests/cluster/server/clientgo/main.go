@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
@@ -57,6 +59,7 @@ func main() {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				work(ctx, client, os.Args[2])
+				readMetadata(ctx, metadata.NewForConfigOrDie(config), os.Args[2])
 				first := must(client.CoordinationV1().Leases(os.Args[2]).Get(ctx, "controller", metav1.GetOptions{}))
 				for renewed := first; renewed.Spec.RenewTime.Equal(first.Spec.RenewTime); time.Sleep(100 * time.Millisecond) {
 					renewed = must(client.CoordinationV1().Leases(os.Args[2]).Get(ctx, "controller", metav1.GetOptions{}))
@@ -113,4 +116,13 @@ func work(ctx context.Context, client kubernetes.Interface, namespace string) {
 	var kept map[string]any
 	check(json.Unmarshal(revision.Data.Raw, &kept))
 	demand(equality.Semantic.DeepEqual(kept, data), "the data of a ControllerRevision are kept")
+}
+
+// Many managers watch kinds of others by their metadata alone.
+func readMetadata(ctx context.Context, client metadata.Interface, namespace string) {
+	factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, namespace, nil)
+	informer := factory.ForResource(corev1.SchemeGroupVersion.WithResource("configmaps")).Informer()
+	factory.Start(ctx.Done())
+	demand(cache.WaitForCacheSync(ctx.Done(), informer.HasSynced), "an informer of metadata is in step")
+	fmt.Println("read metadata")
 }
