@@ -11,9 +11,10 @@ from pumice.api.core import Namespace
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
+from pumice.api.selectors import Requirement
 from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.model import promises, status
+from pumice.scheduler.model import nodes, promises, status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, share
 from pumice.scheduler.model.template import Template
@@ -490,3 +491,26 @@ def test_what_is_known_of_jobs_that_are_alike_is_bounded(monkeypatch: pytest.Mon
         sums.append(made.queues["q"].inqueue.tolist())
         assert len(made._promises) <= most
     assert sums[0] == sums[1] and sums[0][CPU] == 12_000
+
+
+def test_requirements_without_number_are_answered_and_little_is_kept_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "MOST_CELLS", 10)
+    table = cluster(node("a").label("zone", "x"), node("b").label("zone", "y"), node("c")).nodes
+    for number in range(20):
+        here, never = Requirement("zone", "NotIn", ("x", f"{number}")), Requirement(f"k{number}", "NotIn", ("v",))
+        assert table.satisfying(here).tolist() == [False, True, True]
+        assert table.satisfying(never).tolist() == [True, True, True]
+        assert table.satisfying(Requirement(f"k{number}", "Exists")).tolist() == [False, False, False]
+        assert table.codes(f"k{number}")[0].tolist() == [nodes.ABSENT] * 3
+        assert table.satisfying(Requirement(nodes.NAME, "In", ("b",))).tolist() == [False, True, False]
+    assert len(table._labels) == 2
+    assert len(table._masks) * 3 <= 10
+
+
+def test_a_key_that_a_node_gets_later_is_seen() -> None:
+    made = cluster(node("a"), node("b"))
+    assert made.nodes.codes("zone")[1] == []
+    made.put(*node("b").label("zone", "y").build())
+    assert made.nodes.codes("zone")[0].tolist() == [nodes.ABSENT, 0]
+    made.remove("Node", "b")
+    assert made.nodes.codes("zone")[1] == []

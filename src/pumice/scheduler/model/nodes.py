@@ -27,6 +27,8 @@ Cells = list["memoryview[float]"]  #: the columns of a table, for access to sing
 GREAT = MOST_OF_ONE // 2  #: pods that could have started never exceed a node's resources by so much
 COLUMNS = ("allocatable", "used", "idle", "releasing", "pipelined", "used_for_filters", "nonzero_used")
 ABSENT = -1  #: code of a node without the label
+NAME = "metadata.name"  #: a key, too, which every node has
+MOST_CELLS = 1 << 26  #: of masks that are kept: pods may state very many requirements
 
 
 class Nodes:
@@ -48,6 +50,7 @@ class Nodes:
         self.version = 0  #: changes when any node is put or removed
         self.static_version = 0  #: changes when any node's labels, taints or set changes
         self._labels: dict[str, tuple[Codes, list[str], dict[str, int]]] = {}
+        self._keys: set[str] | None = None  #: of the labels of all nodes, once they are known
         self._masks: dict[Requirement, Mask] = {}
         self._taints: tuple[Codes, list[list[Taint]]] | None = None
 
@@ -210,6 +213,7 @@ class Nodes:
     def _forget_static(self) -> None:
         self.static_version += 1
         self._labels.clear()
+        self._keys = None
         self._masks.clear()
         self._taints = None
 
@@ -296,17 +300,22 @@ class Nodes:
         return self.wire[row].spec.taints or []
 
     def codes(self, key: str) -> tuple[Codes, list[str]]:
-        """For each row the code of its value of a label, ABSENT without it; and the values by code. `metadata.name` is a key, too."""
+        """For each row the code of its value of a label, ABSENT without it; and the values by code."""
         return self._coded(key)[:2]
 
     def _coded(self, key: str) -> tuple[Codes, list[str], dict[str, int]]:
-        """The codes per row and the values by code, as `codes` returns them, and the codes by value."""
+        """The codes per row and the values by code, as `codes` returns them, and the codes by value. Of keys that no node has nothing is
+        kept: pods may name any number of them."""
         known = self._labels.get(key)
         if known is None:
+            if self._keys is None:
+                self._keys = {NAME}.union(*(self.labels(row) for row in self))
+            if key not in self._keys:
+                return np.full(len(self.names), ABSENT, np.int32), [], {}
             values: dict[str, int] = {}
             codes = np.full(len(self.names), ABSENT, np.int32)
             for row in self:
-                value = self.names[row] if key == "metadata.name" else self.labels(row).get(key)
+                value = self.names[row] if key == NAME else self.labels(row).get(key)
                 if value is not None:
                     codes[row] = values.setdefault(value, len(values))
             known = self._labels[key] = codes, list(values), values
@@ -337,6 +346,8 @@ class Nodes:
                 verdicts[[by_value[value] for value in requirement.values if value in by_value]] = requirement.operator == "In"
             else:
                 verdicts = np.array([holds_for(requirement, value) for value in (*values, None)], bool)
+            if (len(self._masks) + 1) * len(self.names) > MOST_CELLS:
+                self._masks.clear()
             mask = self._masks[requirement] = verdicts[codes]
         return mask
 
