@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_device_claim, of_node, of_own, of_volume_claim
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import WIDTH
 from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.task import Task
-from pumice.testing.builders import PodBuilder
+from pumice.testing.builders import PodBuilder, manifest
 from tests.kube_scheduler.stage import NOW, cluster, existing, machine, policy, profile, waiting
+from tests.nodes_for_pods.test_devices import claim, held
 
 FIT = frozenset(["NodeResourcesFit"])
 TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -208,6 +210,67 @@ def test_a_pod_that_shrinks_helps_who_asks_for_the_same() -> None:
     other = made.tasks["default/x"]
     assert not queue.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request))
     assert queue.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request * 2))
+
+
+VOLUME_RULES = ("VolumeRestrictions", "VolumeZone", "NodeVolumeLimits", "VolumeBinding")
+MOUNTS = [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "e", "ephemeral": {}}]
+
+
+def volume_claim(name: str, volume: str = "") -> Any:
+    return manifest("PersistentVolumeClaim", name, spec={"volumeName": volume} if volume else {}).build()[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, volume_claim("c"), VOLUME_RULES),
+        (volume_claim("c"), volume_claim("c", "v"), VOLUME_RULES),
+        (None, volume_claim("p-e"), VOLUME_RULES),
+        (None, volume_claim("of-another", "v"), ()),
+        (volume_claim("of-another", "v"), volume_claim("of-another", "v"), ()),
+        # what was assumed for it, or counted for it, may be free
+        (volume_claim("of-another"), volume_claim("of-another", "v"), VOLUME_RULES[2:]),
+        (volume_claim("of-another", "v"), None, VOLUME_RULES[2:]),
+        (None, None, ()),
+    ],
+)
+def test_a_volume_claim_wakes_the_pods_that_use_it_or_its_room(before: Any, after: Any, woken: tuple[str, ...]) -> None:
+    pod = waiting("p").having("spec", "volumes", value=MOUNTS)
+    for by in VOLUME_RULES:
+        _, queue = refused_once(pod, by=frozenset([by]))
+        assert any(queue.happened(event) for event in of_volume_claim(before, after)) == (by in woken)
+
+
+def test_a_volume_claim_of_the_same_name_elsewhere_wakes_nobody() -> None:
+    _, queue = refused_once(waiting("p").having("spec", "volumes", value=MOUNTS), by=frozenset(VOLUME_RULES))
+    elsewhere = manifest("PersistentVolumeClaim", "c", "elsewhere").build()[1]
+    assert not any(queue.happened(event) for event in of_volume_claim(None, elsewhere))
+
+
+FREE, TAKEN, OTHER_DEVICE = claim("x").build()[1], claim("x", **held("a0")).build()[1], claim("x", **held("a1")).build()[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "waits_for", "there", "woken"),
+    [
+        (None, FREE, "x", "x", True),  # the claim that the pod waits for was made
+        (FREE, TAKEN, "x", "x", True),
+        (None, FREE, "c", "c", False),  # of others
+        (FREE, TAKEN, "c", "c", False),
+        (TAKEN, TAKEN, "c", "c", False),
+        (FREE, None, "c", "c", False),
+        (TAKEN, FREE, "c", "c", True),  # its devices are free
+        (TAKEN, OTHER_DEVICE, "c", "c", True),
+        (TAKEN, None, "c", "c", True),
+        (TAKEN, FREE, "c", "x", False),  # the pod's own claim is not there yet
+        (FREE, None, "x", "c", False),
+        (None, None, "c", "c", False),
+    ],
+)
+def test_a_device_claim_wakes_the_pods_that_use_it_or_its_devices(before: Any, after: Any, waits_for: str, there: str, woken: bool) -> None:
+    pod = waiting("p").having("spec", "resourceClaims", value=[{"name": "g", "resourceClaimName": waits_for}])
+    _, queue = refused_once(pod, claim(there), by=frozenset(["DynamicResources"]))
+    assert any(queue.happened(event) for event in of_device_claim(before, after)) == woken
 
 
 def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.api.kinds import DEVICE_CLASSES, RESOURCE_SLICES
+from pumice.api.kinds import DEVICE_CLASSES, RESOURCE_SLICES, VOLUME_CLAIMS
 from pumice.scheduler.framework.cluster_events import EventKind
 from tests.live.crowds import (
     ZONE,
@@ -14,6 +14,7 @@ from tests.live.crowds import (
     gone,
     labelled,
     limit,
+    no_claim,
     node,
     storage_class,
     volume,
@@ -36,6 +37,13 @@ def whole(name: str, zone: str = "x", where: str = "", mode: str = "ReadWriteOnc
 
 def late(name: str) -> Act:
     return act(claim, name, "late", "ReadWriteOnce", False)
+
+
+def bound_to(api: MemoryServer, volume_of: str) -> None:
+    """The claim c0, which gets this volume."""
+    done = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    spec = {"storageClassName": "", "accessModes": ["ReadWriteOnce"], "volumeName": f"v-{volume_of}"}
+    api.put(VOLUME_CLAIMS, "c0", metadata=done, spec=spec, status={"phase": "Bound"})
 
 
 EXCLUSIVE = whole("c0", mode="ReadWriteOncePod")
@@ -62,17 +70,26 @@ IN_Y = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZON
 
 STORIES = [
     Story("VolumeRestrictions", EventKind.POD_GONE, (A, *EXCLUSIVE, stands(1, "a", spec=MINE), waits(MINE)), act(gone, 0)),
-    Story("VolumeRestrictions", EventKind.VOLUMES, (A, EXCLUSIVE[0], waits(MINE)), EXCLUSIVE[1]),
+    Story("VolumeRestrictions", EventKind.VOLUME_CLAIM, (A, EXCLUSIVE[0], waits(MINE)), EXCLUSIVE[1]),
     Story("VolumeRestrictions", EventKind.NODE_ADDED, (A, stands(1, "a", spec=DISK), waits(DISK)), B),
     Story("NodeVolumeLimits", EventKind.POD_GONE, (A, *LIMITED), act(gone, 0)),
     Story("NodeVolumeLimits", EventKind.VOLUMES, (A, *LIMITED), act(limit, "a", 2)),
     Story("NodeVolumeLimits", EventKind.NODE_ADDED, (A, *LIMITED), B),
+    Story("NodeVolumeLimits", EventKind.VOLUME_CLAIM, (A, *LIMITED), act(no_claim, "c1")),
     Story("VolumeBinding", EventKind.NODE_LABELS, (A, *whole("c0", "y", "affinity"), waits(MINE)), A_TO_Y),
     Story("VolumeBinding", EventKind.NODE_ADDED, (A, *whole("c0", "y", "affinity"), waits(MINE)), B_IN_Y),
     Story("VolumeBinding", EventKind.VOLUMES, (A, late("c0"), waits(MINE)), act(storage_class, "x", "csi.test")),
+    Story("VolumeBinding", EventKind.VOLUME_CLAIM, (A, EXCLUSIVE[0], late("c0"), waits(MINE)), act(bound_to, "c0")),
+    Story(
+        "VolumeZone",
+        EventKind.VOLUME_CLAIM,
+        (A, *whole("c0", "y", "labels"), act(volume, "c1", "x", "labels", ""), waits(MINE)),
+        act(bound_to, "c1"),
+    ),
     Story("VolumeZone", EventKind.NODE_LABELS, (A, *whole("c0", "y", "labels"), waits(MINE)), A_TO_Y),
     Story("VolumeZone", EventKind.NODE_ADDED, (A, *whole("c0", "y", "labels"), waits(MINE)), B_IN_Y),
     Story("VolumeZone", EventKind.VOLUMES, (A, *whole("c0", "y", "labels"), waits(MINE)), act(volume, "c0", "x", "labels", "")),
+    Story("DynamicResources", EventKind.DEVICE_CLAIM, (A, act(devices, "a", 1), waits(MY_DEVICE)), ASKED[0]),
     Story("DynamicResources", EventKind.DEVICES, (A, device_class, *ASKED, waits(MY_DEVICE)), act(devices, "a", 1)),
     Story("DynamicResources", EventKind.NODE_LABELS, (A, device_class, *ASKED, act(in_reach, IN_Y), waits(MY_DEVICE)), A_TO_Y),
     Story("DynamicResources", EventKind.NODE_ADDED, (A, act(devices, "b", 1), *ASKED, waits(MY_DEVICE)), B),
@@ -80,7 +97,12 @@ STORIES = [
     Story("VolumeRestrictions", EventKind.NODE_REMOVED, (A, B, *EXCLUSIVE, stands(1, "b", spec=MINE), waits(MINE)), act(without, "b")),
 ]
 
-IN_VAIN: list[Story] = []
+IN_VAIN = [
+    Story("VolumeRestrictions", EventKind.VOLUME_CLAIM, (A, *EXCLUSIVE[:1], waits(MINE)), late("c1"), how="a-volume-claim-of-others"),
+    Story(
+        "DynamicResources", EventKind.DEVICE_CLAIM, (A, act(devices, "a", 1), waits(MY_DEVICE)), ASKED[1], how="a-device-claim-of-others"
+    ),
+]
 
 #: What a pod that we have placed holds before its claims are bound or allocated. Pods that came with their node hold nothing of the
 #: kind, so no story of one happening shows these; the property of hints does.

@@ -6,10 +6,11 @@ watch shows becomes the cluster event that it means. Pods that Volcano's actions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.core import Node
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_device_claim, of_node, of_own, of_volume_claim
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.model import Cluster, Task, Template, status
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 
 OTHERS = {
-    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), EventKind.VOLUMES),
+    **dict.fromkeys(("PersistentVolume", "StorageClass"), EventKind.VOLUMES),
     **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), EventKind.VOLUMES),
-    **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"), EventKind.DEVICES),
+    **dict.fromkeys(("ResourceSlice", "DeviceClass", "DeviceTaintRule"), EventKind.DEVICES),
     **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), EventKind.SELECTORS),
     "Namespace": EventKind.NAMESPACE,
     "Numatopology": EventKind.OTHER,
     "PodGroup": EventKind.ANYTHING,  #: a PodGroup that is gone waits for no room any more
+}
+CLAIMS: dict[str, Callable[[Any, Any], list[ClusterEvent]]] = {
+    "PersistentVolumeClaim": of_volume_claim,
+    "ResourceClaim": of_device_claim,
 }
 NEVER = float("inf")
 
@@ -175,10 +180,13 @@ class EventTranslation:
             for event in of_node(self._cluster, before, after):
                 self._scheduling_queue.happened(event)
 
-    def other(self, kind: str) -> None:
-        what = OTHERS.get(kind)
-        if self._scheduling_queue is not None and what is not None:
-            self._scheduling_queue.happened(ClusterEvent(what))
+    def other(self, kind: str, before: Any = None, after: Any = None) -> None:
+        """Send the events for a change of an object of another kind. `before` and `after` count only for claims."""
+        if self._scheduling_queue is None:
+            return
+        events = CLAIMS[kind](before, after) if kind in CLAIMS else [ClusterEvent(OTHERS[kind])] if kind in OTHERS else []
+        for event in events:
+            self._scheduling_queue.happened(event)
 
     def _tell(self, what: EventKind, task: Task) -> None:
         assert self._scheduling_queue is not None

@@ -226,11 +226,12 @@ class Ingest:
         generation = meta.generation if kind == NATIVE_POD_GROUP else None  # the condition that is written says which one it is about
         item = replace(item, metadata=replace(meta, resource_version=None, generation=generation))
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        if self._cluster.of(kind).get(key) == item:
+        before = self._cluster.of(kind).get(key)
+        if before == item:
             return Urgency.NOTHING
         stopped_before = len(self._cluster.stopped)
         self._cluster.put(kind, item)
-        self._event_translation.other(kind)
+        self._event_translation.other(kind, before, item)
         stopped = len(self._cluster.stopped) - stopped_before
         if stopped > 0:
             waiting = counted(stopped, "pod that waits there is", "pods that wait there are")
@@ -257,8 +258,9 @@ class Ingest:
             self._sent_status.shards.pop(key, None)
         elif kind == NATIVE_POD_GROUP:
             self._sent_status.natives.pop(key, None)
+        before = self._cluster.of(kind).get(key)
         self._cluster.remove(kind, key)
-        self._event_translation.other(kind)
+        self._event_translation.other(kind, before)
         return Urgency.SOON
 
 

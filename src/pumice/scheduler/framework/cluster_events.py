@@ -10,7 +10,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.core import Node
+from pumice.api.core import Node, PersistentVolumeClaim
+from pumice.api.devices import ResourceClaim
 from pumice.api.pod import PodSpec
 from pumice.scheduler.engine import Filter, View
 from pumice.scheduler.model import Cluster, Task, Template, Vector
@@ -37,8 +38,10 @@ class EventKind(Enum):
     OWN_CLAIMS = "TargetPodUpdatePodGeneratedResourceClaim"
     OWN_UPDATE = "TargetPodUpdate"  #: it changed in something else that rules without hints might read
     OWN_RENEWAL = "TargetPodRenewal"  #: it changed in what no pod may change
-    VOLUMES = "VolumeUpdate"  #: claims, volumes, their classes, what nodes may attach
-    DEVICES = "ResourceClaimUpdate"  #: device claims, classes, slices
+    VOLUME_CLAIM = "PersistentVolumeClaimUpdate"
+    VOLUMES = "VolumeUpdate"  #: volumes, their classes, what nodes may attach
+    DEVICE_CLAIM = "ResourceClaimUpdate"
+    DEVICES = "ResourceSliceUpdate"  #: device classes, slices, taint rules
     NAMESPACE = "NamespaceUpdate"
     SELECTORS = "SelectorUpdate"  #: selectors of services and of controllers of pods
     OTHER = "OtherUpdate"  #: objects that no rule with hints reads
@@ -55,6 +58,8 @@ class ClusterEvent(Struct, frozen=True):
     pod: Task | None = None
     before: Vector | None = None  #: allocatable, or the request of a pod that shrank
     labels: Pairs | None = None  #: the labels that the pod had before
+    claim: str = ""  #: the claim that came, changed or went, by "namespace/name"
+    frees: bool = False  #: what the claim held, or what was kept for it, may be free
 
 
 def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[ClusterEvent]:
@@ -74,6 +79,23 @@ def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[C
     if (before.spec.taints, before.spec.unschedulable) != (after.spec.taints, after.spec.unschedulable):
         found.append(ClusterEvent(EventKind.NODE_TAINTS, name))
     return found
+
+
+def of_volume_claim(before: PersistentVolumeClaim | None, after: PersistentVolumeClaim | None) -> list[ClusterEvent]:
+    """The event that follows from a claim's new form. If it gets another volume than the one assumed for it, that one is free."""
+    frees = before is not None and (after is None or after.spec.volume_name != before.spec.volume_name)
+    return _of_claim(EventKind.VOLUME_CLAIM, before or after, frees)
+
+
+def of_device_claim(before: ResourceClaim | None, after: ResourceClaim | None) -> list[ClusterEvent]:
+    """The event that follows from a claim's new form. It frees devices if an allocation goes away, with its claim or without."""
+    held = before.status.allocation if before is not None else None
+    frees = held is not None and (after is None or after.status.allocation != held)
+    return _of_claim(EventKind.DEVICE_CLAIM, before or after, frees)
+
+
+def _of_claim(what: EventKind, claim: PersistentVolumeClaim | ResourceClaim | None, frees: bool) -> list[ClusterEvent]:
+    return [ClusterEvent(what, claim=f"{claim.metadata.namespace}/{claim.metadata.name}", frees=frees)] if claim is not None else []
 
 
 def of_own(task: Task, labels: Pairs, template: Template, claims: tuple[tuple[str, str], ...]) -> list[ClusterEvent]:

@@ -16,7 +16,7 @@ from pumice.api.problems import Path, Problems, check_duration
 from pumice.api.strict_decoding import Args
 from pumice.api.structs import encode
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View, to_hundred
-from pumice.scheduler.framework.cluster_events import EventKind, always
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
@@ -218,6 +218,12 @@ class DynamicResourcesArgs(Args, frozen=True):
         check_duration(self.binding_timeout, 1.0, (*path, "bindingTimeout"), "must be at least 1 second", problems)
 
 
+def _claim_may_help(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether all claims of the pod are there, and the claim that changed is one of them or frees devices."""
+    keys = [f"{task.namespace}/{name}" for _, name in named_claims(cluster, task)]
+    return all(key in cluster.of("ResourceClaim") for key in keys) and (event.frees or event.claim in keys)
+
+
 #: Devices that were assumed and not yet written are free again when their pod's node is gone.
 PLUGIN = KubePlugin(
     "DynamicResources",
@@ -227,6 +233,7 @@ PLUGIN = KubePlugin(
     filters=lambda args, cluster: dynamic_resources(cluster),
     scorer=lambda args, cluster: EarlierAlternatives(cluster),
     hints={
+        EventKind.DEVICE_CLAIM: _claim_may_help,
         EventKind.DEVICES: always,
         EventKind.POD_GONE: always,
         EventKind.NODE_ADDED: always,

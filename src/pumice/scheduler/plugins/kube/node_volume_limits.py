@@ -16,7 +16,16 @@ from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model import Cluster, Index, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
-from pumice.scheduler.plugins.kube.volume_matching import claim_of, class_name, class_of, has_claims, pod_key, uses, volume_of
+from pumice.scheduler.plugins.kube.volume_matching import (
+    claim_of,
+    class_name,
+    class_of,
+    has_claims,
+    pod_key,
+    uses,
+    uses_claim_or_room,
+    volume_of,
+)
 
 REFUSAL = Reason("node(s) exceed max volume count")
 
@@ -176,5 +185,10 @@ PLUGIN = KubePlugin(
     "NodeVolumeLimits",
     "preFilter filter",
     filters=lambda args, cluster: [NodeVolumeLimits(cluster, of_release=True)],
-    hints={EventKind.POD_GONE: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+    hints={
+        EventKind.POD_GONE: always,
+        EventKind.VOLUME_CLAIM: uses_claim_or_room,
+        EventKind.VOLUMES: always,
+        EventKind.NODE_ADDED: always,
+    },
 )

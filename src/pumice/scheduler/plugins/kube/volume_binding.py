@@ -35,6 +35,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     selected_node,
     size_of,
     uses,
+    uses_claim_or_room,
     volume_of,
     waits_for_pod,
 )
@@ -291,6 +292,7 @@ PLUGIN = KubePlugin(
     scorer=lambda args, cluster: StorageScorer(cluster, args.shape),
     hints={
         EventKind.POD_GONE: _had_claims,
+        EventKind.VOLUME_CLAIM: uses_claim_or_room,
         EventKind.VOLUMES: always,
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,

@@ -15,6 +15,7 @@ from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClas
 from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
 from pumice.scheduler.engine import Reason
+from pumice.scheduler.framework.cluster_events import ClusterEvent
 from pumice.scheduler.model import Cluster, Mask, NDArray, Nodes, Rows, Task, Template
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
@@ -49,6 +50,16 @@ def uses(task: Task) -> list[ClaimUse]:
 def pod_key(task: Task) -> Hashable:
     """The pod's name if claims are made for it, else None: such pods differ though their templates are equal."""
     return task.name if any(volume.ephemeral is not None for volume in task.template.spec.volumes or ()) else None
+
+
+def uses_claim(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """The queueing hint of rules that read the pod's own claims."""
+    return any(use.key == event.claim for use in uses(task))
+
+
+def uses_claim_or_room(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """The queueing hint of rules that also read what the claims of others take."""
+    return event.frees or uses_claim(cluster, task, event)
 
 
 def claim_of(cluster: Cluster, use: ClaimUse) -> PersistentVolumeClaim | None:

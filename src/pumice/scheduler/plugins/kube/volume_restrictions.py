@@ -17,7 +17,7 @@ from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model import Cluster, Index, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
-from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key, uses_claim
 
 CONFLICT = Reason("node(s) had no available disk")
 IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
@@ -121,5 +121,5 @@ PLUGIN = KubePlugin(
     "VolumeRestrictions",
     "preFilter filter",
     filters=lambda args, cluster: [VolumeRestrictions(cluster)],
-    hints={EventKind.POD_GONE: always, EventKind.NODE_REMOVED: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+    hints={EventKind.POD_GONE: always, EventKind.NODE_REMOVED: always, EventKind.VOLUME_CLAIM: uses_claim, EventKind.NODE_ADDED: always},
 )

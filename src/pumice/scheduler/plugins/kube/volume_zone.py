@@ -20,6 +20,7 @@ from pumice.scheduler.plugins.kube.volume_matching import (
     missing,
     named_uses,
     pod_key,
+    uses_claim,
     volume_of,
     waits_for_pod,
 )
@@ -88,5 +89,5 @@ PLUGIN = KubePlugin(
     "VolumeZone",
     "preFilter filter",
     filters=lambda args, cluster: [VolumeZone(cluster)],
-    hints={EventKind.NODE_LABELS: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+    hints={EventKind.NODE_LABELS: always, EventKind.VOLUME_CLAIM: uses_claim, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
 )
