@@ -184,6 +184,13 @@ def test_an_evicted_mate_no_longer_draws_and_draws_again_if_it_stays() -> None:
     assert scores(session, "j-worker-0") == {"a": 100, "b": 50}
 
 
+def test_a_job_with_a_topology_is_like_no_other_job() -> None:
+    twins = [each for name in "ab" for each in (podgroup(name, 1).annotations(wishes("ps,worker")).admitted(), pod(f"{name}-0").gang(name))]
+    session = opened({}, *twins, podgroup("plain", 1).admitted(), pod("plain-0").gang("plain"))
+    keys = [session.plugin("task-topology").class_key(session.cluster.jobs[f"default/{name}"]) for name in ("a", "b", "plain")]
+    assert "" not in keys[:2] and keys[0] != keys[1] and keys[2] == ""
+
+
 def test_mates_go_to_one_node_where_spreading_would_part_them() -> None:
     things = [node(name).has(cpu=4, memory="8Gi") for name in "ab"] + [member("ps", 0), member("worker", 0), member("worker", 1)]
     made = cluster(*things, podgroup("j", 3).annotations(wishes("ps,worker")).admitted())
