@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_device_claim, of_node, of_own, of_volume_claim
+from pumice.scheduler.framework.cluster_events import (
+    ClusterEvent,
+    EventKind,
+    of_capacity,
+    of_device_claim,
+    of_node,
+    of_own,
+    of_volume_claim,
+)
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
@@ -245,6 +253,28 @@ def test_a_volume_claim_of_the_same_name_elsewhere_wakes_nobody() -> None:
     _, queue = refused_once(waiting("p").having("spec", "volumes", value=MOUNTS), by=frozenset(VOLUME_RULES))
     elsewhere = manifest("PersistentVolumeClaim", "c", "elsewhere").build()[1]
     assert not any(queue.happened(event) for event in of_volume_claim(None, elsewhere))
+
+
+def storage(**published: str) -> Any:
+    return manifest("CSIStorageCapacity", "s", storageClassName="late", **published).build()[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        (None, storage(capacity="1Gi"), True),
+        (storage(), storage(capacity="1Gi"), True),
+        (storage(capacity="1Gi"), storage(capacity="2Gi"), True),
+        (storage(capacity="2Gi"), storage(capacity="1Gi"), False),
+        (storage(maximumVolumeSize="1Gi", capacity="1Gi"), storage(maximumVolumeSize="1Gi", capacity="2Gi"), False),
+        (storage(capacity="1Gi"), storage(), False),
+        (storage(capacity="1Gi"), None, False),
+    ],
+)
+def test_storage_that_takes_larger_volumes_wakes(before: Any, after: Any, woken: bool) -> None:
+    for by in VOLUME_RULES:
+        _, queue = refused_once(waiting("p"), by=frozenset([by]))
+        assert any(queue.happened(event) for event in of_capacity(before, after)) == (woken and by == "VolumeBinding")
 
 
 FREE, TAKEN, OTHER_DEVICE = claim("x").build()[1], claim("x", **held("a0")).build()[1], claim("x", **held("a1")).build()[1]

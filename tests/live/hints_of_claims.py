@@ -7,6 +7,7 @@ from pumice.scheduler.framework.cluster_events import EventKind
 from tests.live.crowds import (
     ZONE,
     Spec,
+    capacity,
     claim,
     claiming,
     device_claim,
@@ -46,6 +47,8 @@ def bound_to(api: MemoryServer, volume_of: str) -> None:
     api.put(VOLUME_CLAIMS, "c0", metadata=done, spec=spec, status={"phase": "Bound"})
 
 
+#: storage for smaller volumes than the claim's
+PUBLISHED = (act(storage_class, "x", "csi.test"), act(capacity, "x", "100Mi"), late("c0"))
 EXCLUSIVE = whole("c0", mode="ReadWriteOncePod")
 LIMITED = (*whole("c0"), *whole("c1"), act(limit, "a", 1), stands(1, "a", spec=THEIRS), waits(MINE))
 
@@ -80,6 +83,7 @@ STORIES = [
     Story("VolumeBinding", EventKind.NODE_ADDED, (A, *whole("c0", "y", "affinity"), waits(MINE)), B_IN_Y),
     Story("VolumeBinding", EventKind.VOLUMES, (A, late("c0"), waits(MINE)), act(storage_class, "x", "csi.test")),
     Story("VolumeBinding", EventKind.VOLUME_CLAIM, (A, EXCLUSIVE[0], late("c0"), waits(MINE)), act(bound_to, "c0")),
+    Story("VolumeBinding", EventKind.CAPACITY, (A, *PUBLISHED, waits(MINE)), act(capacity, "x", "9Gi")),
     Story(
         "VolumeZone",
         EventKind.VOLUME_CLAIM,
@@ -98,6 +102,7 @@ STORIES = [
 ]
 
 IN_VAIN = [
+    Story("VolumeBinding", EventKind.CAPACITY, (A, *PUBLISHED, waits(MINE)), act(capacity, "x", "10Mi"), how="less-storage"),
     Story("VolumeRestrictions", EventKind.VOLUME_CLAIM, (A, *EXCLUSIVE[:1], waits(MINE)), late("c1"), how="a-volume-claim-of-others"),
     Story(
         "DynamicResources", EventKind.DEVICE_CLAIM, (A, act(devices, "a", 1), waits(MY_DEVICE)), ASKED[1], how="a-device-claim-of-others"

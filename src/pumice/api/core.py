@@ -241,6 +241,12 @@ class CSIStorageCapacity(Wire, frozen=True):
     capacity: Quantity | None = None
     maximum_volume_size: Quantity | None = None
 
+    @property
+    def largest(self) -> int:
+        """The size in bytes of the largest volume that can be provisioned; -1 if it is not published."""
+        limit = self.maximum_volume_size or self.capacity
+        return limit.whole if limit is not None else -1
+
 
 class ServiceSpec(Wire, frozen=True):
     selector: dict[str, str] | None = None

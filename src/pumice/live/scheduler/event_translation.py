@@ -10,7 +10,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.core import Node
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_device_claim, of_node, of_own, of_volume_claim
+from pumice.scheduler.framework.cluster_events import (
+    ClusterEvent,
+    EventKind,
+    of_capacity,
+    of_device_claim,
+    of_node,
+    of_own,
+    of_volume_claim,
+)
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.model import Cluster, Task, Template, status
@@ -21,16 +29,17 @@ if TYPE_CHECKING:
 
 OTHERS = {
     **dict.fromkeys(("PersistentVolume", "StorageClass"), EventKind.VOLUMES),
-    **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), EventKind.VOLUMES),
+    **dict.fromkeys(("CSINode", "CSIDriver", "VolumeAttachment"), EventKind.VOLUMES),
     **dict.fromkeys(("ResourceSlice", "DeviceClass", "DeviceTaintRule"), EventKind.DEVICES),
     **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), EventKind.SELECTORS),
     "Namespace": EventKind.NAMESPACE,
     "Numatopology": EventKind.OTHER,
     "PodGroup": EventKind.ANYTHING,  #: a PodGroup that is gone waits for no room any more
 }
-CLAIMS: dict[str, Callable[[Any, Any], list[ClusterEvent]]] = {
+COMPARED: dict[str, Callable[[Any, Any], list[ClusterEvent]]] = {
     "PersistentVolumeClaim": of_volume_claim,
     "ResourceClaim": of_device_claim,
+    "CSIStorageCapacity": of_capacity,
 }
 NEVER = float("inf")
 
@@ -181,10 +190,10 @@ class EventTranslation:
                 self._scheduling_queue.happened(event)
 
     def other(self, kind: str, before: Any = None, after: Any = None) -> None:
-        """Send the events for a change of an object of another kind. `before` and `after` count only for claims."""
+        """Send the events for a change of an object of another kind. `before` and `after` count only where they are compared."""
         if self._scheduling_queue is None:
             return
-        events = CLAIMS[kind](before, after) if kind in CLAIMS else [ClusterEvent(OTHERS[kind])] if kind in OTHERS else []
+        events = COMPARED[kind](before, after) if kind in COMPARED else [ClusterEvent(OTHERS[kind])] if kind in OTHERS else []
         for event in events:
             self._scheduling_queue.happened(event)
 

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.core import Node, PersistentVolumeClaim
+from pumice.api.core import CSIStorageCapacity, Node, PersistentVolumeClaim
 from pumice.api.devices import ResourceClaim
 from pumice.api.pod import PodSpec
 from pumice.scheduler.engine import Filter, View
@@ -39,6 +39,7 @@ class EventKind(Enum):
     OWN_UPDATE = "TargetPodUpdate"  #: it changed in something else that rules without hints might read
     OWN_RENEWAL = "TargetPodRenewal"  #: it changed in what no pod may change
     VOLUME_CLAIM = "PersistentVolumeClaimUpdate"
+    CAPACITY = "CSIStorageCapacityUpdate"
     VOLUMES = "VolumeUpdate"  #: volumes, their classes, what nodes may attach
     DEVICE_CLAIM = "ResourceClaimUpdate"
     DEVICES = "ResourceSliceUpdate"  #: device classes, slices, taint rules
@@ -59,7 +60,7 @@ class ClusterEvent(Struct, frozen=True):
     before: Vector | None = None  #: allocatable, or the request of a pod that shrank
     labels: Pairs | None = None  #: the labels that the pod had before
     claim: str = ""  #: the claim that came, changed or went, by "namespace/name"
-    frees: bool = False  #: what the claim held, or what was kept for it, may be free
+    frees: bool = False  #: what the claim held, or what was kept for it, may be free; of storage: it takes larger volumes
 
 
 def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[ClusterEvent]:
@@ -92,6 +93,12 @@ def of_device_claim(before: ResourceClaim | None, after: ResourceClaim | None) -
     held = before.status.allocation if before is not None else None
     frees = held is not None and (after is None or after.status.allocation != held)
     return _of_claim(EventKind.DEVICE_CLAIM, before or after, frees)
+
+
+def of_capacity(before: CSIStorageCapacity | None, after: CSIStorageCapacity | None) -> list[ClusterEvent]:
+    """The event that follows from what a driver publishes about its storage."""
+    frees = after is not None and (before is None or after.largest > before.largest)
+    return [ClusterEvent(EventKind.CAPACITY, frees=frees)]
 
 
 def _of_claim(what: EventKind, claim: PersistentVolumeClaim | ResourceClaim | None, frees: bool) -> list[ClusterEvent]:

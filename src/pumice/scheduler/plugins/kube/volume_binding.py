@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim
+from pumice.api.core import CSIDriver, PersistentVolumeClaim
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
@@ -55,7 +55,7 @@ def room(cluster: Cluster, claim: PersistentVolumeClaim) -> Scores | None:
         return None
     free = np.full(len(table), np.nan)
     for published in cluster.of("CSIStorageCapacity").values():
-        if published.node_topology is not None and published.storage_class_name == storage.metadata.name and _largest(published) >= size:
+        if published.node_topology is not None and published.storage_class_name == storage.metadata.name and published.largest >= size:
             here = table.matching(published.node_topology.requirements) & np.isnan(free)
             free[here] = published.capacity.whole if published.capacity is not None else 0
     return free
@@ -65,12 +65,6 @@ def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
     """The rows whose storage has room for a claim's volume, or whose storage publishes no capacity."""
     free = room(cluster, claim)
     return np.ones(len(cluster.nodes), bool) if free is None else ~np.isnan(free)
-
-
-def _largest(published: CSIStorageCapacity) -> int:
-    """The size in bytes of the largest volume that can be provisioned; -1 if it is not published."""
-    limit = published.maximum_volume_size or published.capacity
-    return limit.whole if limit is not None else -1
 
 
 CONFLICT = Reason("node(s) didn't match PersistentVolume's node affinity", final=True)
@@ -268,6 +262,10 @@ def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return event.pod is None or has_claims(event.pod.template)
 
 
+def _takes_larger(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return event.frees
+
+
 USUAL_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
 
 
@@ -294,6 +292,7 @@ PLUGIN = KubePlugin(
         EventKind.POD_GONE: _had_claims,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
         EventKind.VOLUMES: always,
+        EventKind.CAPACITY: _takes_larger,
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,
         EventKind.NODE_LABELS: always,
