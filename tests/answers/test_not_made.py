@@ -172,7 +172,7 @@ def test_pods_that_name_a_node_which_does_not_exist_say_so(waits: Object) -> Non
 def test_defaults_of_a_limit_range_count_before_the_pods_exist() -> None:
     state = made(*TWO, LIMITS, resource_quota(limits__cpu=3), job("waits", 1, {"cpu": "2"})).state
     line = why(*state, "job/waits").line
-    assert line == "ResourceQuota default/compute refuses 1 of its 1 pod: 0 of 3 limits.cpu are used, and it asks for 4 (1 short)"
+    assert line == "ResourceQuota default/compute refuses its only pod: 0 of 3 limits.cpu are used, and it asks for 4 (1 short)"
 
 
 def test_what_a_runtime_class_asks_for_counts_before_the_pods_exist() -> None:

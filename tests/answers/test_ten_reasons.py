@@ -104,7 +104,7 @@ LINES = {
         Because.TOPOLOGY,
         "its 3 pods must be in one HyperNode of tier 1 or lower; the roomiest, r1, has room for 2 (1 short)",
     ),
-    gate: (Because.GATED, "scheduling gate example.com/quota holds 1 of its 1 pod"),
+    gate: (Because.GATED, "scheduling gate example.com/quota holds its only pod"),
     missing_volume: (Because.VOLUME, "PersistentVolumeClaim default/data does not exist"),
     outranked: (
         Because.OUTRANKED,

@@ -20,7 +20,7 @@ from pumice.answers.room import Missing
 from pumice.answers.sketch import Look
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import SCHEDULER_NAME
-from pumice.api.plural import counted
+from pumice.api.plural import counted, part_of
 from pumice.scheduler.engine import Evaluation
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
@@ -177,9 +177,8 @@ class Blocked:
         if not gates:
             return None
         question = "is it held by gates?"
-        text = ", ".join(
-            f"scheduling gate {gate} holds {count} of its {counted(len(self.waiter.tasks), 'pod')}" for gate, count in gates.items()
-        )
+        all_pods = len(self.waiter.tasks)
+        text = ", ".join(f"scheduling gate {gate} holds {part_of(count, all_pods, 'pod')}" for gate, count in gates.items())
         free = [task for task in self.waiter.tasks if not task.gated or task.at_queue_gate]
         job = self.job
         enough = bool(free) if job is None or self._by_profile else bool(free) and job.ready_count + len(free) >= job.min_member

@@ -16,7 +16,7 @@ from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
-from pumice.api.plural import counted
+from pumice.api.plural import part_of
 from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
@@ -129,7 +129,7 @@ def headline(cluster: Cluster, job: Job) -> Headline | None:
     if not found or (there and there >= job.min_member):
         return None
     first = found[0]
-    refused = f"ResourceQuota {first.quota} refuses {len(found)} of its {counted(len(job.tasks), 'pod')}"
+    refused = f"ResourceQuota {first.quota} refuses {part_of(len(found), len(job.tasks), 'pod')}"
     if first.unsaid:
         return Headline(Because.POD_QUOTA, f"{refused}: each must state {', '.join(first.unsaid)}", remedy=(_stating(job, first),))
     needed = found[: max(job.min_member, 1) - there]

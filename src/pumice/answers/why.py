@@ -24,7 +24,7 @@ from pumice.answers.sketch import Capture, Look, Sketch, look
 from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
 from pumice.answers.workloads import resting
 from pumice.api import InputError
-from pumice.api.plural import counted, plural
+from pumice.api.plural import counted, part_of, plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
@@ -227,7 +227,7 @@ class Asked:
         queue = self._cluster.queues[subject.key]
         waits = [job for job in queue.jobs.values() if job.pending or (job.is_pending and not job.tasks)]
         parts = tuple(self.about(subject_of(job)) for job in _oldest(waits))
-        waiting = f"{len(waits)} of its {counted(len(queue.jobs), 'job')} {plural(len(waits), 'waits', 'wait')}"
+        waiting = f"{part_of(len(waits), len(queue.jobs), 'job')} {plural(len(waits), 'waits', 'wait')}"
         text = f"queue {queue.name} is {queue.state or 'not there'}; {waiting}"
         return Why(str(subject), "serves" if queue.serving else "stands still", text=text, parts=parts)
 

@@ -9,3 +9,8 @@ def plural(count: float, one: str, more: str = "") -> str:
 def counted(count: int, one: str, more: str = "") -> str:
     """The number, and the word that goes with it."""
     return f"{count} {plural(count, one, more)}"
+
+
+def part_of(count: int, total: int, one: str) -> str:
+    """2 of its 3 pods; its only pod."""
+    return f"its only {one}" if count == total == 1 else f"{count} of its {counted(total, one)}"
