@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
-from tests.deploy.test_volcano_arguments import RELEASES, files_of_a_pod
+from tests.deploy.test_volcano_arguments import RELEASES, files_of_a_pod, service_at
 from tests.live_controllers.test_controllers_command import page, wait_for
 from tests.node import images
 from tests.node.images import PRODUCT, ROOT, TARGETS
@@ -107,6 +107,7 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containers]
 def server() -> Iterator[Running]:
     with in_thread() as running:
         running.call(lambda store: store.create("namespaces", {"metadata": {"name": "volcano-system"}}))
+        running.call(lambda store: store.create("services", service_at(8443), "volcano-system"))
         yield running
 
 
