@@ -197,7 +197,7 @@ async def _certificate_of(server: str, authority: bytes, timeout_s: float) -> by
     try:
         return signed_by(authority, writer.get_extra_info("ssl_object").getpeercert(True))
     finally:
-        writer.close()
+        writer.transport.abort()  # a farewell of TLS would last longer than the server may
 
 
 def _port_of(service: Object, found: Object, port: int) -> int:
