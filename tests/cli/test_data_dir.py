@@ -82,3 +82,25 @@ def test_what_a_killed_process_left_half_written_does_no_harm(left: bytes, tmp_p
     place.claim()
     assert DataDir(state).holder() == os.getpid()
     place.release()
+
+
+def test_a_directory_that_an_ending_cluster_removes_while_it_is_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, removed = os.mkdir, {"state", "clusters"}
+
+    def make_in_vain_first(path: Path, *how: int) -> None:
+        if Path(path).name in removed:
+            removed.remove(Path(path).name)
+            raise FileExistsError(17, "File exists", str(path))
+        made(path, *how)
+
+    monkeypatch.setattr(os, "mkdir", make_in_vain_first)
+    place = DataDir(tmp_path / "state")
+    place.claim()
+    assert not removed and (tmp_path / "run" / "pumice" / "clusters" / "state").is_symlink()
+    place.release()
+
+
+def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    with pytest.raises(InputError, match="no cluster can be kept here: File exists"):
+        DataDir(tmp_path / "state").claim()

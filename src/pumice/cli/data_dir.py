@@ -97,7 +97,9 @@ class DataDir:
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self._pid, os.O_CREAT | os.O_RDWR, 0o600)
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):
+            if self.directory.is_file():
+                raise
             return False  # a directory was removed
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,7 +113,7 @@ class DataDir:
 
     def _is_named(self) -> bool:
         """Make the entry with the cluster's name. Return False if a cluster that ended meanwhile has removed the directory of entries."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, FileExistsError):
             self._named.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._named.unlink(missing_ok=True)
             self._named.symlink_to(self.directory)
