@@ -9,6 +9,7 @@ import yaml
 from pumice.api import Object, rfc3339
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.service_allocator import CIDR
 from pumice.cluster.apiserver.store import Store
 
 # The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are aggregated from parts.
@@ -161,7 +162,7 @@ def bootstrap(store: Store) -> None:
         _ensure(store, "namespaces", {"metadata": {"name": name}})
     _ensure(store, "services", _OWN_SERVICE, "default")
     if store.find(_CIDRS, "", "kubernetes") is None:
-        store.create(_CIDRS, {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/12"]}})
+        store.create(_CIDRS, {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": [CIDR]}})
         ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
         status = {"conditions": [ready | {"lastTransitionTime": rfc3339(store.now())}]}
         store.patch(_CIDRS, "kubernetes", PatchRequest("merge", {"status": status}), subresource="status")

@@ -27,11 +27,11 @@ from pumice.cluster.apiserver.gated_fields import drop_disabled
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
-from pumice.cluster.apiserver.node_ports import NodePorts
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES
 from pumice.cluster.apiserver.policies import AuditNotes, Policies, log_notes
+from pumice.cluster.apiserver.service_allocator import ServiceAllocator
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
@@ -71,12 +71,12 @@ class Store:
         self.admission.add(rules)
         self.custom_kinds = CustomKinds(self)
         self.collector = GarbageCollector(self)
-        self.node_ports = NodePorts()
+        self.services = ServiceAllocator()
         self.caller = Caller(self)
         self.attempt: Attempt | None = None  #: the write that is under way, if it can wait for programs outside
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
-        self.storage.listeners += [self.custom_kinds.on_write, self.collector.on_write, self.node_ports.on_write, self._on_write]
+        self.storage.listeners += [self.custom_kinds.on_write, self.collector.on_write, self.services.on_write, self._on_write]
 
     def _on_write(self, storage: str, event: WatchEvent) -> None:
         if storage in (MUTATING, VALIDATING):
@@ -94,7 +94,7 @@ class Store:
         """Put back an object of a journal. Call this only before the first write and watch."""
         self.storage.restore(storage, key, obj)
         self.collector.restored((storage, key), obj["metadata"])
-        self.node_ports.restored(storage, obj)
+        self.services.restored(storage, obj)
         if storage == CRDS:
             self.custom_kinds.install(obj)
 
@@ -367,7 +367,7 @@ class Store:
             obj = self._changed(kind, changed.obj, obj, options)
         else:
             obj = changed.obj
-        self.node_ports.give(kind, obj, review.old)
+        self.services.give(kind, obj, review.old)
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"]) + subresource_writes.causes_of(kind, obj, review.old, review.subresource)

@@ -6,7 +6,6 @@ of a new object is removed.
 """
 
 import base64
-import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -73,20 +72,13 @@ def default_service(service: Object) -> None:
     spec.setdefault("internalTrafficPolicy", "Cluster")
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if not spec.get("clusterIP"):
-        spec["clusterIP"] = _address(service["metadata"].get("uid", ""))
-    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec.get("clusterIP"):
+        spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
     if exposed:
         spec.setdefault("externalTrafficPolicy", "Cluster")
     else:
         spec.pop("externalTrafficPolicy", None)
     service.setdefault("status", {"loadBalancer": {}})
-
-
-def _address(uid: str) -> str:
-    """A cluster IP in 10.96.0.0/12, computed from the uid: it has only to look like one, since no traffic is routed to it."""
-    number = zlib.crc32(uid.encode()) % (2**20 - 512) + 256
-    return f"10.{96 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
 
 
 #: how a HorizontalPodAutoscaler scales, if it states a part of this: upwards by four pods or to the double, downwards at once

@@ -1,14 +1,15 @@
-"""Node ports of Services: unique, given back, refused when they are taken or none is left; what a creation costs does not grow."""
+"""Node ports and cluster IPs of Services: unique, given back, refused when taken or when none is left; each costs the same to give out."""
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
 
 from pumice.cluster.apiserver import StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.node_ports import PORTS
 from pumice.cluster.apiserver.patch import PatchRequest
+from pumice.cluster.apiserver.service_allocator import ADDRESSES, CHOSEN, PORTS
 from tests.apiserver.made import store
 from tests.hostile.test_cost import lines
 
@@ -111,6 +112,66 @@ def test_after_a_restart_the_same_ports_are_held() -> None:
     assert "provided port is already allocated" in refused(again, "t", {"port": 80, "nodePort": 30080})
     again.delete("services", "s", "default")
     assert create(again, "t", {"port": 80, "nodePort": 30080}) == [30080]
+
+
+def address(made: Store, name: str, dry_run: bool = False, **spec: Any) -> str:
+    created = made.create("services", service(name, kind="ClusterIP", **spec), "default", WriteOptions(dry_run=dry_run))["spec"]
+    assert created["clusterIPs"] == [created["clusterIP"]]
+    return str(created["clusterIP"])
+
+
+def test_each_service_has_a_cluster_ip_of_its_own_from_the_part_of_the_range_that_nobody_chooses_from() -> None:
+    made = store()
+    found = [IPv4Address(address(made, f"s{number}")) for number in range(5000)]
+    assert len(set(found)) == len(found) and {int(each) for each in found} <= set(ADDRESSES[CHOSEN:])
+
+
+def test_a_service_whose_place_is_taken_has_the_next_cluster_ip() -> None:
+    first = address(store(), "s")
+    chosen, again = store(), store()
+    address(chosen, "chosen", clusterIP=first)
+    again.restore("services", ("default", "chosen"), chosen.get("services", "chosen", "default"))
+    assert address(again, "s") == str(IPv4Address(first) + 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({"clusterIP": "10.96.0.9"}, 'Invalid value: ["10.96.0.9"]: failed to allocate IP 10.96.0.9: provided IP is already allocated'),
+        ({"clusterIP": "10.96.0.0"}, "failed to allocate IP 10.96.0.0: the provided network does not match the current range"),
+        ({"clusterIP": "10.111.255.255"}, "the provided network does not match the current range"),
+        ({"clusterIP": "192.168.0.1"}, "the provided network does not match the current range"),
+        ({"clusterIP": "x"}, 'spec.clusterIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'),
+        ({"clusterIP": "fd00::1"}, 'spec.clusterIPs[0]: Invalid value: ["fd00::1"]: IPv6 is not configured on this cluster'),
+        ({"clusterIPs": ["10.96.0.8"]}, 'Invalid value: ["10.96.0.8"]: must be empty when `clusterIP` is not specified'),
+        ({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.8"]}, "first value must match `clusterIP`"),
+        ({"clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7", "10.96.0.9"]}, "may specify no more than one IP for each IP family"),
+    ],
+)
+def test_a_cluster_ip_that_is_taken_or_none_of_the_range_is_refused(spec: dict[str, Any], fault: str) -> None:
+    made = store()
+    assert address(made, "first", clusterIP="10.96.0.9") == "10.96.0.9"
+    error = refused(made, "second", kind="ClusterIP", **spec)
+    assert error.startswith('422 Service "second" is invalid: spec.clusterIPs') and fault in error
+
+
+def test_a_cluster_ip_is_free_again_once_its_service_has_no_use_for_it() -> None:
+    made = store()
+    assert address(made, "dry", dry_run=True, clusterIP="10.96.0.9") == "10.96.0.9"
+    assert address(made, "s", clusterIP="10.96.0.9") == "10.96.0.9"
+    assert refused(made, "s", clusterIP="10.96.0.8").startswith("409 ")
+    assert address(made, "other", clusterIP="10.96.0.8") == "10.96.0.8"
+    with pytest.raises(StatusError, match="may not change once set"):
+        patch(made, "s", clusterIP="10.96.0.8", clusterIPs=["10.96.0.8"])
+    with pytest.raises(StatusError, match="may specify no more than one IP"):
+        patch(made, "s", clusterIPs=["10.96.0.9", "10.96.0.8"])
+    patch(made, "s", type="ExternalName", externalName="example.com")
+    assert address(made, "t", clusterIP="10.96.0.9") == "10.96.0.9"
+    patch(made, "s", type="ClusterIP")
+    assert made.get("services", "s", "default")["spec"]["clusterIP"] != "10.96.0.9"
+    made.delete("services", "t", "default")
+    assert address(made, "u", clusterIP="10.96.0.9") == "10.96.0.9"
+    assert address(made, "headless", clusterIP="None") == "None" == address(made, "headless2", clusterIP="None")
 
 
 def test_to_give_out_a_port_no_service_is_looked_at() -> None:
