@@ -25,7 +25,7 @@ from pumice.client.transport import ListScope, Page, PatchType
 from pumice.cluster.apiserver import DeleteOptions, PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.conversion import seen
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.outside import Pending, until_done
+from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.apiserver.read import selectors_of
 from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
@@ -112,7 +112,7 @@ class InProcess:
     async def _done(self, work: Callable[[], Done]) -> Done:
         """What a write returns, which waits for webhooks outside of this process if it concerns any."""
         try:
-            return work()
+            return attempted(self._store, work)
         except Pending as pending:
             return await until_done(self._store, work, pending)
 

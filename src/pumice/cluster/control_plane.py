@@ -25,7 +25,7 @@ from pumice.api.annotations import DEFAULT_STORAGE_CLASS
 from pumice.api.defaults import KUBE_BATCH_NAME, SCHEDULER_NAME
 from pumice.api.json_objects import field
 from pumice.cluster.apiserver import Server, StatusError, Store, WriteOptions
-from pumice.cluster.apiserver.outside import Pending, until_done
+from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.bridges import InProcess, StoreLister, default_queues
 from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
 from pumice.cluster.kube_batch import serve_kube_batch
@@ -210,7 +210,7 @@ class ControllerLoop:
         """Carry out a write. Raises StatusError; Pending if webhooks outside of this process must be asked, which is done meanwhile."""
         apply = partial(self._writes[work.controller.name].apply, write)
         try:
-            apply()
+            attempted(self._lister.store, apply)
         except Pending as pending:
             self._go_away(work, self._answered(work, apply, pending))
             raise

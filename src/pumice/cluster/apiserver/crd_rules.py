@@ -202,11 +202,11 @@ def definition_rule_causes(schema: Object, path: str, is_root: bool = True) -> C
     return causes
 
 
-def rule_causes(tree: RuleTree, obj: Object, old: Object | None) -> Causes:
-    """The causes for refusing an object by the rules of its kind. The object must be well-formed."""
+def rule_causes(tree: RuleTree, obj: Object, old: Object | None, purse: Purse | None = None) -> Causes:
+    """The causes for refusing an object by the rules of its kind, which are paid from the purse. The object must be well-formed."""
     causes: Causes = []
     try:
-        _walk(tree, _root(obj), _ABSENT if old is None else _root(old), "", Purse(EACH_OBJECT), causes)
+        _walk(tree, _root(obj), _ABSENT if old is None else _root(old), "", purse or Purse(EACH_OBJECT), causes)
     except _Spent as spent:
         causes.append(spent.args[0])
     return causes

@@ -1,8 +1,11 @@
-"""What a request needs from programs outside of this process: answers of webhooks, objects converted by the webhook of their definition.
+"""What a request waits for: answers of webhooks, objects converted by the webhook of their definition, expressions that cost much.
 
 The store works synchronously. A write that needs an answer which is not there yet stops with `Pending`. `until_done` gets the answer and
 begins the write again: it then finds the answer in its `Attempt`, in the place in which it asked for it. Before the last answer is there, a
 write changes nothing, so it may be begun any number of times. Whoever writes without `until_done` sees a refusal with the code 503.
+
+Expressions of rules, policies and conditions are evaluated at once as long as all of a write cost little. What costs more is evaluated on a
+thread, so that nobody waits for it but the write; who writes without `attempted` evaluates it at once.
 
 A `Caller` makes the calls. A service is called where its annotation says that its program listens, or at its endpoints.
 """
@@ -21,16 +24,20 @@ import msgspec
 
 from pumice.api import InputError, Object
 from pumice.api.annotations import PROGRAM_ADDRESS
+from pumice.api.cel.activation import Purse
 from pumice.client.certificates import signed_by
 from pumice.client.tls import KeyPair, Trust, context
+from pumice.cluster.apiserver.expressions import Outcome, Work, done, outcome
 from pumice.cluster.apiserver.status import StatusError
 from pumice.http.messages import head_of
 from pumice.http.pool import ConnectionPool, NotConnected
 
 if TYPE_CHECKING:
+    from pumice.cluster.apiserver.admission import AdmissionAttributes
     from pumice.cluster.apiserver.store import Store
 
 MOST_CALLS = 100  #: of one request
+AT_ONCE = 10_000  #: the cost of the expressions of a write that are evaluated on the event loop: at most some 60 ms
 LARGEST_ANSWER = 8 * 1024 * 1024
 MOST_POOLS = 100
 _SELF_SIGNED = 18  #: OpenSSL's code for a first certificate that signs itself
@@ -70,14 +77,27 @@ class Attempt:
 
     def begin(self) -> None:
         self._at = 0
+        self._purse = Purse(AT_ONCE)
 
     def answer(self, call: Call) -> Any:
         """The answer to a call. Raises Pending."""
-        if self._at < len(self._answers) and self._answers[self._at][0] == call.about:
+        if self._is_known(call.about):
             self._at += 1
             return self._answers[self._at - 1][1]
         del self._answers[self._at :]
         raise Pending(call)
+
+    def _is_known(self, about: tuple[Any, ...]) -> bool:
+        return self._at < len(self._answers) and self._answers[self._at][0] == about
+
+    def evaluated(self, call: Call, work: Work[Done]) -> Done:
+        """What the work returns, or raises as a CelError. Raises Pending if it costs much."""
+        if not self._is_known(call.about) and self._purse.left > 0:
+            found: Outcome[Done] = outcome(work, self._purse)
+            if self._purse.left > 0:
+                return done(found)
+        found = self.answer(call)
+        return done(found)
 
     async def wait_for(self, call: Call) -> None:
         answer = await call.make()
@@ -95,6 +115,12 @@ def _begun(store: Store, attempt: Attempt) -> Iterator[None]:
         store.attempt = before
 
 
+def attempted(store: Store, work: Callable[[], Done]) -> Done:
+    """The result of work on the store for which the caller can wait with `until_done`. Raises what the work raises, and Pending."""
+    with _begun(store, Attempt()):
+        return work()
+
+
 async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -> Done:
     """The result of work on the store that has stopped with `pending`. Raises what the work raises."""
     attempt = Attempt()
@@ -106,6 +132,14 @@ async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -
         except Pending as another:
             pending = another
     raise StatusError(500, "InternalError", f"a request may need {MOST_CALLS} answers of webhooks at most")
+
+
+def call_about(what: str, review: AdmissionAttributes, make: Callable[[], Awaitable[Any]], *more: Any) -> Call:
+    """A call that asks something of a write."""
+    before = review.old["metadata"].get("resourceVersion") if review.old else ""
+    about = (what, review.operation, review.kind.resource, review.subresource, review.namespace, review.name, before, *more)
+    uid = str((review.obj.get("metadata") or {}).get("uid", "")) if review.operation == "CREATE" else ""
+    return Call(about, make, uid)
 
 
 class Caller:

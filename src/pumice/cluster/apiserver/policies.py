@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api import Object
@@ -20,6 +20,7 @@ from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
 from pumice.api.cel.tree import CelError, EvaluationError
 from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING
+from pumice.api.json_objects import copied
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
@@ -71,6 +72,10 @@ class Policy(NamedTuple):
     annotations: list[tuple[str, Program]]  #: for the audit log
     mutations: list[tuple[str, Program]]
     bindings: list[tuple[Object, Match]]
+
+    @property
+    def is_strict(self) -> bool:
+        return bool(self.spec.get("failurePolicy") != "Ignore")
 
 
 class Match(NamedTuple):
@@ -154,12 +159,15 @@ class Policies:
         for policy, binding, params in self._bound(MUTATING, review):
             try:
                 names = self._names(policy, review, params)
-                for type, program in policy.mutations if names is not None else ():
-                    purse = Purse()
-                    review = review.about(_changed(review, type, _own(program.value(names or {}, purse), purse)))
+                for number, (type, program) in enumerate(policy.mutations):
+                    if names is None:
+                        break
+                    mutation = f'mutation {number} of policy "{policy.name}" for {binding["metadata"]["name"]}'
+                    value = copied(self._store.evaluated(mutation, review, partial(_own_value, program, names)))
+                    review = review.about(_changed(review, type, value))
                     names = self._names(policy, review, params)
             except (CelError, PatchError, Refused) as error:
-                if policy.spec.get("failurePolicy") != "Ignore":
+                if policy.is_strict:
                     raise _refusal(policy, binding, review, Refused(str(error), "Invalid")) from None
         return review
 
@@ -169,7 +177,7 @@ class Policies:
             return
         for policy, binding, params in self._bound(VALIDATING, review):
             name, actions = binding["metadata"]["name"], binding["spec"].get("validationActions") or ()
-            for refused in self._refusals(policy, review, params, notes):
+            for refused in self._refusals(policy, binding, review, params, notes):
                 if "Audit" in actions:
                     failure = {"message": str(refused), "policy": policy.name, "binding": name, "validationActions": actions}
                     notes.setdefault(FAILURE, {})[json.dumps([failure])] = None
@@ -212,47 +220,70 @@ class Policies:
         only who uses it fails."""
         names = names_of(review, request_of(review), self._store)
         names |= {"params": params, "namespaceObject": self._store.find("namespaces", "", review.namespace) if review.namespace else None}
-        variables: dict[str, Any] = {}
-        names["variables"] = variables
-        if not conditions_hold(policy.conditions, names):
-            return None
-        purse = Purse()
-        for name, program in policy.variables:
-            try:
-                variables[name] = program.value(names, purse)
-            except EvaluationError:
-                continue
-        return names
+        return self._store.evaluated(f'the variables of policy "{policy.name}"', review, partial(_with_variables, policy, names))
 
-    def _refusals(self, policy: Policy, review: AdmissionAttributes, params: Object | None, notes: AuditNotes) -> Iterator[Refused]:
+    def _refusals(
+        self, policy: Policy, binding: Object, review: AdmissionAttributes, params: Object | None, notes: AuditNotes
+    ) -> list[Refused]:
         """What the policy has against a write. Its annotations are added to `notes`."""
-        is_strict = policy.spec.get("failurePolicy") != "Ignore"
         try:
             names = self._names(policy, review, params)
+            what = f'the validations of policy "{policy.name}" for {binding["metadata"]["name"]}'
+            refused, noted = self._store.evaluated(what, review, partial(_judged, policy, names)) if names is not None else ([], {})
         except EvaluationError as error:
-            if is_strict:
-                yield Refused(str(error))
-            return
-        purse = Purse()
-        for validation in policy.validations if names is not None else ():
-            text = validation.stated["expression"]
-            try:
-                if validation.program.holds(names or {}, purse):
-                    continue
-            except EvaluationError as error:
-                if is_strict:
-                    yield Refused(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid")
-                continue
-            yield Refused(_message(validation, names or {}, purse), validation.stated.get("reason") or "Invalid")
-        for key, program in policy.annotations if names is not None else ():
-            try:
-                value = program.value(names or {}, purse)
-            except EvaluationError as error:
-                if is_strict:
-                    yield Refused(f"the value of audit annotation {key} resulted in error: {error}", "Invalid")
-                continue
-            if isinstance(value, str) and value.strip():
-                notes.setdefault(f"{policy.name}/{key}", {})[value.strip()] = None
+            return [Refused(str(error))] if policy.is_strict else []
+        for key, values in noted.items():
+            notes.setdefault(key, {}).update(values)
+        return refused
+
+
+# Work on expressions alone: it may be done on a thread.
+
+
+def _own_value(program: Program, names: Mapping[str, Any], purse: Purse | None) -> Any:
+    """The value, shared with nothing."""
+    purse = purse or Purse()
+    return _own(program.value(names, purse), purse)
+
+
+def _with_variables(policy: Policy, names: dict[str, Any], purse: Purse | None) -> dict[str, Any] | None:
+    """The names, with the policy's variables; None if its conditions do not hold. Raises EvaluationError."""
+    variables: dict[str, Any] = {}
+    names = names | {"variables": variables}
+    if not conditions_hold(policy.conditions, names, purse):
+        return None
+    purse = purse or Purse()
+    for name, program in policy.variables:
+        try:
+            variables[name] = program.value(names, purse)
+        except EvaluationError:
+            continue
+    return names
+
+
+def _judged(policy: Policy, names: Mapping[str, Any], purse: Purse | None) -> tuple[list[Refused], AuditNotes]:
+    """What the policy has against a write, and its annotations."""
+    refused: list[Refused] = []
+    notes: AuditNotes = {}
+    purse = purse or Purse()
+    for validation in policy.validations:
+        text = validation.stated["expression"]
+        try:
+            if not validation.program.holds(names, purse):
+                refused.append(Refused(_message(validation, names, purse), validation.stated.get("reason") or "Invalid"))
+        except EvaluationError as error:
+            if policy.is_strict:
+                refused.append(Refused(f"expression '{text}' resulted in error: {error}", validation.stated.get("reason") or "Invalid"))
+    for key, program in policy.annotations:
+        try:
+            value = program.value(names, purse)
+        except EvaluationError as error:
+            if policy.is_strict:
+                refused.append(Refused(f"the value of audit annotation {key} resulted in error: {error}", "Invalid"))
+            continue
+        if isinstance(value, str) and value.strip():
+            notes.setdefault(f"{policy.name}/{key}", {})[value.strip()] = None
+    return refused, notes
 
 
 FAILURE = "validation.policy.admission.k8s.io/validation_failure"  #: the annotation with failures that a binding wants audited

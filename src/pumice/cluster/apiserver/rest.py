@@ -21,7 +21,7 @@ from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
-from pumice.cluster.apiserver.outside import Pending, until_done
+from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of, warning_headers
 from pumice.cluster.apiserver.remote import Containers
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, place_of, target_of
@@ -56,7 +56,7 @@ class RestHandler:
     def respond(self, request: Request) -> Answer:
         """The answer to a request. Never raises: an error becomes a Status."""
         try:
-            answer = self._attempted(request, lambda: self._respond(request))
+            answer = self._attempted(request, lambda: attempted(self.store, lambda: self._respond(request)))
         except Pending as pending:
             return asyncio.get_running_loop().create_task(self._answered(request, pending))
         return answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)

@@ -10,7 +10,8 @@ The objects that the store returns are the stored ones: never change them. The o
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from pumice.api import Object
 from pumice.api.field_selectors import FieldSelector
@@ -22,12 +23,13 @@ from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import seen, seen_early, seen_late, stored
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.decoding import Misshaped, schema_causes, shaped
+from pumice.cluster.apiserver.expressions import ExpressionThread, Work
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
 from pumice.cluster.apiserver.gated_fields import drop_disabled
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
-from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending
+from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.policies import KINDS as POLICIES
 from pumice.cluster.apiserver.policies import AuditNotes, Policies, log_notes
@@ -36,6 +38,8 @@ from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
 from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
 from pumice.cluster.apiserver.webhooks import MUTATING, VALIDATING, Webhooks
+
+Done = TypeVar("Done")
 
 _NOTHING: Object = {}
 _DEFAULT = WriteOptions()
@@ -73,7 +77,8 @@ class Store:
         self.collector = GarbageCollector(self)
         self.services = ServiceAllocator()
         self.caller = Caller(self)
-        self.attempt: Attempt | None = None  #: the write that is under way, if it can wait for programs outside
+        self.expressions = ExpressionThread()
+        self.attempt: Attempt | None = None  #: the write that is under way, if it can wait
         self.webhooks = Webhooks(self)
         self.policies = Policies(self)
         self.storage.listeners += [self.custom_kinds.on_write, self.collector.on_write, self.services.on_write, self._on_write]
@@ -89,6 +94,12 @@ class Store:
         if self.attempt is None:
             raise Pending(call)
         return self.attempt.answer(call)
+
+    def evaluated(self, what: str, review: AdmissionAttributes, work: Work[Done]) -> Done:
+        """What expressions about a write come to. Raises CelError, and Pending if they cost much and the write can wait."""
+        if self.attempt is None:
+            return work(None)
+        return self.attempt.evaluated(call_about(what, review, partial(self.expressions.evaluate, work)), work)
 
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back an object of a journal. Call this only before the first write and watch."""
@@ -371,7 +382,8 @@ class Store:
         if review.old is not None:
             count_generation(kind, obj, review.old)
         causes = metadata_causes(kind, obj["metadata"]) + subresource_writes.causes_of(kind, obj, review.old, review.subresource)
-        causes += schema_causes(kind, obj, review.old)
+        rules = partial(schema_causes, kind, obj, review.old)
+        causes += rules(None) if kind.rules is None else self.evaluated("the rules of its kind", review, rules)
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:

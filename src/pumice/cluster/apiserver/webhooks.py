@@ -27,10 +27,11 @@ from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, Auth
 from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes, AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
+from pumice.cluster.apiserver.expressions import on_loop
 from pumice.cluster.apiserver.grants import Attributes
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.outside import Call, Unanswered
+from pumice.cluster.apiserver.outside import Unanswered, call_about
 from pumice.cluster.apiserver.rbac import allowed
 from pumice.cluster.apiserver.status import StatusError
 
@@ -91,10 +92,10 @@ class Selectors:
         return any(matches(self.objects, (one.get("metadata") or {}).get("labels") or {}) for one in (review.obj, review.old) if one)
 
 
-def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[str, Any]) -> bool:
+def conditions_hold(conditions: Iterable[tuple[str, Program]], names: Mapping[str, Any], purse: Purse | None) -> bool:
     """Whether all conditions hold. Raises EvaluationError if none is false and one has no value."""
     failed: list[str] = []
-    purse = Purse()
+    purse = purse or Purse()
     for name, program in conditions:
         try:
             if not program.holds(names, purse):
@@ -111,7 +112,7 @@ def names_of(review: AdmissionAttributes, request: Object, lister: AdmissionList
 
     def may(account: tuple[str, str] | None, verb: str, about: dict[str, str]) -> bool:
         user = review.user if account is None else UserInfo(f"system:serviceaccount:{':'.join(account)}", account_groups(account[0]))
-        return allowed(lister, user, Attributes(verb, **about))
+        return on_loop(lambda: allowed(lister, user, Attributes(verb, **about)))
 
     authorizer, kind = Authorizer(may), review.kind
     asked = ResourceCheck(authorizer, kind.group, kind.plural, review.subresource, review.namespace, review.name)
@@ -250,7 +251,8 @@ class Webhooks:
         if not hook.conditions:
             return True
         try:
-            return conditions_hold(hook.conditions, names_of(review, request_of(review), self._store))
+            conditions = partial(conditions_hold, hook.conditions, names_of(review, request_of(review), self._store))
+            return self._store.evaluated(f'the conditions of webhook "{hook.name}"', review, conditions)
         except EvaluationError as error:
             if hook.is_ignored:
                 return False
@@ -271,11 +273,8 @@ class Webhooks:
 
     def _answer(self, hook: Webhook, review: AdmissionAttributes, is_again: bool) -> Verdict:
         """What the program of a webhook outside of this process answers. Raises Pending."""
-        before = review.old["metadata"].get("resourceVersion") if review.old else ""
-        what = hook.configuration, review.operation, review.kind.resource, review.subresource, review.namespace, review.name
-        about = (f'webhook "{hook.name}"', *what, before, is_again)
-        uid = str(review.obj["metadata"].get("uid", "")) if review.operation == "CREATE" else ""
-        answer = self._store.answer(Call(about, partial(self._call, hook, replace(review)), uid))
+        call = partial(self._call, hook, replace(review))
+        answer = self._store.answer(call_about(f'webhook "{hook.name}"', review, call, hook.configuration, is_again))
         if isinstance(answer, Unanswered):
             if hook.is_ignored:
                 return None

@@ -1,0 +1,69 @@
+"""Expressions of users on a thread of their own, one at a time, so that nobody else waits for one that costs much.
+
+What an expression asks the store (`authorizer`), it is told by the event loop, since the store is read and written there only.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from pumice.api.cel.activation import Purse
+from pumice.api.cel.tree import CelError
+
+LONGEST_QUESTION_S = 60.0  #: how long a question waits for an event loop that has ended
+
+Done = TypeVar("Done")
+Work = Callable[[Purse | None], Done]
+"""Evaluates expressions and changes nothing. All of them are paid from the purse; without one, each has what it may cost at most."""
+Outcome = tuple[Done, None] | tuple[None, CelError]
+
+_here = threading.local()  #: on such a thread: the event loop that waits for it
+
+
+class ExpressionThread:
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+
+    async def evaluate(self, work: Work[Done]) -> Outcome[Done]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "expressions")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, _on_thread, loop, work)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._thread = None
+
+
+def outcome(work: Work[Done], purse: Purse | None) -> Outcome[Done]:
+    try:
+        return work(purse), None
+    except CelError as error:
+        return None, error
+
+
+def done(found: Outcome[Done]) -> Done:
+    """What the work returned. Raises what it raised."""
+    if found[1] is not None:
+        raise found[1]
+    return found[0]
+
+
+def _on_thread(loop: asyncio.AbstractEventLoop, work: Work[Done]) -> Outcome[Done]:
+    _here.loop = loop
+    return outcome(work, None)
+
+
+def on_loop(ask: Callable[[], Done]) -> Done:
+    """The answer of the store to a question of an expression, wherever this is evaluated."""
+    loop: asyncio.AbstractEventLoop | None = getattr(_here, "loop", None)
+    if loop is None:
+        return ask()
+
+    async def asked() -> Done:
+        return ask()
+
+    return asyncio.run_coroutine_threadsafe(asked(), loop).result(LONGEST_QUESTION_S)
