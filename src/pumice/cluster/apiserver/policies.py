@@ -237,11 +237,8 @@ class Policies:
         return refused
 
 
-# Work on expressions alone: it may be done on a thread.
-
-
 def _own_value(program: Program, names: Mapping[str, Any], purse: Purse | None) -> Any:
-    """The value, shared with nothing."""
+    """The value, shared with nothing. This and the next two may be done on a thread."""
     purse = purse or Purse()
     return _own(program.value(names, purse), purse)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api.cel import Program, condition
-from pumice.api.cel.activation import EACH_EXPRESSION, Purse
+from pumice.api.cel.activation import Purse
 from pumice.api.cel.check import Environment
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.tree import CompileError, EvaluationError
@@ -18,7 +18,8 @@ from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.requests import Failed, Selector
 
 Facts = Mapping[str, Any]
-EACH_DEVICE = 200  #: the cost that each device adds to the allowance of one expression
+EACH_KIND = 100_000  #: the cost that one kind of request may have, so that no claim holds up a cycle for long
+EACH_DEVICE = 200  #: the cost that each device adds to it
 _DEVICE = kind("kubernetes.DRADevice")
 _FIELDS = {
     "driver": STRING,
@@ -47,7 +48,7 @@ def admits(chosen: Selector, facts: Facts, purse: Purse, device: str = "") -> bo
 
 def purse_for(devices: int) -> Purse:
     """The cost that one kind of request may have with this number of devices."""
-    return Purse(EACH_EXPRESSION + EACH_DEVICE * devices)
+    return Purse(EACH_KIND + EACH_DEVICE * devices)
 
 
 @lru_cache(maxsize=1024)
