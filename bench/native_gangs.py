@@ -12,8 +12,7 @@ from typing import Any
 from bench import shapes
 from bench.kube_scheduler import NOW
 from bench.measure import Row, measured
-from pumice.api import groups as api
-from pumice.api import yaml
+from pumice.api import groups as api, yaml
 from pumice.api.core import Node, NodeStatus
 from pumice.api.kinds import COMPOSITE_POD_GROUP, NATIVE_POD_GROUP
 from pumice.api.meta import Metadata

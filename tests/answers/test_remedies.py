@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.causes import failed, job, situations
-from bench.causes import node as bench_node
+from bench.causes import failed, job, node as bench_node, situations
 from pumice import answers
 from pumice.answers import whatif
 from pumice.answers.changes import Change

@@ -6,8 +6,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.api.cel import Program
 from pumice.api.cel.check import Environment

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver import StatusError, UserInfo, WriteOptions
 from pumice.cluster.apiserver.grants import MOST_STEPS, Attributes, Grants, TooMuchToCompare

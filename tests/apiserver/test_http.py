@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pumice.cluster.apiserver import protobuf, server
 from pumice.cluster.apiserver.status import StatusError
-from pumice.http import parser
-from pumice.http import server as serving
+from pumice.http import parser, server as serving
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
 from tests.samples import times

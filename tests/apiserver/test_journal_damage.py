@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pumice.cluster.apiserver import Store, journal
 from pumice.cluster.apiserver.journal import FileJournal

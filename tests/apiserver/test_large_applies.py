@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, WriteOptions
 from pumice.cluster.apiserver.managed_fields import SharedFields, difference, leaves, to_fields

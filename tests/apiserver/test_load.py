@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.cluster.apiserver import PatchRequest, StatusError, Store, json_patch, read, rest, storage
 from pumice.cluster.apiserver.status import LARGEST_OBJECT

@@ -8,8 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.api.selectors import matches, parse_selector
 from pumice.cluster.apiserver import StatusError, protobuf, requests

@@ -7,8 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.api.annotations import LAST_APPLIED
 from pumice.api.field_selectors import parse_field_selector

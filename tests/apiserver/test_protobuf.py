@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import StatusError, protobuf, requests

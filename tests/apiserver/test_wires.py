@@ -7,8 +7,7 @@ import itertools
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.http import spdy, websocket
 

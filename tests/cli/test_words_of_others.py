@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from aloop import run
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.http.connection import Answer
 from pumice.http.pool import ConnectionPool, NotConnected

@@ -6,8 +6,7 @@ import gzip
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.client.client import asked_delay_s
 from pumice.client.failures import api_error

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 from aloop import ended, run, until
 from fakeapi import FakeApi, Fault
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed

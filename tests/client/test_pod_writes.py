@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from aloop import run
 from fakeapi import FakeApi, Fault
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed

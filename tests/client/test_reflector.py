@@ -11,8 +11,7 @@ import msgspec
 import pytest
 from aloop import ended, run, until
 from fakeapi import FakeApi, Fault, StreamFault
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pumice.api.kinds import PODS
 from pumice.api.meta import Metadata, Wire

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import Object, labels_of
 from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates
 from tests.controllers.stage import Stage, plain_pod, task, vcjob

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.dialects import COSCHEDULING_POD_GROUPS, DIALECTS, JOB_SETS, RAY_CLUSTERS
 from pumice.api.json_objects import Object, annotations_of, condition, labels_of
 from pumice.controllers.volcano.podgroup import PATIENCE_S, PodGroups

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import annotations_of, labels_of
 from tests.controllers.job_stage import play, running, status
 from tests.controllers.stage import Stage, queue, task, vcjob

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import annotations_of, labels_of, name_of, status_of, terminating
 from tests.controllers.stage import Stage, queue, task, vcjob
 from tests.samples import times

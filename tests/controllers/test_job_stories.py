@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import annotations_of, controller_of, merged
 from pumice.controllers.controller import GivesUp
 from pumice.controllers.volcano.job.controller import Jobs

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import Object, status_of, terminating
 from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import Object
 from pumice.controllers.registry import volcano_controllers
 from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, queue, vcjob

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.api import annotations as key
-from pumice.api import kinds
+from pumice.api import annotations as key, kinds
 from pumice.api.json_objects import Key, Object
 from pumice.controllers.volcano.queue import Queues, next_state
 from pumice.controllers.writes import Delete, Emit, Patch

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.api import kinds
 from pumice.api.json_objects import Object, annotations_of, condition, name_of, status_of, terminating

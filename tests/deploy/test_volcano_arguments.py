@@ -14,13 +14,10 @@ import click
 import pytest
 
 from pumice.api import yaml
-from pumice.cli.controllers import controllers
-from pumice.cli.controllers import settings_of as settings_of_controllers
+from pumice.cli.controllers import controllers, settings_of as settings_of_controllers
 from pumice.cli.main import cli
-from pumice.cli.scheduler import Configuration, scheduler
-from pumice.cli.scheduler import settings_of as settings_of_scheduler
-from pumice.cli.webhooks import settings_of as settings_of_webhooks
-from pumice.cli.webhooks import webhooks
+from pumice.cli.scheduler import Configuration, scheduler, settings_of as settings_of_scheduler
+from pumice.cli.webhooks import settings_of as settings_of_webhooks, webhooks
 from pumice.client.certificates import Authority
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.apiserver.server_process import in_thread, kubeconfig_of

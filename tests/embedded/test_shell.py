@@ -6,8 +6,7 @@ import io
 import tarfile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.cluster.nodes.container_files import environment, mounted
 from pumice.cluster.nodes.shell import MOST_SPENT, MOST_WRITTEN, Ran, Shell

@@ -22,8 +22,7 @@ from pumice.simulate.record import Record
 from pumice.simulate.run import cluster_of
 from pumice.simulate.simulated_cluster import Habits, SimulatedCluster
 from pumice.simulate.work import Work, Workload, node, role
-from pumice.testing import PodBuilder, pod, podgroup, priority_class, queue
-from pumice.testing import node as a_node
+from pumice.testing import PodBuilder, node as a_node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
 
 CAPACITY = """

@@ -16,8 +16,7 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import LEASES, PODS

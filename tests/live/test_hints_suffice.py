@@ -10,8 +10,7 @@ from typing import cast
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler

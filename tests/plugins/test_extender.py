@@ -10,8 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from scene import Thing, binds, cycle_on, only
-from scene import opened as open_session
+from scene import Thing, binds, cycle_on, only, opened as open_session
 
 from pumice.api.structs import encode
 from pumice.live.scheduler.http_world import HttpWorld

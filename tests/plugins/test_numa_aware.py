@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from scene import Thing, binds, cycle_on, only
-from scene import opened as open_session
+from scene import Thing, binds, cycle_on, only, opened as open_session
 
 from pumice.api.integers import index_set
 from pumice.api.volcano import CpuInfo

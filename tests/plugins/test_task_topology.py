@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scene import Thing, binds, cycle_on, only
-from scene import opened as open_session
+from scene import Thing, binds, cycle_on, only, opened as open_session
 
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.plugins.volcano.task_topology import Buckets, Relations, read_relations

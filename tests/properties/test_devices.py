@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.scheduler.plugins.kube.indexes.assumed import AssumedDevices
 from tests.kube_scheduler.stage import KUBE_DEFAULT, cluster, machine, policy, run, waiting

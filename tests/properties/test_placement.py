@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.scheduler.engine import plan, shared_answers
 from pumice.scheduler.engine.evaluations import Evaluations

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.scheduler.registry import ACTIONS
-from pumice.scheduler.registry import PLUGINS as CATALOGUE
+from pumice.scheduler.registry import ACTIONS, PLUGINS as CATALOGUE
 
 HUNDRED = {"cpu": 100, "memory": 100, "pods": 100}
 ON = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "VolumeBinding")

@@ -14,8 +14,7 @@ import click
 import msgspec
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.api.errors import InputError
 from pumice.cli.main import cli

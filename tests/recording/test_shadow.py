@@ -15,8 +15,7 @@ import pytest
 
 from pumice.api.kinds import PODS, PRIORITY_CLASSES
 from pumice.cli.embedded import running
-from pumice.cli.up_options import UpRequest
-from pumice.cli.up_options import policy_of as policy_of_up
+from pumice.cli.up_options import UpRequest, policy_of as policy_of_up
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.http.messages import Request
@@ -25,8 +24,7 @@ from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.shadow import HOUR_S, Shadow
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
-from tests.live.stories import PREEMPTING, policy, server
-from tests.live.stories import running as deciding
+from tests.live.stories import PREEMPTING, policy, running as deciding, server
 from tests.live.virtual import VirtualClock, run
 from tests.ports import free_port
 

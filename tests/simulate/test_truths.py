@@ -11,8 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate.inputs import Source, nodes_of_pools, read_policy

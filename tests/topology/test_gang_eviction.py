@@ -19,8 +19,7 @@ from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.registry import ACTIONS
-from pumice.scheduler.registry import PLUGINS as CATALOGUE
+from pumice.scheduler.registry import ACTIONS, PLUGINS as CATALOGUE
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW
 from tests.topology.racks import PLUGINS, assert_same, gang, part, racks, running, state

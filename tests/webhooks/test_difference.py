@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from pumice.cluster.apiserver.json_patch import json_patch
 from pumice.live.webhooks.review import difference

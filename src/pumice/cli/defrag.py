@@ -8,8 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from pumice.answers.defrag import Defrag, Step
-from pumice.answers.defrag import defrag as plan_of
+from pumice.answers.defrag import Defrag, Step, defrag as plan_of
 from pumice.answers.text import defragmentation
 from pumice.api.kinds import NODES, PODS, ObjectRef
 from pumice.api.plural import counted

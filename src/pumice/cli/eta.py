@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from pumice.answers.calibration import Calibration, calibrate
-from pumice.answers.eta import HORIZON_S, Eta, etas
-from pumice.answers.eta import eta as eta_of
+from pumice.answers.eta import HORIZON_S, Eta, eta as eta_of, etas
 from pumice.answers.subject import called
 from pumice.api.plural import counted, plural
 from pumice.api.times import span

@@ -27,8 +27,7 @@ from pumice.inputs.offline import complete
 from pumice.scheduler.config import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH
 from pumice.scheduler.framework.eviction_events import take_in_evictions
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
-from pumice.scheduler.framework.features import Release, minor_of, read_gates, read_release, release
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, Release, minor_of, read_gates, read_release, release
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import Cluster
 

@@ -3,8 +3,7 @@
 import click
 import msgspec
 
-from pumice.answers.lint import Level
-from pumice.answers.lint import lint as findings_of
+from pumice.answers.lint import Level, lint as findings_of
 from pumice.answers.lint.sarif import sarif
 from pumice.answers.subject import called
 from pumice.cli.inputs import Inputs, input_options, load

@@ -8,8 +8,7 @@ from msgspec import structs
 
 from pumice.api import InputError, did_you_mean
 from pumice.cli.tables import print_table, say
-from pumice.extensions import actions
-from pumice.extensions import plugins as known
+from pumice.extensions import actions, plugins as known
 from pumice.scheduler.config.arguments import REST
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model import OneOf, Range

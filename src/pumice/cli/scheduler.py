@@ -35,8 +35,7 @@ from pumice.live.scheduler.options import CanaryShare, Options, Ring, Sharding, 
 from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, Waiting, nothing_beside, nothing_waiting
 from pumice.scheduler.config import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
-from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE
-from pumice.scheduler.framework.features import GATES, MINORS
+from pumice.scheduler.framework.features import DEFAULT as DEFAULT_RELEASE, GATES, MINORS
 from pumice.scheduler.framework.policy import Policy
 
 # The flags of vc-scheduler, as `pumice scheduler` takes them.

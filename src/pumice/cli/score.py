@@ -3,8 +3,7 @@
 import click
 import msgspec
 
-from pumice.answers.score import ScoreTable
-from pumice.answers.score import score as score_of
+from pumice.answers.score import ScoreTable, score as score_of
 from pumice.api import InputError, did_you_mean
 from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load, namespace_option

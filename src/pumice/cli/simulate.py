@@ -15,8 +15,7 @@ from pumice.simulate.inputs import nodes_from, read_policy, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.parquet import as_parquet, pyarrow
 from pumice.simulate.record import Record
-from pumice.simulate.run import Player, Scenario, as_objects, play_fast
-from pumice.simulate.run import simulate as play
+from pumice.simulate.run import Player, Scenario, as_objects, play_fast, simulate as play
 from pumice.simulate.simulated_cluster import Habits
 from pumice.simulate.work import Workload
 

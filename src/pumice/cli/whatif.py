@@ -6,8 +6,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from pumice.answers import compare
-from pumice.answers import whatif as whatif_of
+from pumice.answers import compare, whatif as whatif_of
 from pumice.answers.changes import Change, make_all
 from pumice.answers.newcomers import newcomers
 from pumice.answers.requests import Drain, MoreObjects, QueueField

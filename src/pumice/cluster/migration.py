@@ -9,8 +9,7 @@ names of a group's Workload and template as an annotation.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from pumice.api import InputError, Object, kinds, name_of, namespace_of, spec_of
-from pumice.api import annotations as key
+from pumice.api import InputError, Object, annotations as key, kinds, name_of, namespace_of, spec_of
 from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.dialects import BY_NAME, COSCHEDULING_POD_GROUPS, NAMED
 from pumice.api.json_objects import annotations_of, copied, field, labels_of

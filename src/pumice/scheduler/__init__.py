@@ -12,55 +12,28 @@ if TYPE_CHECKING:
     from pumice.scheduler.config.volcano_conf import read_policy as read_policy
     from pumice.scheduler.engine import (
         MAX_SCORE as MAX_SCORE,
-    )
-    from pumice.scheduler.engine import (
         Filter as Filter,
-    )
-    from pumice.scheduler.engine import (
         Reach as Reach,
-    )
-    from pumice.scheduler.engine import (
         Reason as Reason,
-    )
-    from pumice.scheduler.engine import (
         Refused as Refused,
-    )
-    from pumice.scheduler.engine import (
         Scorer as Scorer,
-    )
-    from pumice.scheduler.engine import (
         View as View,
     )
     from pumice.scheduler.framework.cycle import cycle as cycle
     from pumice.scheduler.framework.decisions import (
         Bind as Bind,
-    )
-    from pumice.scheduler.framework.decisions import (
         Decisions as Decisions,
-    )
-    from pumice.scheduler.framework.decisions import (
         Evict as Evict,
-    )
-    from pumice.scheduler.framework.decisions import (
         Pipelined as Pipelined,
-    )
-    from pumice.scheduler.framework.decisions import (
         Waiting as Waiting,
     )
-    from pumice.scheduler.framework.hooks import Refusal as Refusal
-    from pumice.scheduler.framework.hooks import Vote as Vote
+    from pumice.scheduler.framework.hooks import Refusal as Refusal, Vote as Vote
     from pumice.scheduler.framework.observer import Observer as Observer
     from pumice.scheduler.framework.plugin import Plugin as Plugin
-    from pumice.scheduler.framework.policy import Action as Action
-    from pumice.scheduler.framework.policy import Policy as Policy
+    from pumice.scheduler.framework.policy import Action as Action, Policy as Policy
     from pumice.scheduler.framework.session import Session as Session
     from pumice.scheduler.framework.world import World as World
-    from pumice.scheduler.model import Cluster as Cluster
-    from pumice.scheduler.model import Job as Job
-    from pumice.scheduler.model import OneOf as OneOf
-    from pumice.scheduler.model import Queue as Queue
-    from pumice.scheduler.model import Range as Range
-    from pumice.scheduler.model import Task as Task
+    from pumice.scheduler.model import Cluster as Cluster, Job as Job, OneOf as OneOf, Queue as Queue, Range as Range, Task as Task
     from pumice.scheduler.registry import PLUGINS as PLUGINS
 
 _WHERE = {

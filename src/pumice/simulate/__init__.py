@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from pumice.scheduler import Action, Plugin
 from pumice.simulate import columns
-from pumice.simulate.compare import ComparedRun, table
-from pumice.simulate.compare import compare as play_all
+from pumice.simulate.compare import ComparedRun, compare as play_all, table
 from pumice.simulate.outputs import Frame, frame_of
 from pumice.simulate.run import Summary
 

@@ -12,30 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.admission import (
         AdmissionAttributes as AdmissionAttributes,
-    )
-    from pumice.cluster.apiserver.admission import (
         AdmissionLister as AdmissionLister,
-    )
-    from pumice.cluster.apiserver.admission import (
         AdmissionRefusal as AdmissionRefusal,
-    )
-    from pumice.cluster.apiserver.admission import (
         AdmissionRule as AdmissionRule,
-    )
-    from pumice.cluster.apiserver.admission import (
         UserInfo as UserInfo,
-    )
-    from pumice.cluster.apiserver.admission import (
         WriteOptions as WriteOptions,
     )
-    from pumice.cluster.apiserver.archive import export_cluster as export_cluster
-    from pumice.cluster.apiserver.archive import import_cluster as import_cluster
+    from pumice.cluster.apiserver.archive import export_cluster as export_cluster, import_cluster as import_cluster
     from pumice.cluster.apiserver.deletion import DeleteOptions as DeleteOptions
     from pumice.cluster.apiserver.patch import PatchRequest as PatchRequest
     from pumice.cluster.apiserver.server import Server as Server
     from pumice.cluster.apiserver.status import StatusError as StatusError
-    from pumice.cluster.apiserver.store import ListPage as ListPage
-    from pumice.cluster.apiserver.store import Store as Store
+    from pumice.cluster.apiserver.store import ListPage as ListPage, Store as Store
 
 _WHERE = {
     "admission": ("AdmissionAttributes", "AdmissionLister", "AdmissionRefusal", "AdmissionRule", "UserInfo", "WriteOptions"),

@@ -10,8 +10,7 @@ from pumice.api import Object
 from pumice.api.cel import Program
 from pumice.api.cel.check import Environment
 from pumice.api.cel.tree import CompileError
-from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING, CelType, list_of, map_of
-from pumice.api.cel.values import kind as cel_kind
+from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING, CelType, kind as cel_kind, list_of, map_of
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.kinds import ServedKind

@@ -31,8 +31,7 @@ from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
 from pumice.cluster.apiserver.outside import Attempt, Call, Caller, Pending, call_about
 from pumice.cluster.apiserver.patch import PatchRequest, patched
-from pumice.cluster.apiserver.policies import KINDS as POLICIES
-from pumice.cluster.apiserver.policies import AuditNotes, Policies, log_notes
+from pumice.cluster.apiserver.policies import KINDS as POLICIES, AuditNotes, Policies, log_notes
 from pumice.cluster.apiserver.service_allocator import ServiceAllocator
 from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of

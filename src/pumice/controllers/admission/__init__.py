@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from pumice.api import Object, kinds
-from pumice.api import annotations as keys
+from pumice.api import Object, annotations as keys, kinds
 from pumice.api.json_objects import annotations_of
 from pumice.controllers.admission import cronjob, hypernode, job, jobflow, pod, podgroup, queue
 from pumice.controllers.admission.problem import CREATE, DELETE, UPDATE, Problem, Settings, readable

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pumice.api import Object, namespace_of, spec_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, namespace_of, spec_of
 from pumice.api.json_objects import annotations_of, copied
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.controller import Lister

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from pumice.api import Object, kinds, namespace_of, spec_of, status_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, namespace_of, spec_of, status_of
 from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.json_objects import annotations_of, copied
 from pumice.controllers.admission.problem import Problem, Settings

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import ceil
 from typing import Any
 
-from pumice.api import Object, kinds, name_of, spec_of, status_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, name_of, spec_of, status_of
 from pumice.api.defaults import ROOT_QUEUE, required_queues
 from pumice.api.json_objects import annotations_of, copied
 from pumice.api.plural import counted

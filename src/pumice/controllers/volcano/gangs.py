@@ -14,8 +14,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, uid_of
-from pumice.api import annotations as key
+from pumice.api import Key, Object, annotations as key, kinds, name_of, namespace_of, spec_of, uid_of
 from pumice.api.dialects import BY_LABEL, BY_NAME, NAMED, Dialect, Roles
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, controller_of, field, labels_of, suffix

@@ -6,13 +6,11 @@ A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs are delet
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pumice.api import Key, Object, instant, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
-from pumice.api import annotations as key_names
+from pumice.api import Key, Object, annotations as key_names, instant, key_of, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.annotations import TASK_SPEC
 from pumice.api.json_objects import annotations_of, controlled_by, copied, created_at, field, labels_of, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, its_controller, itself, result
-from pumice.controllers.volcano.job import spec as job_spec
-from pumice.controllers.volcano.job import state
+from pumice.controllers.volcano.job import spec as job_spec, state
 from pumice.controllers.volcano.job.state import COMPLETED
 from pumice.controllers.volcano.step_patch import laid_over
 from pumice.controllers.writes import Create, Write, delete, status_change

@@ -13,8 +13,7 @@ False. The condition of Kubernetes' own PodGroups follows the PodGroups that are
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
-from pumice.api import Key, Object, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
-from pumice.api import annotations as key
+from pumice.api import Key, Object, annotations as key, key_of, kinds, name_of, namespace_of, rfc3339, spec_of, status_of, uid_of
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.dialects import COSCHEDULING_POD_GROUPS, NAMED, READ
 from pumice.api.groups import SCHEDULED

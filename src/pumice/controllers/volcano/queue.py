@@ -7,8 +7,7 @@ objects: a queue is reconciled when it, its parent, its PodGroups or a Command f
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api import Key, Object, kinds, name_of, spec_of, status_of
-from pumice.api import annotations as key
+from pumice.api import Key, Object, annotations as key, kinds, name_of, spec_of, status_of
 from pumice.api.defaults import ROOT_QUEUE
 from pumice.api.json_objects import annotations_of, field, terminating
 from pumice.controllers.controller import NOTHING, Lister, ObjectChange, Result, itself, result

@@ -25,8 +25,7 @@ from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.kube.units import Units
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
-from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
-from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
+from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES, wants_devices
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one

@@ -29,8 +29,7 @@ from pumice.scheduler.framework.features import DEFAULT, Release
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy, Profile, Profiles
 from pumice.scheduler.plugins.kube.catalogue import ARGS, FEATURES, GANG, POINTS, TOPOLOGY_PLACEMENTS, defaults
-from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING
-from pumice.scheduler.plugins.kube.volume_binding import VolumeBindingArgs
+from pumice.scheduler.plugins.kube.volume_binding import PLUGIN as VOLUME_BINDING, VolumeBindingArgs
 
 GROUP = "kubescheduler.config.k8s.io"
 DEFAULT_NAME = "default-scheduler"

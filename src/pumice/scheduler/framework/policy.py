@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Scorer
-from pumice.scheduler.framework.features import DEFAULT as RELEASE_DEFAULT
-from pumice.scheduler.framework.features import Release
+from pumice.scheduler.framework.features import DEFAULT as RELEASE_DEFAULT, Release
 from pumice.scheduler.framework.hooks import HOOKS, RULE_HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 

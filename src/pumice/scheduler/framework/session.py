@@ -20,8 +20,7 @@ from pumice.scheduler.framework.decisions import Decisions, GroupCondition, Grou
 from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
-from pumice.scheduler.framework.job_classes import MEMORY as KINDS
-from pumice.scheduler.framework.job_classes import JobClass, JobClasses, blanks
+from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins

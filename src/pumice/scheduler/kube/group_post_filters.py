@@ -24,8 +24,7 @@ from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model import Task
 from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims
-from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE
-from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
+from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE, NAME as DEVICES
 
 POINT = "PodGroupPostFilter"
 FREED = "deallocation and deletion of ResourceClaims completed"

@@ -11,8 +11,7 @@ from pumice.api.annotations import GROUP_NAME
 from pumice.api.defaults import DEFAULT_QUEUE
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
-from pumice.api.volcano import PodGroup
-from pumice.api.volcano import Queue as QueueObject
+from pumice.api.volcano import PodGroup, Queue as QueueObject
 from pumice.scheduler.model import status
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.job import PENDING, Job

@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from pumice.api import Key, Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
-from pumice.api import annotations as key
+from pumice.api import Key, Object, annotations as key, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.json_objects import annotations_of, controlled_by, controller_of, copied, labels_of, terminating
 from pumice.api.plural import plural
 from pumice.api.quota import Usage, add, pod_usage, times, written

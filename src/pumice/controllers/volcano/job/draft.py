@@ -5,8 +5,7 @@ Times are written only together with the change that they date, so reconciling a
 
 from collections.abc import Iterable
 
-from pumice.api import Object, rfc3339, status_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, rfc3339, status_of
 from pumice.api.json_objects import annotations_of, copied, created_at, terminating
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.state import COUNTED

@@ -8,8 +8,7 @@ counts as a pod that has just failed: it failed while no controller was running.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pumice.api import Object, kinds, name_of, namespace_of, spec_of, status_of, uid_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, name_of, namespace_of, spec_of, status_of, uid_of
 from pumice.api.integers import integer
 from pumice.api.json_objects import annotations_of, condition, controller_of, labels_of, terminating
 from pumice.api.kinds import kind_of

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pumice.api import Object, status_of, uid_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, status_of, uid_of
 from pumice.api.json_objects import annotations_of, labels_of, terminating
 from pumice.controllers.volcano.job import spec, state
 from pumice.controllers.volcano.job.event import JobEvent

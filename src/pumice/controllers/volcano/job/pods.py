@@ -6,8 +6,7 @@ the scheduler and as labels for selectors. A task that depends on other tasks ge
 
 from collections.abc import Mapping, Sequence
 
-from pumice.api import Object, kinds, name_of, namespace_of, spec_of, status_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, name_of, namespace_of, spec_of, status_of
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.json_objects import annotations_of, controlled_by, copied, labels_of
 from pumice.controllers.volcano.job import spec

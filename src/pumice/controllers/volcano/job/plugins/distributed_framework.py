@@ -6,8 +6,7 @@ Each plugin gives its pods the addresses of the other pods and their own role, i
 import json
 from collections.abc import Sequence
 
-from pumice.api import Object, kinds, name_of, namespace_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, name_of, namespace_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, containers, flags, hosts_of, open_port, owned, port, removed, set_env

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pumice.api import Object, kinds, name_of, namespace_of, spec_of, uid_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, name_of, namespace_of, spec_of, uid_of
 from pumice.api.json_objects import controlled_by, controller_of
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec

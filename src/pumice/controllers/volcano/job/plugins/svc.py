@@ -7,8 +7,7 @@ and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-re
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pumice.api import Object, kinds, name_of, namespace_of
-from pumice.api import annotations as key
+from pumice.api import Object, annotations as key, kinds, name_of, namespace_of
 from pumice.api.json_objects import copied
 from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec
