@@ -75,7 +75,7 @@ def _place(layout: Path, descriptor: dict[str, Any]) -> Path:
 
 
 def _kept(name: str, digest: str, folder: Path, build: Callable[[Buildah, Path], None]) -> Path:
-    """The layout out of the cache, built if need be; older ones go."""
+    """The layout out of the cache, built if need be, and this process's as long as it runs; older ones go that nobody has."""
     cache = cache_folder().with_name("images")
     cache.mkdir(parents=True, exist_ok=True)
     layout = cache / f"{name}-{digest}"
@@ -83,7 +83,7 @@ def _kept(name: str, digest: str, folder: Path, build: Callable[[Buildah, Path],
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not layout.exists():
             for old in cache.glob(f"{name}-*"):
-                shutil.rmtree(old)
+                _remove_unused(old)
             part = cache / f"part-{os.getpid()}-{name}"
             try:
                 with Sandbox(folder / f"images-{name}", online=True) as sandbox:
@@ -91,7 +91,20 @@ def _kept(name: str, digest: str, folder: Path, build: Callable[[Buildah, Path],
                 part.rename(layout)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
+        fcntl.flock(os.open(layout, os.O_RDONLY), fcntl.LOCK_SH)
     return layout
+
+
+def _remove_unused(layout: Path) -> None:
+    """Unless a process has it: tests of another state of the source, which run at the same time."""
+    folder = os.open(layout, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(layout)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(folder)
 
 
 def _digest(root: Path, names: Sequence[str], more: Parts) -> str:

@@ -148,3 +148,16 @@ def test_the_programs_work_read_only_and_without_network(chart: str, containers:
         for process, _ in started.values():
             assert containers.end(process) == 0, process.last_words()
             assert "Read-only file system" not in process.last_words()
+
+
+def test_images_that_a_process_uses_stay_in_the_cache_when_others_are_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(images, "cache_folder", lambda: tmp_path / "programs")
+
+    def kept(state: str) -> Path:
+        return images._kept("product", state, tmp_path, lambda _, layout: layout.mkdir())
+
+    unused = tmp_path / "images/product-unused"
+    unused.mkdir(parents=True)
+    used = kept("used")
+    newest = kept("newest")
+    assert (unused.exists(), used.exists(), newest.exists()) == (False, True, True)
