@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,56 @@ RENDERINGS: dict[str, dict[str, Any]] = {
     "canary": {"mode": "canary", "canary": {"queues": ["research"], "namespaces": ["team-a"], "schedulerNames": ["pumice", "other"]}},
     "only the scheduler": {"controllers": {"replicas": 0}, "webhooks": {"replicas": 0}},
 }
+
+Values = dict[str, Any]
+#: of each line one is chosen, whatever is chosen of the others
+CHOICES: tuple[tuple[Values, ...], ...] = (
+    ({}, {"mode": "shadow"}, *({"mode": "canary", "canary": {share: ["a", "b"]}} for share in ("queues", "namespaces"))),
+    ({}, {"scheduler": {"pageAddress": ":7480"}}),
+    (
+        {},
+        *(
+            {"scheduler": {"record": {"enabled": True, **volume}}}
+            for volume in ({}, {"volume": {"emptyDir": None, "hostPath": {"path": "/"}}})
+        ),
+    ),
+    ({}, {"scheduler": {"plugins": {"configMap": "plugins"}}}),
+    *(({}, {part: POD}, {part: {"replicas": 0}}) for part in ("scheduler", "controllers", "webhooks")),
+    ({}, {"webhooks": {"enabled": "/jobs/validate", "schedulerUrl": "http://a:8080"}}, {"webhooks": {"failurePolicy": "Ignore"}}),
+    (
+        {},
+        *(
+            {"monitoring": {name: MONITORED[name] for name in names}}
+            for names in (("podMonitor", "prometheusRule"), ("serviceMonitor", "dashboard"))
+        ),
+    ),
+    ({}, {"monitoring": {"labels": {"release": "prometheus"}, "interval": "1m"}}),
+    ({}, {"crds": {"upgrade": False}, "imagePullSecrets": [{"name": "registry"}]}),
+)
+
+
+def _merged(one: Values, other: Values) -> Values:
+    return one | {name: _merged(one[name], each) if isinstance(one.get(name), dict) else each for name, each in other.items()}
+
+
+def _in_pairs() -> Iterator[Values]:
+    """Few renderings in which any two choices of different lines meet; each next one has as many new meetings as is easily found."""
+    places = [(line, choice) for line, choices in enumerate(CHOICES) for choice in range(len(choices))]
+    missing = {pair for pair in itertools.combinations(places, 2) if pair[0][0] != pair[1][0]}
+    while missing:
+        row = list(min(missing))
+        for line, choices in enumerate(CHOICES):
+            if line not in (row[0][0], row[1][0]):
+                options = [(line, choice) for choice in range(len(choices))]
+                row.append(max(options, key=lambda each: sum(tuple(sorted((each, other))) in missing for other in row)))
+        missing -= set(itertools.combinations(sorted(row), 2))
+        values: Values = {}
+        for line, choice in row:
+            values = _merged(values, CHOICES[line][choice])
+        yield values
+
+
+RENDERINGS |= {f"pairs {number}": values for number, values in enumerate(_in_pairs())}
 
 
 class Helm:

@@ -67,7 +67,10 @@ def evicting(cluster: NodeCluster, chart: None) -> None:
     cluster.helm("upgrade", "volcano", str(CHART), "-n", SYSTEM, "-f", str(values), "--wait", "--timeout=4m")
 
 
-def test_installed_it_is_ready_without_a_restart_and_refuses_a_wrong_job(volcano: Namespace, namespace: Namespace) -> None:
+def test_installed_it_is_ready_without_a_restart_and_refuses_a_wrong_job(
+    cluster: NodeCluster, volcano: Namespace, namespace: Namespace
+) -> None:
+    cluster.helm("test", "volcano", "-n", SYSTEM)
     pods = volcano.get("pods")
     assert len(pods) == 3
     for name, pod in pods.items():
