@@ -184,6 +184,15 @@ def test_every_webhook_that_is_served_is_registered_as_volcano_does(helm: Helm) 
         assert (spared["operator"], spared["values"]) == ("NotIn", ["volcano-system", "kube-system"])
 
 
+def test_while_webhooks_are_replaced_somebody_answers(helm: Helm) -> None:
+    """Volcano's pods, whose port has no name, too; and no revision names an authority that a next one would take away."""
+    items = helm.rendered({})
+    (port,) = named(items)["Service", "volcano-admission-service"]["spec"]["ports"]
+    assert port["targetPort"] == 8443 in {each["containerPort"] for each in container(items, "volcano-admission")["ports"]}
+    assert container(items, "volcano-admission")["lifecycle"] == {"preStop": {"exec": {"command": ["sleep", "5"]}}}
+    assert "caBundle" not in json.dumps(items)
+
+
 def test_only_enabled_webhooks_are_registered_and_none_that_nobody_answers(helm: Helm) -> None:
     items = helm.rendered(RENDERINGS["all that can be set"])
     registered = [item for item in items if "webhooks" in item]
@@ -299,13 +308,12 @@ def test_after_an_uninstall_jobs_can_be_made_and_what_remains_is_what_the_notes_
     assert len(definitions) == 10
 
     # a value that was set stays set, and so does the authority that the webhooks have written
-    patch = {"webhooks": [{"name": "validatejob.volcano.sh", "clientConfig": {"caBundle": AUTHORITY}}]}
-    installed.kubectl("patch", HOOK, f"-p{json.dumps(patch)}")
+    trust(installed)
     for setting in ("scheduler.period=2s,crds.upgrade=false", "scheduler.logLevel=3"):
         installed("upgrade", "volcano", CHART, *where, "--reuse-values", f"--set={setting}")
     deployment = installed.get("deployment", "volcano-scheduler", *where)
     assert {"--schedule-period=2s", "-v=3"} <= set(deployment["spec"]["template"]["spec"]["containers"][0]["args"])
-    assert installed.get(HOOK)["webhooks"][0]["clientConfig"]["caBundle"] == AUTHORITY
+    assert authority(installed) == AUTHORITY
 
     left = installed("uninstall", "volcano", *where)
     assert not any(installed.names(kind) for kind in before)
@@ -393,10 +401,7 @@ def volcanos(folder: Path) -> Path:
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec},
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
         ]
-    client = {
-        "service": {"name": "volcano-admission-service", "namespace": "volcano-system", "path": "/jobs/validate"},
-        "caBundle": AUTHORITY,
-    }
+    client = {"service": {"name": "volcano-admission-service", "namespace": "volcano-system", "path": "/jobs/validate"}}
     webhook = {
         "name": "validatejob.volcano.sh",
         "clientConfig": client,
@@ -417,6 +422,16 @@ def shown(beginning: str, page: str = "from-volcano") -> str:
     return "\n".join(line[4:] for line in itertools.takewhile(lambda line: line.startswith("    "), lines[at:]))
 
 
+def trust(installed: Installed) -> None:
+    """As the webhooks' program does."""
+    patch = {"webhooks": [{"name": "validatejob.volcano.sh", "clientConfig": {"caBundle": AUTHORITY}}]}
+    installed.kubectl("patch", HOOK, f"-p{json.dumps(patch)}")
+
+
+def authority(installed: Installed) -> str | None:
+    return installed.get(HOOK)["webhooks"][0]["clientConfig"].get("caBundle")  # type: ignore[no-any-return]
+
+
 def uids(installed: Installed) -> dict[str, str]:
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in installed.get("deployments", "-nvolcano-system")["items"]}
 
@@ -424,6 +439,7 @@ def uids(installed: Installed) -> dict[str, str]:
 def test_volcanos_release_is_taken_over_and_given_back_in_place_and_no_job_is_lost(installed: Installed) -> None:
     theirs, where = volcanos(installed.folder), ("-nvolcano-system",)
     installed("install", "volcano", theirs, *where, "--create-namespace")
+    trust(installed)
     installed.apply(JOB)
     before = uids(installed)
 
@@ -436,11 +452,12 @@ def test_volcanos_release_is_taken_over_and_given_back_in_place_and_no_job_is_lo
     pod = installed.get("deployment", "volcano-scheduler", *where)["spec"]["template"]["spec"]
     assert pod["containers"][0]["args"][0] == "scheduler" and len(pod["containers"]) == 1
 
+    assert authority(installed) == AUTHORITY
     installed("upgrade", "volcano", theirs, *where)
     assert uids(installed) == before and installed.names("jobs.batch.volcano.sh") == {"train"}
     pod = installed.get("deployment", "volcano-scheduler", *where)["spec"]["template"]["spec"]
     assert pod["containers"][0]["args"] == ["--logtostderr"] and "livenessProbe" not in pod["containers"][0]
-    assert installed.names(HOOK.partition("/")[0]) == {HOOK.partition("/")[2]}
+    assert installed.names(HOOK.partition("/")[0]) == {HOOK.partition("/")[2]} and authority(installed) == AUTHORITY
 
 
 def containers(installed: Installed) -> list[dict[str, Any]]:
@@ -492,6 +509,7 @@ def test_what_kubectl_installed_is_taken_over_in_place(installed: Installed, by:
     installed.kubectl("wait", "--for=condition=Established", "crd/jobs.batch.volcano.sh")
     installed.apply(JOB)
     installed.apply(*registered)
+    trust(installed)
     before = uids(installed)
     assert "invalid ownership metadata" in installed.refused("install", "volcano", CHART, *where)
     if by == "labels":
@@ -499,5 +517,4 @@ def test_what_kubectl_installed_is_taken_over_in_place(installed: Installed, by:
     installed("install", "volcano", CHART, *where, *(["--take-ownership"] if by == "flag" else []))
     assert uids(installed) == before and installed.names("jobs.batch.volcano.sh") == {"train"}
     assert all(each["securityContext"]["runAsUser"] == 10001 for each in containers(installed))
-    webhook = installed.get(HOOK)["webhooks"][0]
-    assert webhook["failurePolicy"] == "Fail" and webhook["clientConfig"]["caBundle"] == AUTHORITY
+    assert installed.get(HOOK)["webhooks"][0]["failurePolicy"] == "Fail" and authority(installed) == AUTHORITY

@@ -67,7 +67,7 @@ def test_selectors_accounts_and_roles_fit_together(part: str) -> None:
     if part != "webhooks":
         leads = one(part, "RoleBinding")
         assert (leads["roleRef"]["name"], leads["subjects"]) == (one(part, "Role")["metadata"]["name"], binding["subjects"])
-    ports = {port["name"] for port in container(part)["ports"]}
+    ports = {port[key] for port in container(part)["ports"] for key in ("name", "containerPort")}
     assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
     assert {container(part)[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"health"}
 

@@ -23,7 +23,7 @@ from typing import IO, Self
 
 CGROUPS = Path("/sys/fs/cgroup")
 NETWORK = 0x40000000  # CLONE_NEWNET
-START_S, END_S, REMOVED_S = 20.0, 60.0, 300.0
+START_S, END_S, REMOVED_S = 120.0, 120.0, 300.0
 #: where programs write whatever they are told; what they write there is in the sandbox's data
 COVERED = ("/etc", "/usr/libexec", "/var")
 KEEPER = """
