@@ -114,6 +114,7 @@ def test_a_canary_schedules_its_share_and_the_whole_takes_over_what_runs(
     scheduled = json.loads(namespace.kubectl("get", "events", "--field-selector=reason=Scheduled", "-o", "json"))["items"]
     by = {event["involvedObject"]["name"].partition("-")[0]: event["source"]["component"] for event in scheduled}
     assert by == {"ours": "pumice", "theirs": "volcano"}
+    assert "of queue/research alone" in Namespace(cluster, TRIAL).kubectl("logs", "deployment/pumice-scheduler")
     before = {name: pod["metadata"]["uid"] for name, pod in namespace.get("pods").items()}
 
     cluster.helm("uninstall", "pumice", "-n", TRIAL, "--wait")

@@ -176,13 +176,14 @@ class Replica:
         self._writing: asyncio.Future[None] | None = None  #: the task that writes the state into a file
 
     async def serve(self) -> None:
-        policy = self._settings.load()
+        policy, options = self._settings.load(), self._settings.options
         log.info(
-            "pumice %s schedules the pods of %s at %s, by %s",
+            "pumice %s schedules the pods of %s at %s, by %s%s",
             __version__,
-            ", ".join(self._settings.options.schedulers),
+            ", ".join(options.schedulers),
             self._access.server,
             self._settings.conf_path or "the built-in configuration",
+            f", of {options.sharding.share} alone; the rest is compared" if options.sharding.share else "",
         )
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._access, limits=ClientLimits(self._settings.qps, self._settings.burst)))
