@@ -30,10 +30,10 @@ async def asked(host: str, port: int, path: str = "/") -> bytes:
         writer.close()
 
 
-def answer_of(port: int) -> str:
+def answer_of(port: int, path: str = "/") -> str:
     """What a replica answers; nothing while it does not listen yet."""
     try:
-        return asyncio.run(asked("127.0.0.1", port)).decode()
+        return asyncio.run(asked("127.0.0.1", port, path)).decode()
     except OSError:
         return ""
 
@@ -84,14 +84,15 @@ def test_the_leader_is_found_by_its_pod() -> None:
 
 
 def test_of_two_programs_the_one_that_waits_says_who_leads(tmp_path: Path) -> None:
-    ports = [free_port() for _ in range(4)]
+    ports = [free_port() for _ in range(6)]
     with in_thread() as server:
         server.call(lambda store: store.create("namespaces", {"metadata": {"name": "volcano-system"}}))
         kubeconfig = kubeconfig_of(server, tmp_path)
 
         def flags(number: int) -> list[str]:
             probes = f"--healthz-address=127.0.0.1:{ports[2 + number]}"
-            return ["scheduler", f"--page-address=127.0.0.1:{ports[number]}", "--enable-healthz", probes]
+            metrics = f"--listen-address=127.0.0.1:{ports[4 + number]}"
+            return ["scheduler", f"--page-address=127.0.0.1:{ports[number]}", "--enable-healthz", probes, "--enable-metrics", metrics]
 
         with pumice(*flags(0), kubeconfig=kubeconfig):
             assert wait_for(lambda: "Pumice" in page(ports[0], "/"))
@@ -100,3 +101,6 @@ def test_of_two_programs_the_one_that_waits_says_who_leads(tmp_path: Path) -> No
                 leader = "leads, and serves the page: ask its pod, "
                 told = wait_for(lambda: text if leader in (text := answer_of(ports[1])) else "")
                 assert " 503 " in told
+                for path in ("/debug/state", "/debug/pod?name=default/a"):
+                    assert " leads, and this replica knows nothing of the cluster: ask it" in answer_of(ports[5], path)
+                assert '"kind":"List"' in answer_of(ports[4], "/debug/state") and "# TYPE" in answer_of(ports[5], "/metrics")

@@ -18,12 +18,10 @@ POD_PATH = "/debug/pod"
 STATED = ("uid", "node_name", "nominated", "priority", "gated", "deleting", "disrupted", "evicted", "started", "placed_at")
 
 
-async def pod_memory(scheduler: Scheduler | None, request: Request) -> Response:
+async def pod_memory(scheduler: Scheduler, request: Request) -> Response:
     """The HTTP answer, to requests from this machine only: a pod of any user may be asked about."""
     if not request.local:
         return Response.text("pods are told over loopback only: kubectl port-forward leads there", 403)
-    if scheduler is None:
-        return Response.text("another replica leads", 503)
     key, notes_of = request.query.get("name", ""), scheduler.notes_of
 
     def asked(cluster: Cluster) -> dict[str, Any] | None:

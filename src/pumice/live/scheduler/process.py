@@ -10,7 +10,7 @@ import asyncio
 import logging
 import signal
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from itertools import count
 from pathlib import Path
@@ -30,8 +30,8 @@ from pumice.client.failures import ApiError, KubeError
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.rate_limit import ClientLimits
 from pumice.client.transport import Transport, as_dict
-from pumice.http.listener import Listener
-from pumice.http.messages import Request, Response
+from pumice.http.listener import Handler, Listener
+from pumice.http.messages import Request, Response, Stream
 from pumice.inputs.recording.snapshot import dump
 from pumice.live.clock import Clock, WallClock
 from pumice.live.lifecycle import end_signal, first, while_leading
@@ -335,17 +335,33 @@ class Replica:
 
     def _servers(self) -> list[Listener]:
         settings = self._settings
-        shown = {**insights(self), PATH: self._fits, POD_PATH: self._remembered, "/debug/shadow": self._compared}
+        shown = dict(insights(self))
+        known = {"/debug/state": shown["/debug/state"], PATH: self._fits, POD_PATH: self._remembered}
+        shown |= {path: self._of_who_decides(each) for path, each in known.items()}
+        shown["/debug/shadow"] = self._compared
         return listeners(settings.metrics_address, shown, settings.healthz_address, probes(self), settings.tls)
 
     def _compared(self, request: Request) -> Response:
         return self._shadow.served(request) if self._shadow is not None else Response.text("there is no shadow here; see --canary", 404)
 
+    def _of_who_decides(self, asked: Handler) -> Handler:
+        def answer(request: Request) -> Response | Stream | Awaitable[Response | Stream]:
+            return Response.text(f"{waits}: ask it", 503) if (waits := self._waits()) else asked(request)
+
+        return answer
+
+    def _waits(self) -> str:
+        """Who decides, if this replica waits; else nothing."""
+        leader = self._election.candidate.leader if self._election is not None else ""
+        return "" if self._scheduler is not None else f"{leader or 'another replica'} leads, and this replica knows nothing of the cluster"
+
     async def _remembered(self, request: Request) -> Response:
+        assert self._scheduler is not None
         return await pod_memory(self._scheduler, request)
 
     async def _fits(self, request: Request) -> Response:
-        return await self._questions.answer(request) if self._questions is not None else Response.text("another replica leads", 503)
+        assert self._questions is not None
+        return await self._questions.answer(request)
 
     def alive(self) -> str:
         if self._election is not None and self._election.candidate.lost:
@@ -372,15 +388,17 @@ class Replica:
         return self._metrics.page() + (self._shadow.compared() if self._shadow is not None else "")
 
     async def state(self) -> bytes:
+        assert self._scheduler is not None
         configuration = self._settings.configuration()
-        if self._scheduler is None:
-            return dump(Cluster(), configuration)
         from pumice.answers.past_forecasts import forecast_events  # loaded only when the state is asked for
 
         return await self._scheduler.look(lambda cluster: dump(cluster, configuration, forecast_events(cluster)))
 
     def _begin_state(self) -> None:
-        self._writing = asyncio.ensure_future(self._write_state())
+        if waits := self._waits():
+            log.warning("no state is written: %s", waits)
+        else:
+            self._writing = asyncio.ensure_future(self._write_state())
 
     async def _write_state(self) -> None:
         path = Path(self._settings.dump_folder, f"pumice-state-{int(self._clock.now())}.json")
