@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
+from pumice.api.meta import Metadata
+from pumice.api.quantity import quantity
+from pumice.api.volcano import PodGroup, PodGroupSpec
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
 
@@ -15,6 +19,38 @@ def test_equal_labels_are_one_object_and_those_that_nobody_has_any_longer_are_fo
         shared.pairs({"number": f"gone-{number}"})
     assert _pairs() - before <= 4 * FEW
     assert all(shared.pairs({"number": str(number)}) is each for number, each in enumerate(kept))
+
+
+def test_labels_of_one_pod_are_its_own_for_as_long_as_they_stay_the_same() -> None:
+    before, shared = _pairs(), Shared(Dimensions(frozenset()))
+    labels = {"volcano.sh/task-index": "0", "app": "a"}
+    own = shared.pairs(labels)
+    assert shared.pairs(dict(labels), own) is own
+    assert own == labels == dict(own) and list(own) == sorted(labels) and own.get("none") is None and "app" in own
+    assert shared.pairs(labels | {"app": "b"}, own) == labels | {"app": "b"}
+    del own
+    assert _pairs() == before
+
+
+def test_places_of_labels_are_forgotten_where_all_pods_have_other_names() -> None:
+    shared = Shared(Dimensions(frozenset()))
+    kept = [shared.pairs({f"name-{number}": "x"}) for number in range(FEW + 1)]
+    assert len(shared._places) == 1
+    assert all(each == {f"name-{number}": "x"} for number, each in enumerate(kept))
+
+
+def test_equal_specs_of_podgroups_are_one_object_unless_they_have_more_than_the_usual() -> None:
+    shared = Shared(Dimensions(frozenset()))
+
+    def spec(cpu: int, **more: Any) -> PodGroupSpec:
+        return shared.group(PodGroup(Metadata(name="g"), PodGroupSpec(1, min_resources={"cpu": quantity(cpu)}, **more))).spec
+
+    assert spec(1) is spec(1) and spec(1) == PodGroupSpec(1, min_resources={"cpu": quantity(1)})
+    assert spec(1, min_task_member={"a": 1}).min_task_member == {"a": 1}
+    first = spec(1)
+    for number in range(2, FEW + 2):
+        spec(number)
+    assert spec(1) == first and spec(1) is not first
 
 
 def _pairs() -> int:

@@ -154,7 +154,7 @@ def job_row(job: Job, why: str, expected: Moments | None, amounting: Amounting) 
         queue=job.queue.name if job.queue is not None else "",
         phase=job.phase,
         created=job.created,
-        pods={name: job.counts[bit] for bit, name in status.NAMES.items() if job.counts[bit]},
+        pods={name: job.by_status[bit] for bit, name in status.NAMES.items() if bit in job.by_status},
         held=amounting.of_sum(job.holding),
         asked=amounting.of_sum(job.asking) if job.tasks else amounting.of(job.min_resources),
         priority=job.priority,

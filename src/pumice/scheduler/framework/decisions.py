@@ -167,7 +167,7 @@ class JobOutcome(Struct, frozen=True):
     @property
     def reported(self) -> Hashable:
         """All that is reported of the jobs except their names, and their numbers of pods by status."""
-        counts = frozenset(self.members[0].job.counts.items())
+        counts = frozenset(self.members[0].job.by_status.items())
         return self.phase, self.condition, self.hypernode, self.held_places, tuple(self.pods), tuple(self.nominated), counts
 
     def group(self, member: Member) -> GroupStatus:

@@ -82,6 +82,7 @@ class JobClasses:
         self._rough: Counter[Hashable] = Counter()  #: how many jobs are roughly the same
         self._lone: dict[Hashable, Job] = {}  #: jobs that came when nobody was roughly like them
         self.at_rest: AtRest  #: in the present session
+        self._keys: dict[Hashable, Hashable] = {}  #: classes, and what jobs roughly are: one object for all who have it
         self._own: set[Hashable] = set()  #: classes whose lists of members were replaced just now
         self._nominated: list[Job] = []  #: jobs whose tasks were given nominations with the last decisions
 
@@ -151,6 +152,7 @@ class JobClasses:
 
     def _take_in(self, session: Session, job: Job, key: Hashable, roughly: Hashable) -> None:
         member = Member.of(job)
+        key, roughly = self._keys.setdefault(key, key), self._keys.setdefault(roughly, roughly)
         self._of[job.uid] = key, member, roughly
         self._rough[roughly] += 1
         members = self._own_members(key)
@@ -169,7 +171,7 @@ class JobClasses:
             key, member, roughly = self._of.pop(uid)
             self._rough[roughly] -= 1
             if not self._rough[roughly]:
-                del self._rough[roughly]
+                del self._rough[roughly], self._keys[roughly]
                 self._lone.pop(roughly, None)
             members = self._own_members(key)
             del members[bisect_left(members, member)]
@@ -177,6 +179,7 @@ class JobClasses:
                 self._needs.members[self._needs.slots[key]] = members
             else:
                 del self._members[key]
+                self._keys.pop(key, None)
                 self._needs.drop(key)
 
 

@@ -145,7 +145,7 @@ def _has_run_out(job: Job) -> bool:
 
 def fit_error(session: Session, job: Job) -> str:
     """The state of a job in one text, with the error of the first of its tasks that found no node."""
-    text = _counted(job.is_ready, job.min_member, tuple(job.counts.items()))
+    text = _counted(job.is_ready, job.min_member, tuple(job.by_status.items()))
     if job.pending:
         text += f"; Pending: {_pending(session, job)}"
     if gates := _gates(job):

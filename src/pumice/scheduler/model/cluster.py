@@ -22,7 +22,7 @@ from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
 from pumice.scheduler.model.row_log import RowChange, RowLog
 from pumice.scheduler.model.shadow_group import is_shadow, shadow_group
-from pumice.scheduler.model.shared_templates import Shared
+from pumice.scheduler.model.shared_templates import NO_PAIRS, Shared
 from pumice.scheduler.model.task import Task, key_of, owner_of
 from pumice.scheduler.model.template import Template
 
@@ -161,7 +161,9 @@ class Cluster:
             elif not certain and status.is_echo(task.status, fresh):
                 return
         shared = self._shared
-        template, labels, annotations = shared.template(pod), shared.pairs(pod.metadata.labels), shared.pairs(pod.metadata.annotations)
+        template, meta = shared.template(pod), pod.metadata
+        labels = shared.pairs(meta.labels, task.labels if task is not None else NO_PAIRS)
+        annotations = shared.pairs(meta.annotations, task.annotations if task is not None else NO_PAIRS)
         if template.has_pod_terms:
             self.with_pod_affinity[template] = None
         if task is None:
@@ -281,6 +283,7 @@ class Cluster:
         return queue
 
     def _put_group(self, group: PodGroup) -> None:
+        group = self._shared.group(group)
         uid = f"{group.metadata.namespace or 'default'}/{group.metadata.name}"
         job = self.jobs.get(uid)
         if job is None:
@@ -417,7 +420,7 @@ class Cluster:
 
     def annotate(self, task: Task, more: dict[str, str]) -> None:
         """Add annotations to a task that were written to its pod."""
-        task.annotations = self._shared.pairs({**task.annotations, **more})
+        task.annotations = self._shared.pairs({**task.annotations, **more}, task.annotations)
 
     def nominate(self, task: Task, node_name: str) -> None:
         task.nominated = node_name
@@ -429,8 +432,8 @@ class Cluster:
     def _count_as(self, task: Task, to: int) -> None:
         """Change a task's status from one in which it holds its room to another."""
         if task.job is not None:
-            task.job.counts.take(task.status)
-            task.job.counts.add(to)
+            task.job.count_one(task.status, -1)
+            task.job.count_one(to, 1)
         task.status = to
 
     def _enter_node(self, task: Task, row: int) -> None:
@@ -555,18 +558,18 @@ class Cluster:
         """Assert the invariants, by a recount of everything."""
         self.nodes.check()
         nothing = self.dimensions.nothing()
+        for job in self.jobs.values():
+            tasks = job.tasks.values()
+            assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
+            for bit in status.NAMES:
+                assert job.by_status.get(bit, 0) == sum(t.status == bit for t in tasks), f"{status.NAMES[bit]} of {job}"
+            assert job.ready_count == job.count(status.READY), f"ready of {job}"
+            assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
+            assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
+            assert job.queue is None or job.uid in self._stale or promises_agree(job), f"promises to {job}"
         for queue in self.queues.values():
             assert (queue.holding == sum((j.holding for j in queue.jobs.values()), nothing)).all(), f"held of {queue}"
             assert (queue.asking == sum((j.asking for j in queue.jobs.values()), nothing)).all(), f"pending of {queue}"
-        for job in self.jobs.values():
-            tasks = job.tasks.values()
-            for bit in status.NAMES:
-                assert job.counts[bit] == sum(t.status == bit for t in tasks), f"{status.NAMES[bit]} of {job}"
-            assert job.ready_count == job.count(status.READY), f"ready of {job}"
-            assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
-            assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
-            assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
-            assert job.queue is None or job.uid in self._stale or promises_agree(job), f"promises to {job}"
         elastic = {job.uid for job in self.jobs.values() if job.queue is not None and job.ready_count > job.min_member}
         assert {job.uid for job in self.elastic_jobs()} == elastic, "jobs beyond their minimum"
         grouped = {uid: key for key, members in self.members.items() for uid in members}

@@ -10,6 +10,7 @@ gang that ran and then lost pods is a different case: its waiting pods were crea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from sys import intern
 from typing import TYPE_CHECKING, Any
@@ -51,15 +52,8 @@ class Counts(dict[int, int]):
     def __missing__(self, bit: int) -> int:
         return 0
 
-    def add(self, bit: int) -> None:
-        self[bit] = self.get(bit, 0) + 1
 
-    def take(self, bit: int) -> None:
-        left = self[bit] - 1
-        if left:
-            self[bit] = left
-        else:
-            del self[bit]
+NO_COUNTS = Counts()  #: one for all jobs that only wait
 
 
 class Job:
@@ -69,7 +63,6 @@ class Job:
         "_subjobs",
         "allocated_hypernode",
         "annotations",
-        "asking",
         "beyond",
         "counts",
         "created",
@@ -108,12 +101,11 @@ class Job:
         self.read(dimensions)  # before vectors are made: it may make all vectors longer
         self.queue: Queue | None = None
         self.tasks: dict[str, Task] = {}
-        self.pending: dict[str, Task] = {}  #: the Pending tasks
+        self.pending = self.tasks  #: the Pending tasks; as long as all are Pending the same dictionary
         self.pending_best_effort = 0  #: number of Pending tasks that request nothing
-        self.counts = Counts()  #: number of tasks by status
+        self.counts = NO_COUNTS  #: number of tasks by status, without those in `pending`
         self.ready_count = 0  #: number of tasks that hold a node or have succeeded
-        self.holding: Sum = no_sum(dimensions.width)  #: requests of tasks in status.HELD; like `asking` replaced, never changed
-        self.asking: Sum = self.holding  #: requests of Pending tasks; of one, its template's own sum
+        self.holding: Sum = no_sum(dimensions.width)  #: requests of tasks in status.HELD; replaced, never changed
         self.promises = NO_PROMISES
         self.priority = 0
         self.waiting_since: float | None = None  #: time of the first cycle whose action enqueue saw it
@@ -144,7 +136,7 @@ class Job:
         self._subjobs: SubJobs | None = None
 
     def widen(self, dimensions: Dimensions) -> None:
-        self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)
+        self.holding = dimensions.fitted(self.holding)
         self.min_resources = dimensions.fitted(self.min_resources)
         self.promises = self.promises.fitted(dimensions)
 
@@ -186,6 +178,14 @@ class Job:
         return as_vector(self.holding)
 
     @property
+    def asking(self) -> Sum:
+        """The sum of the requests of Pending tasks. Few ask for it, so it is not kept."""
+        total = no_sum(self.holding.shape[1])
+        for template, count in Counter([task.template for task in self.pending.values()]).items():
+            total = total + count * template.exactly
+        return total
+
+    @property
     def asked(self) -> Vector:
         return as_vector(self.asking)
 
@@ -202,34 +202,57 @@ class Job:
             self._subjobs.remove(task)
 
     def enter(self, task: Task) -> None:
-        """Count a task in its present status."""
-        self.counts.add(task.status)
+        """Count a task in its present status, once it is in `tasks`."""
+        if task.status == status.PENDING:
+            self.pending[task.uid] = task
+            self.pending_best_effort += task.template.best_effort
+            return
+        if self.pending is self.tasks:
+            self.pending = self._pending_without(task)
+        self.count_one(task.status, 1)
         if task.status & status.READY:
             self.ready_count += 1
         if task.status & status.HELD:
             self.holding = self.holding + task.template.exactly
-        elif task.status == status.PENDING:
-            self.asking = self.asking + task.template.exactly if self.pending else task.template.exactly
-            self.pending[task.uid] = task
-            self.pending_best_effort += task.template.best_effort
 
     def leave(self, task: Task) -> None:
         """Undo enter()."""
-        self.counts.take(task.status)
+        if task.status == status.PENDING:
+            if self.pending is self.tasks:
+                self.pending = self._pending_without(task)
+            else:
+                del self.pending[task.uid]
+            self.pending_best_effort -= task.template.best_effort
+            return
+        self.count_one(task.status, -1)
         if task.status & status.READY:
             self.ready_count -= 1
         if task.status & status.HELD:
             self.holding = self.holding - task.template.exactly
-        elif task.status == status.PENDING:
-            del self.pending[task.uid]
-            self.pending_best_effort -= task.template.best_effort
-            self.asking = self.asking - task.template.exactly if self.pending else no_sum(len(task.template.request))
+
+    def _pending_without(self, task: Task) -> dict[str, Task]:
+        return {uid: other for uid, other in self.tasks.items() if other is not task}
 
     # -- counts
 
+    def count_one(self, bit: int, by: int) -> None:
+        """Count a task that has a status other than Pending, or (-1) had it."""
+        counts = self.counts
+        if counts is NO_COUNTS:
+            counts = self.counts = Counts()
+        if number := counts[bit] + by:
+            counts[bit] = number
+        else:
+            del counts[bit]
+
+    @property
+    def by_status(self) -> dict[int, int]:
+        """The number of tasks by status, of those that some task has."""
+        return {status.PENDING: len(self.pending)} | self.counts if self.pending else self.counts
+
     def count(self, mask: int) -> int:
         """The number of tasks in any of the statuses of the mask."""
-        return sum(number for bit, number in self.counts.items() if bit & mask)
+        return sum(number for bit, number in self.by_status.items() if bit & mask)
 
     @property
     def waiting_count(self) -> int:
@@ -237,7 +260,7 @@ class Job:
 
     @property
     def valid_count(self) -> int:
-        return self.ready_count + self.counts[status.PIPELINED] + self.counts[status.PENDING]
+        return self.ready_count + self.counts[status.PIPELINED] + len(self.pending)
 
     @property
     def lacks_pods(self) -> bool:
@@ -325,7 +348,7 @@ PLACED = status.BOUND | status.RUNNING
 
 def cut_short_at(job: Job) -> float | None:
     """When the last of the placed pods of such a gang got its node; None for any other job."""
-    placed, waiting = job.counts[status.BOUND] + job.counts[status.RUNNING], job.counts[status.PENDING] + job.counts[status.PIPELINED]
+    placed, waiting = job.counts[status.BOUND] + job.counts[status.RUNNING], len(job.pending) + job.counts[status.PIPELINED]
     if not placed or job.is_ready or placed + waiting < max(job.min_member, len(job.tasks)):
         return None
     since = [task.placed_at for task in job.tasks.values() if task.status & PLACED and task.placed_at is not None]

@@ -5,31 +5,70 @@ references to labels: whenever their number has doubled, those that no task has 
 """
 
 from _blake2 import blake2b  # as hashlib has it, which would load OpenSSL besides
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView, Iterator, Mapping
 from sys import getrefcount, intern
+from typing import Any
 from weakref import WeakValueDictionary, ref
 
 from msgspec.structs import replace
 
 from pumice.api.pod import Pod
 from pumice.api.structs import encode
+from pumice.api.volcano import PodGroup, PodGroupSpec
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter
 
 FEW = 1000  #: so few labels and annotations are not worth a search
 
 
-class Pairs(dict[str, str]):
-    """Labels or annotations. Equal ones are the same object, so its identity can be the key."""
+#: Labels whose value is that of one pod of its owner. Who has one has labels like no other pod, so that nobody shares them.
+OF_ONE_POD = frozenset(
+    [
+        "volcano.sh/task-index",
+        "apps.kubernetes.io/pod-index",
+        "statefulset.kubernetes.io/pod-name",
+        "batch.kubernetes.io/job-completion-index",
+    ]
+)
 
-    __slots__ = ("__weakref__",)
 
-    def __hash__(self) -> int:  # type: ignore[override]
+class Pairs(Mapping[str, str]):
+    """Labels or annotations. Equal ones are the same object, so its identity can be the key, unless they are those of one pod.
+
+    They are values, and their places by name, which all with the same names share: a dictionary takes twice the memory.
+    """
+
+    __slots__ = ("__weakref__", "_places", "_values")
+
+    def __init__(self, pairs: Mapping[str, str], places: dict[str, int]) -> None:
+        self._places = places
+        self._values = tuple([intern(pairs[name]) for name in places])
+
+    def __hash__(self) -> int:
         return id(self)
 
+    def __getitem__(self, name: str) -> str:
+        return self._values[self._places[name]]
 
-NO_PAIRS = Pairs()
-_nobodys = {0: Pairs()}
+    def get(self, name: str, default: Any = None) -> Any:
+        place = self._places.get(name)
+        return default if place is None else self._values[place]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def items(self) -> ItemsView[str, str]:
+        return dict(zip(self._places, self._values, strict=True)).items()
+
+
+NO_PAIRS = Pairs({}, {})
+_nobodys = {0: Pairs({}, {})}
 UNUSED = getrefcount(_nobodys[0])  #: reference count of an object that is only in a dictionary
 
 
@@ -42,6 +81,8 @@ class Shared:
         self._latest: Callable[[], Template | None] = lambda: None  #: often also that of the next pod
         self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less memory than they do
         self._bound = FEW  #: with more pairs than this, unused ones are searched for
+        self._places: dict[tuple[str, ...], dict[str, int]] = {}  #: the places of values in pairs, by their names
+        self._specs: dict[tuple[object, ...], PodGroupSpec] = {}
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
@@ -56,16 +97,43 @@ class Shared:
             self._latest = ref(known)
         return known
 
-    def pairs(self, pairs: dict[str, str] | None) -> Pairs:
+    def pairs(self, pairs: dict[str, str] | None, before: Pairs = NO_PAIRS) -> Pairs:
+        """These labels or annotations. `before`: those that the pod has had until now."""
         if not pairs:
             return NO_PAIRS
+        if before.items() == pairs.items():
+            return before
+        if not OF_ONE_POD.isdisjoint(pairs):
+            return Pairs(pairs, self._places_of(pairs))
         key = hash(frozenset(pairs.items()))
         known = self._pairs.get(key)
         if known is None or known != pairs:
-            known = self._pairs[key] = Pairs((name, intern(pairs[name])) for name in sorted(pairs))
+            known = self._pairs[key] = Pairs(pairs, self._places_of(pairs))
             if len(self._pairs) > self._bound:
                 self._forget_unused()
         return known
+
+    def _places_of(self, pairs: dict[str, str]) -> dict[str, int]:
+        names = tuple(sorted(pairs))
+        found = self._places.get(names)
+        if found is None:
+            if len(self._places) >= FEW:
+                self._places.clear()
+            found = self._places[names] = {name: place for place, name in enumerate(names)}
+        return found
+
+    def group(self, group: PodGroup) -> PodGroup:
+        """The PodGroup. If its spec is a usual one, equal specs are one object."""
+        spec = group.spec
+        if spec.min_task_member or spec.network_topology or spec.sub_group_policy or spec.min_resources is None:
+            return group
+        key = (spec.queue, spec.min_member, spec.priority_class_name, *spec.min_resources.items())
+        known = self._specs.get(key)
+        if known is None:
+            if len(self._specs) >= FEW:
+                self._specs.clear()
+            known = self._specs[key] = spec
+        return group if known is spec else replace(group, spec=known)
 
     def _forget_unused(self) -> None:
         for key in [key for key in self._pairs if getrefcount(self._pairs[key]) == UNUSED]:

@@ -32,7 +32,6 @@ class Task:
     __slots__ = (
         "annotations",
         "claims",
-        "controller",
         "created",
         "deleting",
         "disrupted",
@@ -70,7 +69,6 @@ class Task:
         self.group = group_of(pod)  #: "namespace/name" of its native PodGroup; empty for none
         self.created = meta.created
         self.owner = owner_of(pod)  #: kind and name of the pod's controller; empty for none
-        self.controller = self.owner if self.owner.partition("/")[0] in SPREADING_KINDS else ""  #: the same, if its pods are spread
         self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
         self.priority = _priority(pod, annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
@@ -106,6 +104,11 @@ class Task:
     @property
     def namespace(self) -> str:
         return self.template.namespace
+
+    @property
+    def controller(self) -> str:
+        """The same as `owner`, if that kind's pods are spread; else empty."""
+        return self.owner if self.owner.partition("/")[0] in SPREADING_KINDS else ""
 
     @property
     def name(self) -> str:

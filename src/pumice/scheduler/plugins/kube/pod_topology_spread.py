@@ -19,7 +19,7 @@ from pumice.api.strict_decoding import Args, Conf
 from pumice.scheduler.engine import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import ABSENT, Cluster, Codes, Mask, Nodes, Task
-from pumice.scheduler.model.shared_templates import Pairs
+from pumice.scheduler.model.shared_templates import NO_PAIRS
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, Imagined, shown_per_node
 from pumice.scheduler.plugins.kube.indexes.existing_terms import selector_of
@@ -255,7 +255,7 @@ def _same_namespace(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 def _counts_otherwise(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """Whether a constraint counts the pod by its new labels and did not by its old ones, or the other way round; or reads one of them."""
-    own, before = task.template.spec.topology_spread_constraints, event.labels or Pairs()
+    own, before = task.template.spec.topology_spread_constraints, event.labels or NO_PAIRS
     if not own or any(task.labels.get(key) != before.get(key) for each in own for key in each.match_label_keys or ()):
         return True
     selectors = [selector_of(each.label_selector) for each in own]
