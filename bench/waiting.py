@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from collections.abc import Callable, Iterator
 
 from bench import shapes
@@ -71,9 +72,32 @@ def rows(what: str, gangs: int, shape: Callable[[int], dict[str, str]], text: st
     return found
 
 
+def memory(size: int, kind: str, shape: Callable[[int], dict[str, str]], jobs: int = 3000) -> Row:
+    """What a job of `size` pods that waits takes before its first cycle, its objects included, as tracemalloc counts it."""
+    made = shapes.cluster(shapes.nodes(10, cpu="64", memory="256Gi", gpu="8"), shapes.queues(("a", 1), ("b", 1)))
+
+    def put(numbers: range) -> None:
+        for number in numbers:
+            queue = "ab"[number // 4 % 2]
+            for each in shapes.gang(f"wait-{number:05d}", size, shape(number), queue=queue, phase="Inqueue", created=100_000 + number):
+                made.put(*each)
+
+    put(range(1000))  # what all share is there
+    gc.collect()
+    tracemalloc.start()
+    put(range(1000, 1000 + jobs))
+    gc.collect()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    what = "a job of one pod" if size == 1 else f"a gang of {size}"
+    each = kept / jobs / 1024
+    return Row(f"memory of {what} that waits, {kind}, KiB", 3, None, each, each, "KiB")
+
+
 def run() -> list[Row]:
     collect_seldom()  # as all programs of Pumice do
     return [
+        *(memory(size, kind, shape) for size in (1, 4) for kind, shape in (("four shapes", four_shapes), ("all different", all_different))),
         *rows("20,000 gangs wait, four shapes", 20_000, four_shapes, DEFAULT, 1.5, freed=True),
         *rows("5,000 gangs wait, evicting actions", 5_000, four_shapes, EVICTING, 0.8),
         *rows("2,000 gangs wait, all different, evicting actions", 2_000, all_different, EVICTING, 3),

@@ -5,7 +5,7 @@ asked once more: meanwhile others may have taken the room. While an action only 
 more room than `evictable` has. So a job that is left out would be refused at its turn as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import numpy as np
@@ -88,11 +88,14 @@ class Hopes:
 
     # -- where queues are compared, jobs without hope have their turns too, since each turn may change whose is next
 
-    def by_queue(self) -> dict[str, list[int]]:
-        """The slots of all jobs at rest, without those that come before the first that has a turn, by queues with such a job."""
-        if self._is_nobody:
+    def by_queue(self, awake: Collection[str]) -> dict[str, list[int]]:
+        """The slots of all jobs at rest, without those that come before the first that has a turn, by queues with such a job.
+
+        `awake`: the queues of the jobs that are not at rest. If there is one, and no job at rest has hope, it does not matter whose turn is
+        next: then there are none.
+        """
+        if not self and (self._is_nobody or len(awake) <= 1):
             return {}
-        self._compare(with_queues=False)
         members, found, may = self._needs.members, dict[str, list[int]](), self._may
         for slot in np.flatnonzero(self._resting.sleeping).tolist():
             job = members[slot][0].job

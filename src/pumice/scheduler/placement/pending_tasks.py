@@ -133,11 +133,11 @@ class JobsByQueue:
         groups = list(groups)
         self._awake = {alike.first.uid for alike in groups}
         self._at_rest: dict[str, list[int]] = {}  #: in a hierarchy, by queue: jobs at rest that join at the queue's first turn
-        if hopes is not None and self._are_compared:
-            self._at_rest = hopes.by_queue()
-        elif hopes is not None:
+        if hopes is not None and not self._are_compared:
             groups += hopes.of()
         self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
+        if hopes is not None and self._are_compared:
+            self._at_rest = hopes.by_queue(self._turns)
         self._joined = set(others)
         self._turns |= {name: Turns(session, (), session.job_key) for name in others if name not in self._turns}
         if not self._are_compared:
