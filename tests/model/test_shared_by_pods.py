@@ -7,9 +7,11 @@ from typing import Any
 
 from pumice.api.meta import Metadata
 from pumice.api.quantity import quantity
-from pumice.api.volcano import PodGroup, PodGroupSpec
+from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.scheduler.model.resources import Dimensions
+from pumice.scheduler.model.seldom import NOTHING
 from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
+from pumice.testing import cluster, pod
 
 
 def test_equal_labels_are_one_object_and_those_that_nobody_has_any_longer_are_forgotten() -> None:
@@ -27,7 +29,9 @@ def test_labels_of_one_pod_are_its_own_for_as_long_as_they_stay_the_same() -> No
     own = shared.pairs(labels)
     assert shared.pairs(dict(labels), own) is own
     assert own == labels == dict(own) and list(own) == sorted(labels) and own.get("none") is None and "app" in own
+    assert own["volcano.sh/task-index"] == own.get("volcano.sh/task-index") == "0" and own["app"] == own.get("app") == "a"
     assert shared.pairs(labels | {"app": "b"}, own) == labels | {"app": "b"}
+    assert shared.pairs(labels | {"volcano.sh/task-index": "1"})._values is shared.pairs(labels)._values
     del own
     assert _pairs() == before
 
@@ -47,6 +51,8 @@ def test_equal_specs_of_podgroups_are_one_object_unless_they_have_more_than_the_
 
     assert spec(1) is spec(1) and spec(1) == PodGroupSpec(1, min_resources={"cpu": quantity(1)})
     assert spec(1, min_task_member={"a": 1}).min_task_member == {"a": 1}
+    running = PodGroup(Metadata(name="g"), spec(1), PodGroupStatus(running=1))
+    assert shared.group(running) == running and shared.group(PodGroup(Metadata(name="h"), spec(1))).status == PodGroupStatus()
     first = spec(1)
     for number in range(2, FEW + 2):
         spec(number)
@@ -55,3 +61,13 @@ def test_equal_specs_of_podgroups_are_one_object_unless_they_have_more_than_the_
 
 def _pairs() -> int:
     return sum(type(each) is Pairs for each in gc.get_objects())
+
+
+def test_an_attribute_that_few_have_is_kept_only_by_those() -> None:
+    task = cluster(pod("p")).tasks["default/p"]
+    assert not task.deleting and task.ended is None and task.seldom is NOTHING
+    task.deleting, task.ended = True, 5.0
+    task.deleting = False
+    assert (task.deleting, task.ended, task.seldom) == (False, 5.0, {"ended": 5.0})
+    task.ended = None
+    assert task.ended is None and task.seldom is NOTHING

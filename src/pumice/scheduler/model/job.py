@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from pumice.api.volcano import PodGroup
 from pumice.scheduler.model import status
 from pumice.scheduler.model.promises import NO_PROMISES
 from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond, no_sum
+from pumice.scheduler.model.seldom import NOTHING, Seldom
 from pumice.scheduler.model.subjob import SubJobs
 from pumice.scheduler.model.task import Task, flag, revocable_zone
 
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
-
-
-NOTHING: Mapping[str, Any] = {}  #: one for all
 
 
 class Counts(dict[int, int]):
@@ -60,23 +58,15 @@ class Job:
     """A PodGroup with its tasks. Without a PodGroup (`group` None) the job has no queue, and Volcano's actions do not place its tasks."""
 
     __slots__ = (
-        "_subjobs",
-        "allocated_hypernode",
         "annotations",
-        "beyond",
         "counts",
         "created",
         "estimate",
         "group",
-        "has_min_resources",
-        "held_places",
         "holding",
-        "labels",
         "min_member",
         "min_resources",
         "namespace",
-        "never_preempted",
-        "nominated_hypernodes",
         "pending",
         "pending_best_effort",
         "phase",
@@ -86,15 +76,23 @@ class Job:
         "queue",
         "ready_count",
         "role_minimum",
-        "role_minimum_total",
+        "seldom",
         "tasks",
         "uid",
         "waiting_since",
-        "waiting_time",
-        "zone",
     )
 
+    beyond = Seldom("")  #: an amount of its minimum resources that no cluster has
+    waiting_time = Seldom[float | None](None)
+    zone = Seldom("")
+    never_preempted = Seldom(False)
+    allocated_hypernode = Seldom("")
+    held_places = Seldom("")
+    nominated_hypernodes = Seldom(NOTHING)  #: sub-job uid to HyperNode, set by gang preemption
+    _subjobs = Seldom[SubJobs | None](None)
+
     def __init__(self, uid: str, dimensions: Dimensions, group: PodGroup | None = None) -> None:
+        self.seldom = NOTHING
         self.uid = uid
         self.namespace = intern(uid.partition("/")[0])
         self.group = group
@@ -109,7 +107,6 @@ class Job:
         self.promises = NO_PROMISES
         self.priority = 0
         self.waiting_since: float | None = None  #: time of the first cycle whose action enqueue saw it
-        self.nominated_hypernodes: Mapping[str, str] = NOTHING  #: sub-job uid to HyperNode, set by gang preemption
 
     def read(self, dimensions: Dimensions) -> None:
         """Take over the PodGroup's fields."""
@@ -119,21 +116,19 @@ class Job:
         annotations, labels = (meta.annotations if meta else None) or NOTHING, (meta.labels if meta else None) or NOTHING
         self.min_member = (spec.min_member if spec else None) or 0
         self.role_minimum: Mapping[str, int] = (spec.min_task_member if spec else None) or NOTHING
-        self.role_minimum_total = sum(self.role_minimum.values())
         self.created = meta.created if meta else 0.0
-        self.has_min_resources = spec is not None and spec.min_resources is not None
         self.min_resources: Vector = dimensions.shared(spec.min_resources if spec else None)
-        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount that no cluster has; or empty
+        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)
         self.waiting_time = _waiting_time(annotations)
         self.estimate = _seconds(annotations.get(ESTIMATE))  #: how long its pods are expected to run
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
         self.never_preempted = annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable
         self.zone = revocable_zone(annotations)
-        self.annotations, self.labels = annotations, labels
+        self.annotations = annotations
         self.phase = (group.status.phase if group else None) or PENDING
         self.allocated_hypernode = annotations.get(ALLOCATED_HYPERNODE, "")
         self.held_places = annotations.get(HELD_PLACES, "")
-        self._subjobs: SubJobs | None = None
+        self._subjobs = None
 
     def widen(self, dimensions: Dimensions) -> None:
         self.holding = dimensions.fitted(self.holding)
@@ -167,6 +162,18 @@ class Job:
         spec = self.group.spec if self.group else None
         asked = (spec.network_topology, *(p.network_topology for p in spec.sub_group_policy or ())) if spec is not None else ()
         return [topology.highest_tier_name for topology in asked if topology is not None and topology.highest_tier_name]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return (self.group.metadata.labels if self.group is not None else None) or NOTHING
+
+    @property
+    def has_min_resources(self) -> bool:
+        return self.group is not None and self.group.spec.min_resources is not None
+
+    @property
+    def role_minimum_total(self) -> int:
+        return sum(self.role_minimum.values())
 
     @property
     def has_one_part(self) -> bool:

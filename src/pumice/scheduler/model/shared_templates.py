@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pumice.api.pod import Pod
 from pumice.api.structs import encode
-from pumice.api.volcano import PodGroup, PodGroupSpec
+from pumice.api.volcano import PodGroup
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter
 
@@ -35,24 +35,28 @@ OF_ONE_POD = frozenset(
 class Pairs(Mapping[str, str]):
     """Labels or annotations. Equal ones are the same object, so its identity can be the key, unless they are those of one pod.
 
-    They are values, and their places by name, which all with the same names share: a dictionary takes twice the memory.
+    They are values, and their places by name, which all with the same names share. The value that is that of one pod is by itself, so that
+    the others are shared by the pods of an owner. Dictionaries would take three times the memory.
     """
 
-    __slots__ = ("__weakref__", "_places", "_values")
+    __slots__ = ("_own", "_places", "_values")
 
-    def __init__(self, pairs: Mapping[str, str], places: dict[str, int]) -> None:
-        self._places = places
-        self._values = tuple([intern(pairs[name]) for name in places])
+    def __init__(self, places: dict[str, int], values: tuple[str, ...], own: str = "") -> None:
+        """`places`: by name, the place of the value; that of `own` is -1."""
+        self._places, self._values, self._own = places, values, own
 
     def __hash__(self) -> int:
         return id(self)
 
     def __getitem__(self, name: str) -> str:
-        return self._values[self._places[name]]
+        place = self._places[name]
+        return self._own if place < 0 else self._values[place]
 
     def get(self, name: str, default: Any = None) -> Any:
         place = self._places.get(name)
-        return default if place is None else self._values[place]
+        if place is None:
+            return default
+        return self._own if place < 0 else self._values[place]
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
@@ -61,14 +65,14 @@ class Pairs(Mapping[str, str]):
         return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._places)
 
     def items(self) -> ItemsView[str, str]:
-        return dict(zip(self._places, self._values, strict=True)).items()
+        return {name: self[name] for name in self._places}.items()
 
 
-NO_PAIRS = Pairs({}, {})
-_nobodys = {0: Pairs({}, {})}
+NO_PAIRS = Pairs({}, ())
+_nobodys = {0: Pairs({}, ())}
 UNUSED = getrefcount(_nobodys[0])  #: reference count of an object that is only in a dictionary
 
 
@@ -82,7 +86,8 @@ class Shared:
         self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less memory than they do
         self._bound = FEW  #: with more pairs than this, unused ones are searched for
         self._places: dict[tuple[str, ...], dict[str, int]] = {}  #: the places of values in pairs, by their names
-        self._specs: dict[tuple[object, ...], PodGroupSpec] = {}
+        self._values: tuple[str, ...] = ()  #: those of the latest pairs
+        self._groups: dict[tuple[object, ...], PodGroup] = {}  #: the first of those with equal specs and statuses
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec), scheduling_group=None)
@@ -104,14 +109,22 @@ class Shared:
         if before.items() == pairs.items():
             return before
         if not OF_ONE_POD.isdisjoint(pairs):
-            return Pairs(pairs, self._places_of(pairs))
+            return self._made(pairs)
         key = hash(frozenset(pairs.items()))
         known = self._pairs.get(key)
         if known is None or known != pairs:
-            known = self._pairs[key] = Pairs(pairs, self._places_of(pairs))
+            known = self._pairs[key] = self._made(pairs)
             if len(self._pairs) > self._bound:
                 self._forget_unused()
         return known
+
+    def _made(self, pairs: dict[str, str]) -> Pairs:
+        places = self._places_of(pairs)
+        values = tuple([intern(pairs[name]) for name, place in places.items() if place >= 0])
+        if values == self._values:  # as the pod's before, which as a rule has the same owner
+            values = self._values
+        self._values = values
+        return Pairs(places, values, "" if len(values) == len(places) else intern(pairs[next(reversed(places))]))
 
     def _places_of(self, pairs: dict[str, str]) -> dict[str, int]:
         names = tuple(sorted(pairs))
@@ -119,21 +132,23 @@ class Shared:
         if found is None:
             if len(self._places) >= FEW:
                 self._places.clear()
-            found = self._places[names] = {name: place for place, name in enumerate(names)}
+            own = next((name for name in names if name in OF_ONE_POD), None)
+            found = {name: place for place, name in enumerate(name for name in names if name != own)}
+            found = self._places[names] = found if own is None else found | {own: -1}
         return found
 
     def group(self, group: PodGroup) -> PodGroup:
-        """The PodGroup. If its spec is a usual one, equal specs are one object."""
+        """The PodGroup. Equal specs and statuses are one object if they are usual ones."""
         spec = group.spec
-        if spec.min_task_member or spec.network_topology or spec.sub_group_policy or spec.min_resources is None:
+        if spec.min_task_member or spec.network_topology or spec.sub_group_policy or spec.min_resources is None or group.status.conditions:
             return group
-        key = (spec.queue, spec.min_member, spec.priority_class_name, *spec.min_resources.items())
-        known = self._specs.get(key)
-        if known is None:
-            if len(self._specs) >= FEW:
-                self._specs.clear()
-            known = self._specs[key] = spec
-        return group if known is spec else replace(group, spec=known)
+        key = (group.status.phase, spec.queue, spec.min_member, spec.priority_class_name, *spec.min_resources.items())
+        known = self._groups.get(key)
+        if known is None or known.status != group.status:
+            if len(self._groups) >= FEW:
+                self._groups.clear()
+            known = self._groups[key] = group
+        return replace(group, spec=known.spec, status=known.status)
 
     def _forget_unused(self) -> None:
         for key in [key for key in self._pairs if getrefcount(self._pairs[key]) == UNUSED]:

@@ -15,6 +15,7 @@ from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import Pod, PodStatus, SchedulingGroup
 from pumice.api.times import instant_or
 from pumice.scheduler.model import status
+from pumice.scheduler.model.seldom import NOTHING, Seldom
 from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.model.template import Template
 
@@ -31,11 +32,7 @@ class Task:
 
     __slots__ = (
         "annotations",
-        "claims",
         "created",
-        "deleting",
-        "disrupted",
-        "ended",
         "evicted",
         "group",
         "job",
@@ -49,16 +46,23 @@ class Task:
         "placed_at",
         "preemptable",
         "priority",
-        "resize_deferred",
         "role",
+        "seldom",
         "started",
         "status",
         "template",
         "uid",
     )
 
+    deleting = Seldom(False)
+    disrupted = Seldom(False)  #: being deleted because of a preemption
+    resize_deferred = Seldom(False)  #: its kubelet has put off a resize in place
+    ended = Seldom[float | None](None)  #: when a pod that has finished ceased to be ready
+    claims = Seldom[tuple[tuple[str, str], ...]](())
+
     def __init__(self, key: str, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
         meta = pod.metadata
+        self.seldom = NOTHING
         self.key = key  #: "namespace/name"
         self.uid = meta.identity
         self.template = template
@@ -83,11 +87,10 @@ class Task:
         self.deleting = bool(pod.metadata.deletion_timestamp)
         self.nominated = pod.status.nominated_node_name or ""
         self.started = instant_or(pod.status.start_time, None)
-        self.disrupted = False  #: being deleted because of a preemption
-        self.resize_deferred = False  #: its kubelet has put off a resize in place
+        self.disrupted = self.resize_deferred = False
         self.claims = device_claims(pod)
         self.placed_at: float | None = None  #: when PodScheduled became true
-        self.ended: float | None = None  #: when a pod that has finished ceased to be ready
+        self.ended = None
         for condition in pod.status.conditions or ():
             if condition.type == "DisruptionTarget":
                 self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"

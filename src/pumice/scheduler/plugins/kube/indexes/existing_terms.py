@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from itertools import islice
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -18,7 +17,6 @@ from pumice.api.meta import LabelSelector
 from pumice.api.pod import PodAffinity, PodAffinityTerm
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.model import Cluster, Index, Task, Template
-from pumice.scheduler.model.shared_templates import Pairs
 from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodCounts, PodScope
 
 FEW = 256  #: up to this number of templates of deleted pods a recount is not worth its cost
@@ -80,7 +78,6 @@ class ExistingTerms(Index):
         self._terms_by_role: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
         self._possible: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
         self._label_keys: dict[str, None] = {}
-        self._pod_keys: WeakKeyDictionary[Pairs, tuple[str | None, ...]] = WeakKeyDictionary()
         self._met = 0
         self._selects_spaces = False
         self._spaces_version = self.cluster.versions.get("Namespace", 0)
@@ -96,7 +93,6 @@ class ExistingTerms(Index):
                     self._possible[held.role].add(held, (held.term.scope,))
                 self._label_keys.update(dict.fromkeys(r.key for r in held.term.scope.selector))
             self._label_keys.update(dict.fromkeys(_match_keys(template)))
-            self._pod_keys.clear()
         self._met = len(self.cluster.with_pod_affinity)
 
     def _forget_the_gone(self) -> None:
@@ -119,10 +115,7 @@ class ExistingTerms(Index):
 
     def pod_key(self, task: Task) -> tuple[str | None, ...]:
         """The values of the pod's labels that any term uses."""
-        found = self._pod_keys.get(task.labels)
-        if found is None:
-            found = self._pod_keys[task.labels] = tuple(task.labels.get(key) for key in self._label_keys)
-        return found
+        return tuple([task.labels.get(key) for key in self._label_keys])
 
     def may_meet(self, role: TermRole, task: Task) -> bool:
         """Whether any pod met so far has a term of this role that selects this pod."""
