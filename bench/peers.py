@@ -2,7 +2,8 @@
 process. Each figure is the wall time from the first submission until all pods are bound or run (for a gang that cannot run: until it is
 told so). "peer" is what the peer's own benchmark has published for the shape, with a real API server on other machines.
 
-* KAI's scale cases: 500 nodes of 8 GPU.
+* KAI's twelve scale cases: 500 nodes of 8 GPU; where topology is the question 512 in racks of two, eight racks in a block, eight blocks in
+  a zone. Pods come after their PodGroup was let in, so "before anything is decided" only jobs are there.
 * The four shapes of kube-scheduling-perf: 10,000 pods in 10,000, 500, 20 jobs and in one. It publishes curves, not figures.
 * Kueue's generators of load, baseline and large-scale: queues below cohorts, to which jobs of three sizes come at their intervals, run
   for a moment and end. What Kueue calls nominal quota is deserved here, and with what may be borrowed it is the capability.
@@ -36,6 +37,7 @@ from pumice.cluster.nodes.stage import read_stages
 PATIENCE_S = 900.0
 NODES = 500
 RECLAIMING = VICTIMS.format(action="reclaim")
+IN_RACKS = RECLAIMING + "  - name: network-topology-aware\n"
 COHORTS = VICTIMS.format(action="preempt, reclaim").replace("proportion", "capacity\n    enableHierarchy: true")
 MOVING = """\
 actions: "enqueue, allocate, consolidate, backfill"
@@ -48,7 +50,9 @@ tiers:
 """
 
 
-def job(name: str, pods: int, queue: str, *, runs_s: float | None = None, priority: str = "", **requests: str) -> Object:
+def job(
+    name: str, pods: int, queue: str, *, runs_s: float | None = None, priority: str = "", topology: bool = False, **requests: str
+) -> Object:
     asked = {key.replace("gpu", "nvidia.com/gpu"): value for key, value in requests.items()}
     limits = {key: value for key, value in asked.items() if "/" in key}
     container = {"name": "main", "image": "train:1", "resources": {"requests": asked, "limits": limits}}
@@ -56,7 +60,9 @@ def job(name: str, pods: int, queue: str, *, runs_s: float | None = None, priori
     if runs_s is not None:
         template["metadata"] = {"annotations": {RUN_SECONDS: str(runs_s)}}
     task = {"name": "worker", "replicas": pods, "template": template}
-    spec = {"schedulerName": "volcano", "minAvailable": pods, "queue": queue, "tasks": [task], "priorityClassName": priority}
+    spec: Object = {"schedulerName": "volcano", "minAvailable": pods, "queue": queue, "tasks": [task], "priorityClassName": priority}
+    if topology:
+        spec["networkTopology"] = {"mode": "soft"}
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
 
 
@@ -70,10 +76,12 @@ class Bench:
     def __init__(self, cluster: Embedded) -> None:
         self._store = cluster.plane.store
 
-    async def submit(self, wanted: Iterator[Object]) -> None:
+    async def submit(self, wanted: Iterator[Object], *, at_once: bool = False) -> None:
+        """Make jobs. `at_once`: before anything else happens in the cluster."""
         for each in wanted:
             self._store.create("jobs.batch.volcano.sh", each, "default")
-            await asyncio.sleep(0)
+            if not at_once:
+                await asyncio.sleep(0)
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -115,9 +123,10 @@ class Bench:
             self._store.bind("default", meta["name"], nodes[number % len(nodes)])
             await asyncio.sleep(0)
 
-    async def fill(self, queue: str = "default") -> None:
-        await self.submit(jobs("fill", NODES * 8, 1, queue=queue))
-        await self.until(lambda: self.bound("fill", NODES * 8))
+    async def fill(self, queue: str = "default", gpu: int = 1, *, at_once: bool = False) -> None:
+        count = NODES * 8 // gpu
+        await self.submit(jobs("fill", count, 1, str(gpu), queue), at_once=at_once)
+        await self.until(lambda: self.bound("fill", count))
 
     async def leave(self, per_node: int) -> None:
         """Delete jobs of one pod until so many are left on each node."""
@@ -219,9 +228,28 @@ async def timed(
     return Row(name, None, peer_s, cpu, wall)
 
 
-async def full(bench: Bench) -> None:
+async def full(bench: Bench, gpu: int = 1) -> None:
     """All GPUs are held by jobs of a queue that deserves next to nothing."""
-    await bench.fill("poor")
+    await bench.fill("poor", gpu)
+
+
+async def others_wait(bench: Bench) -> None:
+    """400 jobs wait in a queue that gets no GPU."""
+    await bench.submit(jobs("background", 400, 1, queue="none"))
+    await bench.until(lambda: bench.is_told("background"))
+
+
+def racks() -> Iterator[Object]:
+    """HyperNodes for 512 nodes."""
+    below, kind = [f"gpu8-{number}" for number in range(512)], "Node"
+    for tier, (name, size) in enumerate((("rack", 2), ("block", 8), ("zone", 8)), 1):
+        whole = [below[first : first + size] for first in range(0, len(below), size)]
+        below = [f"{name}-{number}" for number in range(len(whole))]
+        for made, its in zip(below, whole, strict=True):
+            members = [{"type": kind, "selector": {"exactMatch": {"name": each}}} for each in its]
+            spec = {"tier": tier, "members": members}
+            yield {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": made}, "spec": spec}
+        kind = "HyperNode"
 
 
 async def in_pieces(bench: Bench) -> None:
@@ -239,8 +267,8 @@ async def told(bench: Bench) -> None:
     await bench.until(lambda: bench.is_told("large"))
 
 
-async def whole_job(bench: Bench) -> None:
-    await bench.submit(jobs("large", 1, 512))
+async def whole_job(bench: Bench, *, topology: bool = False) -> None:
+    await bench.submit(iter([job("large", 512, "default", topology=topology, cpu="1", gpu="2")]))
     await bench.until(lambda: bench.bound("large", 512))
 
 
@@ -256,17 +284,25 @@ def cases() -> Iterator[tuple[str, Callable[[str], Coroutine[None, None, Row]]]]
     """The names of all rows, and what measures them."""
     kai, perf = "KAI, 500 nodes x 8 GPU", "kube-scheduling-perf, 1,000 nodes"
     yield f"{kai}: filled by 4,000 jobs of one GPU", partial(timed, peer_s=397.8, act=Bench.fill)
-    yield f"{kai}: one job of 512 pods", partial(timed, peer_s=48.7, act=whole_job)
+    at_once = partial(Bench.fill, at_once=True)
+    yield f"{kai}: filled by 4,000 jobs of one GPU that are there before anything is decided", partial(timed, peer_s=None, act=at_once)
+    none = [queue("none", 1, capability={"nvidia.com/gpu": "0"})]
+    background = partial(timed, peer_s=None, act=Bench.fill, first=others_wait, more=none)
+    yield f"{kai}: filled by 4,000 jobs of one GPU while 400 others wait in vain", background
+    yield "KAI, 512 nodes x 8 GPU: one job of 512 pods of 2 GPU", partial(timed, peer_s=48.7, act=whole_job, nodes="512x8gpu")
+    in_racks = partial(whole_job, topology=True)
+    measure = partial(timed, peer_s=None, act=in_racks, nodes="512x8gpu", conf=IN_RACKS, more=[*racks()])
+    yield "KAI, 512 nodes x 8 GPU in racks: one job of 512 pods of 2 GPU, in few racks if possible", measure
     yield f"{kai}: full, a gang of 10 x 8 GPU is told that it does not fit", partial(timed, peer_s=249.5, act=told, first=full)
-    for name, peer_s, count, pods, gpu in (
-        ("one pod", None, 1, 1, "1"),
-        ("one job of 250 pods", None, 1, 250, "1"),
-        ("one job of 500 pods", None, 1, 500, "1"),
-        ("50 gangs of 10 x 8 GPU", 716.9, 50, 10, "8"),
-        ("4,000 single pods", 694.5, 4000, 1, "1"),
+    for name, peer_s, count, pods, gpu, held in (
+        ("of jobs of one GPU by one pod", None, 1, 1, 1, 1),
+        ("of jobs of one GPU by one job of 250 x 8 GPU", None, 1, 250, 8, 1),
+        ("of jobs of 8 GPU by one job of 500 x 8 GPU", None, 1, 500, 8, 8),
+        ("of jobs of one GPU by 50 gangs of 10 x 8 GPU", 716.9, 50, 10, 8, 1),
+        ("of jobs of one GPU by 4,000 single pods", 694.5, 4000, 1, 1, 1),
     ):
-        act = partial(Bench.reclaim, count=count, pods=pods, gpu=gpu)
-        yield f"{kai}: full, reclaim by {name}", partial(timed, peer_s=peer_s, act=act, first=full)
+        act = partial(Bench.reclaim, count=count, pods=pods, gpu=str(gpu))
+        yield f"{kai}: full, reclaim {name}", partial(timed, peer_s=peer_s, act=act, first=partial(full, gpu=held))
     what = "3 of 8 GPU held on each node, 41 gangs of 10 x 6 GPU, until all run and all that moved run again"
     yield f"{kai}: {what}", partial(timed, peer_s=455.7, act=consolidated, first=in_pieces, conf=MOVING)
     for count in (10_000, 500, 20, 1):
