@@ -19,7 +19,6 @@ from pumice.scheduler.framework.containment import Guard, is_ours
 from pumice.scheduler.framework.decisions import Decisions, GroupCondition, GroupEvent, Unsaid, Waiting
 from pumice.scheduler.framework.fit_errors import FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
-from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.job_classes import MEMORY as KINDS, JobClass, JobClasses, blanks
 from pumice.scheduler.framework.journal import Operation, Phase, StateJournal
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
@@ -297,7 +296,6 @@ class Session(Questions):
     def refuse_admission(self, job: Job, why: str) -> None:
         """Note why the job is not let in. A plugin calls this when its hook `job_enqueueable` answers Vote.REJECT."""
         self.not_admitted[job.uid] = why
-        self.event(job, "Normal", UNSCHEDULABLE, why)
 
     def event(self, job: Job, kind: str, reason: str, message: str) -> None:
         self.decisions.events.append(GroupEvent(job, kind, reason, message))
