@@ -2,8 +2,8 @@
 
 A mixed-integer model (HiGHS) says the fewest moves: every pod is in one place, a pod that moves leaves its node (unless its whole gang
 moves), no node holds more than it has, gangs lose no more than they can spare. In states with rules, pods are where selectors, taints and
-volumes allow it, those that keep away from each other are on different nodes, and no more go than budgets allow. `judge` compares the plan
-of the action with it.
+volumes allow it, those that keep away from each other are on different nodes, a zone to which pods come that are to be spread has at most
+one more of them than any other, and no more go than budgets allow. `judge` compares the plan of the action with it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ class Rules(NamedTuple):
     nodes: dict[str, set[str]]  #: the nodes where a pod may be, if not all
     apart: list[set[str]]  #: pods of which a node has one at most
     budgets: list[tuple[set[str], int]]  #: pods, and how many of them may go
+    spread: list[set[str]]  #: pods that are spread over the zones
+    zones: dict[str, str]  #: by node
 
 
-NO_RULES = Rules({}, [], [])
+NO_RULES = Rules({}, [], [], [], {})
 
 
 class State(NamedTuple):
@@ -95,16 +97,15 @@ def state_with_rules(seed: int) -> State:
     for each in state.objects:
         if isinstance(each, PodBuilder):
             pods.setdefault(each.document["metadata"]["annotations"]["scheduling.k8s.io/group-name"], []).append(each)
-    rules, objects = Rules({}, [], []), list[Builder]()
+    rules, objects = Rules({}, [], [], [], zones), list[Builder]()
     for each in state.objects:
         if isinstance(each, NodeBuilder):
             name = each.document["metadata"]["name"]
             objects.append(each.label("zone", zones[name]).taint("special") if name in tainted else each.label("zone", zones[name]))
     for group in (each for each in state.objects if isinstance(each, PodGroupBuilder)):
         name = group.document["metadata"]["name"]
-        kind = (
-            random.choice(("", "", "selector", "volume", "apart", "budget", "quota")) if name != "big" else random.choice(("", "selector"))
-        )
+        of_running = ("", "", "selector", "volume", "apart", "budget", "quota", "spread")
+        kind = random.choice(of_running if name != "big" else ("", "selector", "spread"))
         objects += _with_rule(kind, random, group, pods[name], zones, tainted, rules)
     return State(objects, state.policy, rules)
 
@@ -143,6 +144,11 @@ def _with_rule(
         away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
         pods = [each.label("app", name).having("spec", "affinity", value=away) for each in pods]
         rules.apart.append(set(names))
+    elif kind == "spread" and _is_spread([zones[node] for node in where if node], set(zones.values())):
+        constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        constraint |= {"labelSelector": {"matchLabels": {"app": name}}}
+        pods = [each.label("app", name).having("spec", "topologySpreadConstraints", value=[constraint]) for each in pods]
+        rules.spread.append(set(names))
     elif kind == "budget":
         allowed = random.randint(0, len(pods))
         pods = [each.label("app", name) for each in pods]
@@ -154,6 +160,11 @@ def _with_rule(
         group, more = group.queue(name), [queue(name).capability(gpu=gpus)]
     rules.nodes.update(dict.fromkeys(names, nodes) if nodes < set(zones) else {})
     return [*more, group, *pods]
+
+
+def _is_spread(held: list[str], zones: set[str]) -> bool:
+    counts = [held.count(zone) for zone in zones]
+    return max(counts) - min(counts) <= 1
 
 
 def fewest_moves(made: Cluster, rules: Rules = NO_RULES) -> int | None:
@@ -206,23 +217,38 @@ def fewest_moves(made: Cluster, rules: Rules = NO_RULES) -> int | None:
                 held = solver.qsum([(amount / scale) * variable for variable, amount in comes])
                 left = solver.qsum([(amount / scale) * variable for variable, amount in stays])
                 solver.addConstr(held - left <= room / scale + 1e-9)
-    _keep_rules(solver, rules, moved, comes_to, rows)
+    _keep_rules(solver, rules, moved, comes_to, nodes.names)
     solver.minimize(solver.qsum(moved.values()))
     is_possible = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     return round(solver.getInfo().objective_function_value) if is_possible else None
 
 
-def _keep_rules(solver: highspy.Highs, rules: Rules, moved: dict[Task, Any], comes_to: dict[tuple[str, int], Any], rows: list[int]) -> None:
+def _keep_rules(
+    solver: highspy.Highs, rules: Rules, moved: dict[Task, Any], comes_to: dict[tuple[str, int], Any], node_names: list[str]
+) -> None:
     for names, most in rules.budgets:
         solver.addConstr(solver.qsum(variable for task, variable in moved.items() if task.name in names) <= most)
     for names in rules.apart:
-        for row in rows:
+        for row in range(len(node_names)):
             here = [variable for task, variable in moved.items() if task.name in names and task.node == row]
             comes = [comes_to[name, row] for name in sorted(names) if (name, row) in comes_to]
             if here and comes:
                 solver.addConstr(solver.qsum(comes) - solver.qsum(here) <= 1 - len(here))
             elif comes:
                 solver.addConstr(solver.qsum(comes) <= 1)
+    for names in rules.spread:
+        left = {zone: list[Any]() for zone in rules.zones.values()}  #: by zone: whether a pod has left it, or has come to it
+        come = {zone: list[Any]() for zone in left}
+        for task, variable in moved.items():
+            if task.name in names:
+                left[rules.zones[task.node_name]].append(variable)
+        for (name, row), variable in comes_to.items():
+            if name in names:
+                come[rules.zones[node_names[row]]].append(variable)
+        held = {zone: len(left[zone]) + solver.qsum(come[zone]) - solver.qsum(left[zone]) for zone in left}
+        for zone, other in itertools.permutations(left, 2):
+            for variable in come[zone]:
+                solver.addConstr(held[zone] - held[other] + len(names) * variable <= 1 + len(names))
 
 
 class Verdict(NamedTuple):

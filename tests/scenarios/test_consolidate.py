@@ -470,6 +470,13 @@ def test_of_pods_that_would_make_room_those_go_that_may_be_elsewhere() -> None:
     assert sorted(Story(there, running, podgroup("big", 2).admitted(), wanted).evicted()) == ["free-0", "trio-0", "trio-1", "trio-2"]
 
 
+def test_two_pods_go_where_one_large_pod_gives_way_though_a_small_one_would_do_for_one_of_them() -> None:
+    """n0 has room for one of them once the small pod is gone, but for two once the large one is, which fits on n1."""
+    rest = [[group, one.preemptable(False)] for group, one in (single("r1", "n1", 4), single("r2", "n2", 5))]  # type: ignore[attr-defined]
+    story = Story(nodes(), single("small", "n0", 2), single("large", "n0", 4), rest, big(3, 3))
+    assert story.evicted() == ["large-0"]
+
+
 def test_plans_are_tried_only_so_often() -> None:
     """A pod that no other may stand beside: each plan proposes another node, and none stands."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}

@@ -24,7 +24,7 @@ from pumice.scheduler.model import EPSILON, Mask, Nodes, Table, Task, Vector
 
 EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first
 MOST_STEPS = 3_000  #: choices that are made, in all dives together, after the first
-MOST_CHOICES = 4  #: of nodes for one pod
+MOST_CHOICES = 8  #: of nodes for one pod
 MOST_COMPARED = 12  #: choices for which it is worked out whether those who give way find room
 MOST_WAYS = 4  #: in which pods of one node may give way
 MOST_ROWS = 48  #: where it is worked out who would have to give way: those that lack the least
@@ -145,7 +145,7 @@ class _Dive:
         self._room = search.room.copy()
         self._gone: set[Unit] = set()
         self._charged: Counter[Hashable] = Counter()
-        self._banned: dict[int, set[int]] = {}
+        self._skipped: set[tuple[int, int, tuple[Unit, ...]]] = set()  #: kind of pod, row, units: choices before that of the path
         self._coming: Counter[tuple[int, int]] = Counter()  #: by kind of pod and row: how many go there
         self.known: Known = search.known.copy()
         self._finding: dict[int, tuple[Mask, int]] = {}  #: by kind of pod: the rows with room for it now, and how many these are
@@ -171,7 +171,7 @@ class _Dive:
             if number >= len(choices):
                 return False
             choice = choices[number]
-            self._banned.setdefault(id(task.template), set()).update(skipped.row for skipped in choices[:number])
+            self._skipped.update((id(task.template), skipped.row, skipped.units) for skipped in choices[:number])
             self._take(task, choice)
             (self.places if unit is None else self.moves).append((task, choice.row))
             for gone in choice.units:
@@ -181,19 +181,19 @@ class _Dive:
     def choices(self, task: Task, unit: Unit | None = None) -> list[Choice]:
         """The rows for a pod, the cheapest first. `unit`: that of a pod that has given way, and does not go back alone."""
         free, hard = self.rows(task)
-        kind = id(task.template)
-        full = (row for row, most in self._search.rules.most(task).items() if self._coming[kind, row] >= most)
-        banned = {*self._banned.get(kind, ()), *full}
+        kind, skipped = id(task.template), self._skipped
+        banned = {row for row, most in self._search.rules.most(task).items() if self._coming[kind, row] >= most}
         if unit is not None and len(unit.tasks) == 1:
             banned.add(task.node)
-        rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned], int)
+        rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned and (kind, row, ()) not in skipped], int)
         left = self._search.scale @ np.maximum(self._room[:, rows], 0.0)
         far = self._search.rules.distances(task)[rows] if unit is not None else np.zeros(len(rows))
         _, first = np.unique(np.column_stack([far, left.round(9)]), axis=0, return_index=True)
         found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
         if len(found) < MOST_CHOICES and self.pods < self._limit:
             ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
-            affordable = (choice for choice in ways if self.pods + choice.pods <= self._limit)
+            fresh = (choice for choice in ways if (kind, choice.row, choice.units) not in skipped)
+            affordable = (choice for choice in fresh if self.pods + choice.pods <= self._limit)
             cheapest = nsmallest(MOST_COMPARED, affordable, key=attrgetter("cost"))
             found += sorted(cheapest, key=lambda choice: (choice.pods + self._stuck(choice), choice.cost))
         return found[:MOST_CHOICES]
