@@ -436,7 +436,7 @@ def test_filters_that_refuse_a_place_in_a_plan_lead_to_another_plan() -> None:
 
     def web(name: str, on: str, gpus: int) -> list[Builder]:
         group, one = single(name, on, gpus)
-        return [group, one.label("app", "web").having("spec", "affinity", value=apart)]  # type: ignore[attr-defined]
+        return [group, one.label("app", "web").having("spec", "affinity", value=apart)]
 
     story = Story(nodes(3), web("a", "n0", 1), web("b", "n1", 5), single("c", "n2", 3), big(1, 8))
     assert story.evicted() == ["a-0"]
@@ -452,19 +452,58 @@ def test_pods_that_keep_away_from_each_other_get_a_node_each() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "big"}}, "topologyKey": "kubernetes.io/hostname"}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     wanted = [pod(f"big-{number}").gpu(4).gang("big").label("app", "big").having("spec", "affinity", value=away) for number in range(2)]
+    wanted = [each.having("spec", "topologySpreadConstraints", value=spread("big", 5)) for each in wanted]
     running = [single("a", "n0", 4), single("a2", "n0", 1), single("b", "n1", 5)]
-    story = Story(nodes(), running, podgroup("big", 2).admitted(), wanted)
+    story = Story(zoned("aaa"), running, podgroup("big", 2).admitted(), wanted)
     assert story.evicted() == ["a2-0"]
     story.leave()
     story.cycle()
     assert {story.places["big-0"], story.places["big-1"]} == {"n0", "n2"}
 
 
+def zoned(zones: str) -> list[Builder]:
+    """Nodes in these zones, one each."""
+    return [node(f"n{number}").gpu(8).label("zone", zone) for number, zone in enumerate(zones)]
+
+
+def spread(app: str, skew: int = 1) -> list[dict[str, Any]]:
+    """The constraints of pods that are to be spread over the zones."""
+    selector = {"matchLabels": {"app": app}}
+    return [{"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]
+
+
+def fixed(name: str, on: str, gpus: int) -> list[Builder]:
+    group, one = single(name, on, gpus)
+    return [group, one.preemptable(False)]  # type: ignore[attr-defined]
+
+
+def test_pods_that_are_to_be_spread_are_placed_in_an_order_that_allows_it() -> None:
+    """The fullest nodes first would be two of one zone, before the other zone has any."""
+    wanted = [pod(f"big-{number}").gpu(8).gang("big").label("app", "big") for number in range(3)]
+    wanted = [each.having("spec", "topologySpreadConstraints", value=spread("big")) for each in wanted]
+    running = [single("s", "n2", 2), fixed("r", "n3", 4)]
+    assert Story(zoned("bbaa"), running, podgroup("big", 3).admitted(), wanted).evicted() == ["s-0"]
+
+
+def test_of_pods_that_are_to_be_spread_no_more_go_to_a_zone_than_it_may_have() -> None:
+    """The fullest nodes with room for both are in one zone."""
+    two = [each.label("app", "two") if isinstance(each, PodBuilder) else each for each in gang("two", 2, ["n0", "n0"], 4)]
+    two = [each.having("spec", "topologySpreadConstraints", value=spread("two")) if isinstance(each, PodBuilder) else each for each in two]
+    rest = [fixed("r1", "n1", 4), fixed("r2", "n2", 4), fixed("r3", "n3", 3)]
+    story = Story(zoned("baab"), two, rest, big())
+    assert story.evicted() == ["two-0", "two-1"]
+    story.leave()
+    story.cycle()
+    story.return_()
+    story.cycle()
+    assert story.places["big-0"] == "n0" and "n3" in (story.places["two-0"], story.places["two-1"])
+
+
 def test_of_pods_that_would_make_room_those_go_that_may_be_elsewhere() -> None:
     """However cheap it is to let those go that are bound to the node."""
     there = [node(f"n{number}").gpu(8).label("name", f"n{number}") for number in range(4)]
     group, one = single("bound", "n0")
-    running = [group, one.selector("name", "n0"), single("free", "n0"), gang("trio", 3, ["n0", "n1", "n1"])]
+    running = [group, one.selector("name", "n0"), single("free", "n0"), gang("trio", 3, ["n0", "n1", "n1"])]  # type: ignore[attr-defined]
     running += [single("a", "n1", 3), single("b", "n2", 3), single("c", "n2", 1), single("d", "n3", 2)]
     wanted = [each.selector("name", "n0") for each in pod("big").gpu(3).gang("big").times(2)]
     assert sorted(Story(there, running, podgroup("big", 2).admitted(), wanted).evicted()) == ["free-0", "trio-0", "trio-1", "trio-2"]
@@ -472,7 +511,7 @@ def test_of_pods_that_would_make_room_those_go_that_may_be_elsewhere() -> None:
 
 def test_two_pods_go_where_one_large_pod_gives_way_though_a_small_one_would_do_for_one_of_them() -> None:
     """n0 has room for one of them once the small pod is gone, but for two once the large one is, which fits on n1."""
-    rest = [[group, one.preemptable(False)] for group, one in (single("r1", "n1", 4), single("r2", "n2", 5))]  # type: ignore[attr-defined]
+    rest = [fixed("r1", "n1", 4), fixed("r2", "n2", 5)]
     story = Story(nodes(), single("small", "n0", 2), single("large", "n0", 4), rest, big(3, 3))
     assert story.evicted() == ["large-0"]
 

@@ -16,7 +16,7 @@ from msgspec import field
 
 from pumice.scheduler.actions.comeback import hold, keep_places, placed
 from pumice.scheduler.eviction.movable import Movable, MoveRules, PastMoves
-from pumice.scheduler.eviction.room_by_moves import Places, Plan, RoomByMoves
+from pumice.scheduler.eviction.room_by_moves import Limit, Places, Plan, RoomByMoves
 from pumice.scheduler.framework.eviction_cost import seconds
 from pumice.scheduler.framework.held_places import MOVED, HeldPlace, held_places
 from pumice.scheduler.framework.journal import Otherwise
@@ -252,8 +252,8 @@ def own_domain(session: Session, task: Task) -> HyperNode | None:
 
 
 class PlaceRules:
-    """Where pods may be, by all rules of the session. What is refused when it is tried is not proposed again: a node, or, if pods of the
-    same kind have gone there before in the same plan, as many pods on it."""
+    """Where pods may be, by all rules of the session. What is refused when it is tried is not proposed again: a node; or, if pods of the
+    same kind go there in the same plan, as many of them on this node, or on the nodes over which they are to be spread."""
 
     def __init__(self, session: Session, within: Callable[[Task], HyperNode | None], among: Mask | None = None) -> None:
         """`within`: the HyperNode to which a pod is bound; `among`: the rows that count, if not all."""
@@ -262,7 +262,7 @@ class PlaceRules:
         self._among = session.nodes.alive if among is None else among
         self._masks: dict[Hashable, Mask] = {}  #: by kind of task: the rows where it may be
         self._distances: dict[int, Vector] = {}  #: by row
-        self._most: dict[Hashable, dict[int, int]] = {}  #: by kind of task and row: how many may go there together
+        self._limits: dict[Hashable, list[Limit]] = {}  #: by kind of task
 
     def allowed(self, task: Task) -> Mask:
         """The rows where no rule refuses a pod for good, as far as is known."""
@@ -274,8 +274,8 @@ class PlaceRules:
             self._masks[kind] = mask = mask & within.rows if within is not None else mask
         return mask
 
-    def most(self, task: Task) -> dict[int, int]:
-        return self._most.get(self._kind(task), {})
+    def limits(self, task: Task) -> list[Limit]:
+        return self._limits.get(self._kind(task), [])
 
     def distances(self, task: Task) -> Vector:
         """How many levels of HyperNodes one must go up from the pod's node to reach each row."""
@@ -290,33 +290,50 @@ class PlaceRules:
         return self._distances[task.node]
 
     def all_wait(self, places: Places, statement: Statement) -> bool:
-        """Pipeline pods on these rows, as long as every rule allows it. Return whether all were allowed."""
-        coming: Counter[tuple[Hashable, int]] = Counter()
-        for task, row in places:
-            kind = self._kind(task)
-            if not self._waits(task, row, statement, kind, coming[kind, row]):
+        """Pipeline pods on these rows, in an order in which every rule allows it. Return whether there is one."""
+        left = places
+        while left:
+            refused = [(task, row) for task, row in left if not self._waits(task, row, statement)]
+            if len(refused) == len(left):
+                self._learn(*refused[0], places, left)
                 return False
-            coming[kind, row] += 1
+            left = refused
         return True
 
     def _kind(self, task: Task) -> Hashable:
         within = self._within(task)
         return self._session.task_kind(task), within.name if within is not None else ""
 
-    def _waits(self, task: Task, row: int, statement: Statement, kind: Hashable, before: int) -> bool:
-        """`before`: how many of this kind have gone there before."""
-        session = self._session
-        assert task.job is not None and task.job.queue is not None
-        if not session.allows(task.job.queue, task) or session.pre_predicate(task) is not None:
-            self._masks[kind] = np.zeros_like(self._masks[kind])
+    def _waits(self, task: Task, row: int, statement: Statement) -> bool:
+        if not self._may_be_tried(task):
             return False
-        evaluation = session.evaluation(task)
+        evaluation = self._session.evaluation(task)
         if evaluation.rejected is None and evaluation.admitted[row] and evaluation.fits_future[row]:
             statement.pipeline(task, row, evicted=True)
             return True
-        if before:
-            self._most.setdefault(kind, {})[row] = before
+        return False
+
+    def _may_be_tried(self, task: Task) -> bool:
+        assert task.job is not None and task.job.queue is not None
+        return self._session.allows(task.job.queue, task) and self._session.pre_predicate(task) is None
+
+    def _learn(self, task: Task, row: int, places: Places, left: Places) -> None:
+        """Note what is not to be proposed again, after a pod was refused. `left`: those that were refused with it."""
+        kind, nodes = self._kind(task), self._session.nodes
+        if not self._may_be_tried(task):
+            self._masks[kind] = np.zeros_like(self._masks[kind])
+            return
+        rows = [where for other, where in places if self._kind(other) == kind]
+        waiting = [where for other, where in left if self._kind(other) == kind]
+        admitted = self._session.evaluation(task).admitted
+        for each in task.template.spec.topology_spread_constraints or ():
+            codes = nodes.codes(each.topology_key)[0]
+            among = codes == codes[row]
+            if each.when_unsatisfiable == "DoNotSchedule" and not admitted[among].any():
+                self._limits.setdefault(kind, []).append(Limit(among, int(among[rows].sum()) - 1))
+                return
+        if most := rows.count(row) - waiting.count(row):
+            self._limits.setdefault(kind, []).append(Limit(np.arange(len(admitted)) == row, most))
         else:
             self._masks[kind] = self._masks[kind].copy()
             self._masks[kind][row] = False
-        return False

@@ -10,7 +10,7 @@ What a node's room does not tell (filters, queues) is asked by the caller, who s
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from heapq import heappop, heappush, nsmallest
 from itertools import product
 from math import ceil, prod
@@ -33,14 +33,21 @@ MOST_SETS = 512  #: of units that are compared on one node
 Places = list[tuple[Task, int]]  #: pods and the rows they go to
 
 
+class Limit(NamedTuple):
+    """So many pods of one kind may go to these rows together."""
+
+    rows: Mask
+    most: int
+
+
 class PlaceRules(Protocol):
     """What is known of rules that are not about room."""
 
     def allowed(self, task: Task) -> Mask:
         """The rows where a pod may be at all."""
 
-    def most(self, task: Task) -> Mapping[int, int]:
-        """By row: how many pods like this one may go there together, where that is limited."""
+    def limits(self, task: Task) -> list[Limit]:
+        """How many pods like this one may go to certain rows, where that is limited."""
 
     def distances(self, task: Task) -> Vector:
         """For each row how far it is in the network from where a running pod is."""
@@ -182,7 +189,10 @@ class _Dive:
         """The rows for a pod, the cheapest first. `unit`: that of a pod that has given way, and does not go back alone."""
         free, hard = self.rows(task)
         kind, skipped = id(task.template), self._skipped
-        banned = {row for row, most in self._search.rules.most(task).items() if self._coming[kind, row] >= most}
+        banned = set[int]()
+        for limit in self._search.rules.limits(task):
+            if sum(limit.rows[row] * count for (other, row), count in self._coming.items() if other == kind) >= limit.most:
+                banned.update(np.flatnonzero(limit.rows).tolist())
         if unit is not None and len(unit.tasks) == 1:
             banned.add(task.node)
         rows = np.array([row for row in np.flatnonzero(free).tolist() if row not in banned and (kind, row, ()) not in skipped], int)
