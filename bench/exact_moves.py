@@ -27,7 +27,9 @@ from pumice.testing.builders import Builder, NodeBuilder, PodBuilder, PodGroupBu
 from pumice.testing.scene import NOW, policy
 
 BIG = "default/big"
-CPU_PER_NODE, GPUS_PER_NODE = 32, 8
+EVEN = ((32, 8),)  #: sizes of nodes, in CPUs and GPUs
+UNEVEN = (16, 4), (48, 8), (96, 16)
+GIB_PER_CPU = 4
 
 
 class Rules(NamedTuple):
@@ -51,15 +53,22 @@ class State(NamedTuple):
     rules: Rules = NO_RULES
 
 
-def small_state(seed: int) -> State:
-    """Three to eight nodes with jobs of single pods, gangs that can spare pods, and gangs that cannot. The waiting gang is called big."""
-    random = Random(seed)
+def small_state(seed: int, sizes: tuple[tuple[int, int], ...] = EVEN) -> State:
+    """Three to eight nodes with jobs of single pods, gangs that can spare pods, and gangs that cannot. The waiting gang is called big. If
+    nodes differ in size, pods request parts of CPUs, and memory."""
+    random, is_even = Random(seed), len(sizes) == 1
     nodes = [f"n{number}" for number in range(random.randint(3, 8))]
-    idle = {name: [CPU_PER_NODE, GPUS_PER_NODE] for name in nodes}
-    objects: list[Builder] = [node(name).cpu(CPU_PER_NODE).gpu(GPUS_PER_NODE) for name in nodes]
-    filled = random.uniform(0.35, 0.75)
+    idle: dict[str, list[float]] = {name: [*(sizes[0] if is_even else random.choice(sizes))] for name in nodes}
+    objects: list[Builder] = [
+        node(name).cpu(int(cpu)).gpu(int(gpus)).memory(f"{GIB_PER_CPU * int(cpu)}Gi") for name, (cpu, gpus) in idle.items()
+    ]
+    filled, all_gpus = random.uniform(0.35, 0.75), sum(gpus for _, gpus in idle.values())
 
-    def place(cpu: int, gpus: int) -> str:
+    def request(most: int) -> tuple[float, int]:
+        """CPUs, and GiB of memory."""
+        return (random.randint(1, most), 0) if is_even else (random.randint(1, 10 * most) / 10, random.randint(1, GIB_PER_CPU * most))
+
+    def place(cpu: float, gpus: int) -> str:
         free = [name for name in nodes if idle[name][0] >= cpu and idle[name][1] >= gpus]
         name = random.choice(free) if free else ""
         if name:
@@ -68,29 +77,39 @@ def small_state(seed: int) -> State:
         return name
 
     job = 0
-    while sum(gpus for _, gpus in idle.values()) > (1 - filled) * GPUS_PER_NODE * len(nodes):
+    while sum(gpus for _, gpus in idle.values()) > (1 - filled) * all_gpus:
         job += 1
-        cpu, gpus, size = random.randint(1, 8), random.choice((0, 1, 1, 2, 2, 3, 4)), random.choice((1, 1, 1, 2, 3))
+        (cpu, gib), gpus, size = request(8), random.choice((0, 1, 1, 2, 2, 3, 4)), random.choice((1, 1, 1, 2, 3))
         least = random.randint(1, size)
-        where = [name for _ in range(size) if (name := place(cpu, gpus))]
+        where = [name for _ in range(size) if (name := place(max(cpu, gib / GIB_PER_CPU), gpus))]
         if len(where) < least:
             break
         ran = NOW - random.randint(600, 36_000)
         objects.append(podgroup(f"j{job}", least).phase("Running").created(ran))
         objects += [
-            pod(f"j{job}-{number}").cpu(cpu).gpu(gpus).gang(f"j{job}").owned("Job", f"j{job}").on(name).started(ran)
+            pod(f"j{job}-{number}")
+            .asks(cpu=str(cpu), gpu=gpus, memory=f"{gib}Gi")
+            .gang(f"j{job}")
+            .owned("Job", f"j{job}")
+            .on(name)
+            .started(ran)
             for number, name in enumerate(where)
         ]
-    count, gpus, cpu = random.randint(1, 3), random.choice((3, 4, 6, 8)), random.randint(1, 16)
-    objects += podgroup("big", count).admitted().pods(count, cpu=cpu, gpu=gpus)
+    count, gpus, (cpu, gib) = random.randint(1, 3), random.choice((3, 4, 6, 8)), request(16)
+    objects += podgroup("big", count).admitted().pods(count, cpu=str(cpu), gpu=gpus, memory=f"{gib}Gi")
     made = policy("enqueue, allocate, consolidate", ["gang", "predicates", "nodeorder"])
     any_work = Consolidate(ConsolidateArgs(maximum_lost_work=""))
     return State(objects, Policy(tuple(any_work if each.name == "consolidate" else each for each in made.actions), made.tiers))
 
 
-def state_with_rules(seed: int) -> State:
+def uneven_state(seed: int) -> State:
+    """A state with rules whose nodes differ in size."""
+    return state_with_rules(seed, UNEVEN)
+
+
+def state_with_rules(seed: int, sizes: tuple[tuple[int, int], ...] = EVEN) -> State:
     """A small state in which nodes have zones and taints, and each job has a rule of its own, or none."""
-    state, random = small_state(seed), Random(f"{seed}/rules")
+    state, random = small_state(seed, sizes), Random(f"{seed}/rules")
     zones = {each.document["metadata"]["name"]: random.choice("ab") for each in state.objects if isinstance(each, NodeBuilder)}
     tainted = {name for name in zones if random.random() < 0.2}
     pods: dict[str, list[PodBuilder]] = {}
