@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.go_flags import GoCommand
 from pumice.cli.replica_flags import options, tell_of
-from pumice.cli.scheduler import NOT_NEEDED, OWN, Configuration, ring_of, settings_of
+from pumice.cli.scheduler import NOT_NEEDED, OWN, Configuration, ring_of, settings_of, tell_what_a_shadow_lacks
 from pumice.client.certificates import Authority
 from pumice.live.scheduler.options import Sharding
 from pumice.live.scheduler.process import SchedulerSettings
@@ -115,6 +115,13 @@ def test_a_flag_that_is_not_needed_says_why(given: list[str], message: str, capl
 
     CliRunner().invoke(command, given, standalone_mode=False)
     assert message in caplog.text and bool(message) == bool(caplog.text)
+
+
+def test_what_a_shadow_does_not_do_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    tell_what_a_shadow_lacks({"page_address": "", "record": ""})
+    assert not caplog.messages
+    tell_what_a_shadow_lacks({"page_address": ":7480", "record": "records"})
+    assert [message.partition(" has")[0] for message in caplog.messages] == ["--page-address", "--record"]
 
 
 def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,7 @@ def scheduler(**flags: Any) -> None:
     if flags["shadow"]:
         if flags["canary"]:
             raise InputError("writes for its share, and --shadow nothing: leave one of them out", where="--canary")
+        tell_what_a_shadow_lacks(flags)
         from pumice.live.scheduler.comparison import page
         from pumice.live.scheduler.shadow import ShadowReplica
 
@@ -133,6 +134,12 @@ def scheduler(**flags: Any) -> None:
             from pumice.live.scheduler.comparison import page
 
             say(page(comparison))
+
+
+def tell_what_a_shadow_lacks(flags: Mapping[str, Any]) -> None:
+    for name, instead in {"page-address": "it has no page", "record": "pumice record keeps a recording beside it"}.items():
+        if flags[name.replace("-", "_")]:
+            log.warning("--%s has no effect on a shadow: %s", name, instead)
 
 
 def own_gates(text: str) -> str:
