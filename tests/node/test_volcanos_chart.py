@@ -89,7 +89,7 @@ def test_a_shadow_writes_nothing_and_leaves_nothing(cluster: NodeCluster, volcan
     assert not re.search(r"\b403\b|forbidden|Traceback", trial.kubectl("logs", name))
     cluster.helm("test", "pumice", "-n", TRIAL)
     cluster.helm("uninstall", "pumice", "-n", TRIAL, "--wait")
-    assert not trial.get("pods")
+    trial.until(lambda: not trial.get("pods"), "the end of its pods, that of the test too")
     cluster.kubectl("delete", "namespace", TRIAL, "--timeout=60s")
     assert objects(cluster) == before
 
