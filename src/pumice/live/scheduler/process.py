@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 # before, so that whoever waits for an installation finds the queues; but webhooks that never answer must not hold it back for good.
 
 RETRY = Backoff(1.0, 5.0)
+UNTOLD = 4  #: tries of which nothing is told: webhooks that are installed with us answer a little later
 PATIENCE_S = 5.0  #: how long the start waits for them
 READY_WITHOUT_S = 120.0  #: how long readiness waits for them
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ async def make_queues(transport: Transport, default_queue: str, clock: Clock) ->
         for tries in count():
             try:
                 await _make(transport, name, reclaimable)
-                if tries:
+                if tries > UNTOLD:
                     log.info("queue %s is there", name)
                 break
             except KubeError as error:
@@ -80,7 +81,8 @@ async def make_queues(transport: Transport, default_queue: str, clock: Clock) ->
                 if isinstance(error, ApiError) and error.code == 403:
                     log.warning("our role does not let us make queue %s, so it must be there: %s", name, error)
                     break
-                log.log(logging.DEBUG if tries else logging.WARNING, "queue %s was not made, and is tried again and again: %s", name, error)
+                level = logging.WARNING if tries == UNTOLD else logging.DEBUG
+                log.log(level, "queue %s was not made, and is tried again and again: %s", name, error)
                 await clock.sleep(RETRY.delay_s(tries, 1.0))
 
 
