@@ -50,15 +50,15 @@ class Gangs(NamedTuple):
     size: int
     in_racks: bool = False
 
-    @property
-    def name(self) -> str:
+    def name(self, nodes: int) -> str:
         """As rows have it."""
-        where = f"{NODE_COUNT:,} nodes in racks of {PER_RACK}, " if self.in_racks else f"{NODE_COUNT:,} nodes, "
+        where = f"{nodes:,} nodes in racks of {PER_RACK}, " if self.in_racks else f"{nodes:,} nodes, "
         return f"{where}{self.count:,} gangs of {self.size:,}{', each in a rack' if self.in_racks else ''}"
 
 
 PER_RACK = 100
-GANGS = (Gangs(1000, 3), Gangs(3, 1000), Gangs(750, 4, in_racks=True), Gangs(3, 1000, in_racks=True))
+IN_RACKS = (Gangs(750, 4, in_racks=True), Gangs(3, 1000, in_racks=True))
+GANGS = {NODE_COUNT: (Gangs(1000, 3), Gangs(3, 1000), *IN_RACKS), 5 * NODE_COUNT: IN_RACKS}  #: by the number of nodes
 Objects = list[tuple[Kind, dict[str, Any]]]
 
 
@@ -89,12 +89,13 @@ def _gangs() -> Iterator[Row]:
     if reason:
         print(f"live_peer: {reason}")
         return
-    labels = [{HOST: f"n{number}", RACK: f"rack-{number // PER_RACK}"} for number in range(NODE_COUNT)]
-    with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder), release=NEXT, flags=SERVED) as cluster:
-        commands = _commands(cluster, Path(folder), names[1], GATES)
-        asyncio.run(_prepare(cluster, labels))
-        for gangs in GANGS:
-            yield _row(gangs.name, cluster, commands, list(_members(gangs)))
+    for nodes, shapes in GANGS.items():
+        labels = [{HOST: f"n{number}", RACK: f"rack-{number // PER_RACK}"} for number in range(nodes)]
+        with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder), release=NEXT, flags=SERVED) as cluster:
+            commands = _commands(cluster, Path(folder), names[1], GATES)
+            asyncio.run(_prepare(cluster, labels))
+            for gangs in shapes:
+                yield _row(gangs.name(nodes), cluster, commands, list(_members(gangs)))
 
 
 def _members(gangs: Gangs) -> Iterator[tuple[Kind, dict[str, Any]]]:

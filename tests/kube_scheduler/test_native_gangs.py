@@ -526,7 +526,7 @@ def allocated(node: str, *users: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("users", "runs", "freed"), [((), False, True), (("default-g",), False, True), (("x",), False, False), ((), True, False)]
+    ("users", "runs", "freed"), [((), False, True), (("default-g",), False, True), (("x",), False, False), (("default-g",), True, False)]
 )
 def test_devices_of_a_group_are_given_back_unless_somebody_uses_them(users: tuple[str, ...], runs: bool, freed: bool) -> None:
     named = {"name": "gpu", "resourceClaimName": "c"}
@@ -545,6 +545,52 @@ def test_devices_of_a_group_are_given_back_unless_somebody_uses_them(users: tupl
     made = cluster(chosen, *objects)
     run(made, chosen)
     assert (made.of("ResourceClaim")["default/c"].status.allocation is None) == freed
+
+
+def sharing(name: str, cpu: int = 1) -> Any:
+    """A member with the claim of its group."""
+    return member(name, "g", cpu).having("spec", "resourceClaims", value=[SHARED])
+
+
+SHARED = {"name": "gpu", "resourceClaimName": "c"}
+HOLDER = group("g", 2).having("spec", "resourceClaims", value=[SHARED])
+FULL = "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+AGAIN = (
+    'error in "DynamicResources" PodGroupPostFilter plugins: Operation cannot be fulfilled on resourceclaims.resource.k8s.io "c": '
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def test_a_claim_of_which_nothing_is_written_is_given_back_without_harm() -> None:
+    """The first member decides the claim for one node, where the second has no room. An API server takes that for no change. No eviction
+    helps either."""
+    known = claim("c").having("metadata", "uid", value="of-a-server")
+    nodes = [machine("n1", cpu=1), machine("n2", cpu=1), machine("n3", cpu=1), existing("low", "n3", priority=-1), *gpus("n1"), *gpus("n2")]
+    outcome = play(*nodes, known, HOLDER, sharing("p1"), sharing("p2"), gates=CLAIMS)
+    given = "deallocation of PodGroup ResourceClaim completed"
+    assert outcome.groups["g"] == ("Unschedulable", f"{FULL}, {given}, pod group preemption: {FULL}")
+
+
+@pytest.mark.parametrize("nominated", [False, True], ids=["by-looking-around", "where-it-is-nominated"])
+def test_a_claim_is_given_back_once(nominated: bool) -> None:
+    """The first member has its place and was kept from another node; the second finds no room. Both would give back the same claim."""
+    known = claim("c", **allocated("n2")).having("metadata", "uid", value="of-a-server")
+    nodes = [machine("n1", cpu=1), machine("n2", cpu=1), *gpus("n1"), *gpus("n2")]
+    first = sharing("p1").having("status", "nominatedNodeName", value="n2") if nominated else sharing("p1")
+    outcome = play(*nodes, known, HOLDER, first, sharing("p2"), gates=CLAIMS)
+    # a nominated member looks at its node alone: only the second gives it back, and then the group again
+    assert outcome.groups["g"] == ("SchedulerError", AGAIN)
+
+
+def test_a_group_without_a_place_lets_go_of_its_claim() -> None:
+    """Its claim is of use where it is, but there is room for one member only. Others that use the claim keep it."""
+    known = claim("c", **allocated("n1", "default-g", "h"))
+    chosen = policy(CLAIMS)
+    made = cluster(chosen, machine("n1", cpu=1), *gpus("n1"), known, HOLDER, sharing("p1"), sharing("p2"))
+    outcome = run(made, chosen)
+    assert outcome.groups["g"] == ("Unschedulable", f"{FULL}, ResourceClaim unreserved for PodGroup")
+    left = made.of("ResourceClaim")["default/c"].status
+    assert left.allocation is not None and [user.uid for user in left.reserved_for] == ["h"]
 
 
 def test_a_claim_of_the_pod_alone_is_given_back_as_well() -> None:

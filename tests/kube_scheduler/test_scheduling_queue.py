@@ -12,11 +12,8 @@ from msgspec.structs import replace
 from pumice.scheduler.framework.cluster_events import (
     ClusterEvent,
     EventKind,
-    of_capacity,
-    of_device_claim,
     of_node,
     of_own,
-    of_volume_claim,
 )
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
@@ -179,7 +176,6 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), ClusterEvent(EventKind.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), ClusterEvent(EventKind.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
         (frozenset(["PodTopologySpread"]), waiting("p"), ClusterEvent(EventKind.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]
-        (frozenset(["VolumeBinding"]), waiting("p"), ClusterEvent(EventKind.VOLUMES), True),
         (frozenset(["VolumeBinding"]), waiting("p"), GONE, True),
         (frozenset(["VolumeBinding"]), waiting("p"), ClusterEvent(EventKind.POD_GONE, pod="x"), False),  # type: ignore[arg-type]
         (frozenset(["extender/e"]), waiting("p"), ClusterEvent(EventKind.NODE_LABELS, "big"), True),
@@ -232,27 +228,26 @@ def volume_claim(name: str, volume: str = "") -> Any:
     ("before", "after", "woken"),
     [
         (None, volume_claim("c"), VOLUME_RULES),
-        (volume_claim("c"), volume_claim("c", "v"), VOLUME_RULES),
+        (volume_claim("c"), volume_claim("c", "v"), VOLUME_RULES[1:]),
         (None, volume_claim("p-e"), VOLUME_RULES),
         (None, volume_claim("of-another", "v"), ()),
         (volume_claim("of-another", "v"), volume_claim("of-another", "v"), ()),
         # what was assumed for it, or counted for it, may be free
         (volume_claim("of-another"), volume_claim("of-another", "v"), VOLUME_RULES[2:]),
         (volume_claim("of-another", "v"), None, VOLUME_RULES[2:]),
-        (None, None, ()),
     ],
 )
 def test_a_volume_claim_wakes_the_pods_that_use_it_or_its_room(before: Any, after: Any, woken: tuple[str, ...]) -> None:
     pod = waiting("p").having("spec", "volumes", value=MOUNTS)
     for by in VOLUME_RULES:
         _, queue = refused_once(pod, by=frozenset([by]))
-        assert any(queue.happened(event) for event in of_volume_claim(before, after)) == (by in woken)
+        assert bool(queue.happened(ClusterEvent(EventKind.VOLUME_CLAIM, old=before, new=after))) == (by in woken)
 
 
 def test_a_volume_claim_of_the_same_name_elsewhere_wakes_nobody() -> None:
     _, queue = refused_once(waiting("p").having("spec", "volumes", value=MOUNTS), by=frozenset(VOLUME_RULES))
     elsewhere = manifest("PersistentVolumeClaim", "c", "elsewhere").build()[1]
-    assert not any(queue.happened(event) for event in of_volume_claim(None, elsewhere))
+    assert not queue.happened(ClusterEvent(EventKind.VOLUME_CLAIM, new=elsewhere))
 
 
 def storage(**published: str) -> Any:
@@ -274,7 +269,84 @@ def storage(**published: str) -> Any:
 def test_storage_that_takes_larger_volumes_wakes(before: Any, after: Any, woken: bool) -> None:
     for by in VOLUME_RULES:
         _, queue = refused_once(waiting("p"), by=frozenset([by]))
-        assert any(queue.happened(event) for event in of_capacity(before, after)) == (woken and by == "VolumeBinding")
+        assert bool(queue.happened(ClusterEvent(EventKind.CAPACITY, old=before, new=after))) == (woken and by == "VolumeBinding")
+
+
+def made(kind: str, **content: Any) -> Any:
+    return manifest(kind, "x", **content).build()[1]
+
+
+def volume_in(zone: str) -> Any:
+    return manifest("PersistentVolume", "x").label("topology.kubernetes.io/zone", zone).build()[1]
+
+
+def class_of(*zones: str, mode: str = "WaitForFirstConsumer") -> Any:
+    terms = [{"matchLabelExpressions": [{"key": "zone", "values": list(zones)}]}]
+    return made("StorageClass", provisioner="csi", volumeBindingMode=mode, allowedTopologies=terms)
+
+
+def csi_node(**limits: int | None) -> Any:
+    drivers = [{"name": name, "allocatable": {"count": count}} if count is not None else {"name": name} for name, count in limits.items()]
+    return made("CSINode", spec={"drivers": drivers})
+
+
+PUBLISHES, SILENT = (made("CSIDriver", spec={"storageCapacity": yes}) for yes in (True, False))
+ATTACHED = made("VolumeAttachment", spec={"nodeName": "n", "attacher": "csi", "source": {}})
+SLICE = made("ResourceSlice", spec={"driver": "d", "pool": {"name": "x"}, "devices": []})
+DEVICES = made("DeviceClass", spec={})
+PLAIN_CLAIM = made("PersistentVolumeClaim")
+
+
+@pytest.mark.parametrize(
+    ("by", "what", "before", "after", "woken"),
+    [
+        ("VolumeBinding", EventKind.VOLUME, None, volume_in("a"), True),
+        ("VolumeBinding", EventKind.VOLUME, volume_in("a"), volume_in("a"), True),
+        ("VolumeBinding", EventKind.VOLUME, volume_in("a"), None, False),
+        ("VolumeBinding", EventKind.STORAGE_CLASS, None, class_of("a"), True),
+        ("VolumeBinding", EventKind.STORAGE_CLASS, class_of("a"), class_of("a", "b"), True),
+        ("VolumeBinding", EventKind.STORAGE_CLASS, class_of("a"), class_of("a"), False),
+        ("VolumeBinding", EventKind.STORAGE_CLASS, class_of("a"), None, False),
+        ("VolumeBinding", EventKind.CSI_DRIVER, PUBLISHES, SILENT, True),
+        ("VolumeBinding", EventKind.CSI_DRIVER, PUBLISHES, None, True),
+        ("VolumeBinding", EventKind.CSI_DRIVER, PUBLISHES, PUBLISHES, False),
+        ("VolumeBinding", EventKind.CSI_DRIVER, SILENT, PUBLISHES, False),
+        ("VolumeBinding", EventKind.CSI_DRIVER, None, SILENT, False),
+        ("VolumeBinding", EventKind.CSI_NODE, None, csi_node(csi=1), False),
+        ("VolumeZone", EventKind.VOLUME, None, volume_in("a"), True),
+        ("VolumeZone", EventKind.VOLUME, volume_in("a"), volume_in("b"), True),
+        ("VolumeZone", EventKind.VOLUME, volume_in("a"), volume_in("a"), False),
+        ("VolumeZone", EventKind.VOLUME, volume_in("a"), None, False),
+        ("VolumeZone", EventKind.STORAGE_CLASS, None, class_of("a"), True),
+        ("VolumeZone", EventKind.STORAGE_CLASS, None, class_of("a", mode="Immediate"), False),
+        ("VolumeZone", EventKind.STORAGE_CLASS, class_of("a"), class_of("b"), False),
+        ("NodeVolumeLimits", EventKind.CSI_NODE, None, csi_node(csi=1), True),
+        ("NodeVolumeLimits", EventKind.CSI_NODE, csi_node(csi=1), csi_node(csi=2), True),
+        ("NodeVolumeLimits", EventKind.CSI_NODE, csi_node(csi=1), csi_node(csi=None), True),
+        ("NodeVolumeLimits", EventKind.CSI_NODE, csi_node(csi=1), csi_node(csi=1, other=0), True),
+        ("NodeVolumeLimits", EventKind.CSI_NODE, csi_node(csi=2, other=1), csi_node(csi=1), False),
+        ("NodeVolumeLimits", EventKind.CSI_NODE, csi_node(csi=1), None, False),
+        ("NodeVolumeLimits", EventKind.ATTACHMENT, ATTACHED, None, True),
+        ("NodeVolumeLimits", EventKind.ATTACHMENT, None, ATTACHED, False),
+        ("NodeVolumeLimits", EventKind.VOLUME, None, volume_in("a"), False),
+        ("DynamicResources", EventKind.SLICE, None, SLICE, True),
+        ("DynamicResources", EventKind.SLICE, SLICE, None, False),
+        ("DynamicResources", EventKind.DEVICE_CLASS, DEVICES, DEVICES, True),
+        ("DynamicResources", EventKind.DEVICE_CLASS, DEVICES, None, False),
+    ],
+)
+def test_what_storage_and_devices_come_to_wakes_whom_it_may_help(by: str, what: EventKind, before: Any, after: Any, woken: bool) -> None:
+    _, queue = refused_once(waiting("p"), by=frozenset([by]))
+    assert bool(queue.happened(ClusterEvent(what, old=before, new=after))) == woken
+
+
+def test_events_have_the_names_that_upstream_gives_them_in_metrics() -> None:
+    def name(before: Any, after: Any) -> str:
+        return ClusterEvent(EventKind.VOLUME_CLAIM, old=before, new=after).name
+
+    changes = [(None, PLAIN_CLAIM), (PLAIN_CLAIM, PLAIN_CLAIM), (PLAIN_CLAIM, None)]
+    assert [name(*change) for change in changes] == [f"PersistentVolumeClaim{what}" for what in ("Add", "Update", "Delete")]
+    assert GONE.name == "AssignedPodDelete"
 
 
 FREE, TAKEN, OTHER_DEVICE = claim("x").build()[1], claim("x", **held("a0")).build()[1], claim("x", **held("a1")).build()[1]
@@ -294,13 +366,12 @@ FREE, TAKEN, OTHER_DEVICE = claim("x").build()[1], claim("x", **held("a0")).buil
         (TAKEN, None, "c", "c", True),
         (TAKEN, FREE, "c", "x", False),  # the pod's own claim is not there yet
         (FREE, None, "x", "c", False),
-        (None, None, "c", "c", False),
     ],
 )
 def test_a_device_claim_wakes_the_pods_that_use_it_or_its_devices(before: Any, after: Any, waits_for: str, there: str, woken: bool) -> None:
     pod = waiting("p").having("spec", "resourceClaims", value=[{"name": "g", "resourceClaimName": waits_for}])
     _, queue = refused_once(pod, claim(there), by=frozenset(["DynamicResources"]))
-    assert any(queue.happened(event) for event in of_device_claim(before, after)) == woken
+    assert bool(queue.happened(ClusterEvent(EventKind.DEVICE_CLAIM, old=before, new=after))) == woken
 
 
 def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:

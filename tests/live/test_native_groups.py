@@ -87,7 +87,8 @@ class Server:
         return b"{}"
 
     async def get(self, kind: Kind, ref: ObjectRef) -> bytes:
-        return msgspec.json.encode({"metadata": {"name": ref.name}, "status": {"allocation": {}, "reservedFor": [], "devices": [1]}})
+        status = {"allocation": {}, "reservedFor": [{"uid": "g"}, {"uid": "h"}], "devices": [1]}
+        return msgspec.json.encode({"metadata": {"name": ref.name}, "status": status})
 
     async def update(self, kind: Kind, ref: ObjectRef, body: Any, *, subresource: str = "") -> bytes:
         self.written.append((kind, ref, body["status"], subresource))
@@ -112,6 +113,7 @@ def test_the_sender_patches_the_status_and_takes_devices_back(refusal: KubeError
         running = asyncio.create_task(sender.run())
         sender._conditions.put("ns/g", condition)
         sender._releases.put("ns/c", ReleaseClaim(ObjectRef("c", "ns")))
+        sender._releases.put("ns/d", ReleaseClaim(ObjectRef("d", "ns"), "g"))
         await asyncio.wait_for(sender.drained(), 20)
         running.cancel()
 
@@ -119,6 +121,8 @@ def test_the_sender_patches_the_status_and_takes_devices_back(refusal: KubeError
     patch = (NATIVE_POD_GROUPS, condition.group, {"status": {"conditions": [condition.condition]}}, PatchType.STRATEGIC, "status")
     assert patch in server.written
     assert (RESOURCE_CLAIMS, ObjectRef("c", "ns"), {"devices": [1]}, "status") in server.written
+    left = {"allocation": {}, "reservedFor": [{"uid": "h"}], "devices": [1]}  # the second claim loses one of its users alone
+    assert (RESOURCE_CLAIMS, ObjectRef("d", "ns"), left, "status") in server.written
     assert outcomes.failures == ([] if refusal is None else [condition])
 
 

@@ -78,7 +78,7 @@ def effects(
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
     shards = shard_requests(cluster, sharding, sent_status, now)
     conditions = _each(decisions.native_groups.values(), lambda each: _condition(each, sent_status, now), _blamed_condition, amiss)
-    releases = [ReleaseClaim(_ref_of(key)) for key in decisions.released_claims]
+    releases = [ReleaseClaim(_ref_of(key), user) for key, user in decisions.released_claims.items()]
     return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], conditions, releases, events, amiss)
 
 

@@ -6,19 +6,11 @@ watch shows becomes the cluster event that it means. Pods that Volcano's actions
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.core import Node
-from pumice.scheduler.framework.cluster_events import (
-    ClusterEvent,
-    EventKind,
-    of_capacity,
-    of_device_claim,
-    of_node,
-    of_own,
-    of_volume_claim,
-)
+from pumice.api.kinds import KINDS
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node, of_own
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.waiting_pods import EVERYBODY, WaitingPods
 from pumice.scheduler.model import Cluster, Task, Template, status
@@ -27,19 +19,12 @@ from pumice.scheduler.model.shared_templates import Pairs
 if TYPE_CHECKING:
     from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 
+COMPARED = {kind.value: kind for kind in EventKind if kind.value in {known.kind for known in KINDS}}
 OTHERS = {
-    **dict.fromkeys(("PersistentVolume", "StorageClass"), EventKind.VOLUMES),
-    **dict.fromkeys(("CSINode", "CSIDriver", "VolumeAttachment"), EventKind.VOLUMES),
-    **dict.fromkeys(("ResourceSlice", "DeviceClass", "DeviceTaintRule"), EventKind.DEVICES),
     **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), EventKind.SELECTORS),
-    "Namespace": EventKind.NAMESPACE,
+    "DeviceTaintRule": EventKind.DEVICE_TAINTS,
     "Numatopology": EventKind.OTHER,
     "PodGroup": EventKind.ANYTHING,  #: a PodGroup that is gone waits for no room any more
-}
-COMPARED: dict[str, Callable[[Any, Any], list[ClusterEvent]]] = {
-    "PersistentVolumeClaim": of_volume_claim,
-    "ResourceClaim": of_device_claim,
-    "CSIStorageCapacity": of_capacity,
 }
 NEVER = float("inf")
 
@@ -190,12 +175,13 @@ class EventTranslation:
                 self._scheduling_queue.happened(event)
 
     def other(self, kind: str, before: Any = None, after: Any = None) -> None:
-        """Send the events for a change of an object of another kind. `before` and `after` count only where they are compared."""
+        """Send the event for a change of an object of another kind. `before` and `after` count only where they are compared."""
         if self._scheduling_queue is None:
             return
-        events = COMPARED[kind](before, after) if kind in COMPARED else [ClusterEvent(OTHERS[kind])] if kind in OTHERS else []
-        for event in events:
-            self._scheduling_queue.happened(event)
+        if kind in OTHERS:
+            self._scheduling_queue.happened(ClusterEvent(OTHERS[kind]))
+        elif kind in COMPARED and (before is not None or after is not None):
+            self._scheduling_queue.happened(ClusterEvent(COMPARED[kind], old=before, new=after))
 
     def _tell(self, what: EventKind, task: Task) -> None:
         assert self._scheduling_queue is not None

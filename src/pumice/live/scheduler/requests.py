@@ -190,9 +190,10 @@ class WriteCondition(NamedTuple):
 
 
 class ReleaseClaim(NamedTuple):
-    """Take the devices away from a ResourceClaim: they are of no use where they are."""
+    """Take the devices away from a ResourceClaim, which are of no use where they are; or only keep them no longer for `user`, a uid."""
 
     claim: ObjectRef
+    user: str = ""
 
 
 Request = BindPod | EvictPod | MarkPod | OpenGate | WriteStatus | WriteCondition | ReleaseClaim

@@ -339,11 +339,15 @@ class Sender:
         await self._answered(request, patching)
 
     async def _release(self, request: ReleaseClaim) -> None:
-        await self._answered(request, self._released(request.claim))
+        await self._answered(request, self._released(request.claim, request.user))
 
-    async def _released(self, ref: ObjectRef) -> None:
+    async def _released(self, ref: ObjectRef, user: str) -> None:
         claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, ref))
-        claim["status"] = {key: value for key, value in (claim.get("status") or {}).items() if key not in ("allocation", "reservedFor")}
+        status = claim.get("status") or {}
+        if user:
+            claim["status"] = {**status, "reservedFor": [each for each in status.get("reservedFor") or () if each["uid"] != user]}
+        else:
+            claim["status"] = {key: value for key, value in status.items() if key not in ("allocation", "reservedFor")}
         await self._transport.update(RESOURCE_CLAIMS, ref, claim, subresource="status")
 
     async def _answered(self, request: Request, call: Awaitable[Any]) -> Any:

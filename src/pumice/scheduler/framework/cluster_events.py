@@ -5,13 +5,13 @@ A hint says whether a pod that a rule refused should be tried again. Each plugin
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pumice.api.core import CSIStorageCapacity, Node, PersistentVolumeClaim
-from pumice.api.devices import ResourceClaim
+from pumice.api.core import Node
 from pumice.api.pod import PodSpec
 from pumice.scheduler.engine import Filter, View
 from pumice.scheduler.model import Cluster, Task, Template, Vector
@@ -19,7 +19,7 @@ from pumice.scheduler.model.shared_templates import Pairs
 
 
 class EventKind(Enum):
-    """Kinds of events. The values are upstream's names in metrics, where one kind is one event of upstream."""
+    """Kinds of events. The values are upstream's names in metrics; of objects that come, change and go, their kind is the beginning."""
 
     NODE_ADDED = "NodeAdd"
     NODE_REMOVED = "NodeDelete"
@@ -38,12 +38,18 @@ class EventKind(Enum):
     OWN_CLAIMS = "TargetPodUpdatePodGeneratedResourceClaim"
     OWN_UPDATE = "TargetPodUpdate"  #: it changed in something else that rules without hints might read
     OWN_RENEWAL = "TargetPodRenewal"  #: it changed in what no pod may change
-    VOLUME_CLAIM = "PersistentVolumeClaimUpdate"
-    CAPACITY = "CSIStorageCapacityUpdate"
-    VOLUMES = "VolumeUpdate"  #: volumes, their classes, what nodes may attach
-    DEVICE_CLAIM = "ResourceClaimUpdate"
-    DEVICES = "ResourceSliceUpdate"  #: device classes, slices, taint rules
-    NAMESPACE = "NamespaceUpdate"
+    VOLUME_CLAIM = "PersistentVolumeClaim"
+    VOLUME = "PersistentVolume"
+    STORAGE_CLASS = "StorageClass"
+    CSI_NODE = "CSINode"
+    CSI_DRIVER = "CSIDriver"
+    CAPACITY = "CSIStorageCapacity"
+    ATTACHMENT = "VolumeAttachment"
+    DEVICE_CLAIM = "ResourceClaim"
+    SLICE = "ResourceSlice"
+    DEVICE_CLASS = "DeviceClass"
+    DEVICE_TAINTS = "ResourceSliceUpdate"  #: a rule that taints devices
+    NAMESPACE = "Namespace"
     SELECTORS = "SelectorUpdate"  #: selectors of services and of controllers of pods
     OTHER = "OtherUpdate"  #: objects that no rule with hints reads
     ANYTHING = "AnyUpdate"
@@ -59,8 +65,21 @@ class ClusterEvent(Struct, frozen=True):
     pod: Task | None = None
     before: Vector | None = None  #: allocatable, or the request of a pod that shrank
     labels: Pairs | None = None  #: the labels that the pod had before
-    claim: str = ""  #: the claim that came, changed or went, by "namespace/name"
-    frees: bool = False  #: what the claim held, or what was kept for it, may be free; of storage: it takes larger volumes
+    old: Any = None  #: the object before it changed; None if it came
+    new: Any = None  #: the object as it is now; None if it went
+
+    @property
+    def name(self) -> str:
+        """Upstream's name in metrics."""
+        if self.old is None and self.new is None:
+            return self.what.value
+        return f"{self.what.value}{'Add' if self.old is None else 'Delete' if self.new is None else 'Update'}"
+
+    @property
+    def key(self) -> str:
+        """The object that came, changed or went, by "namespace/name"."""
+        meta = (self.old if self.new is None else self.new).metadata
+        return f"{meta.namespace}/{meta.name}"
 
 
 def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[ClusterEvent]:
@@ -80,29 +99,6 @@ def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[C
     if (before.spec.taints, before.spec.unschedulable) != (after.spec.taints, after.spec.unschedulable):
         found.append(ClusterEvent(EventKind.NODE_TAINTS, name))
     return found
-
-
-def of_volume_claim(before: PersistentVolumeClaim | None, after: PersistentVolumeClaim | None) -> list[ClusterEvent]:
-    """The event that follows from a claim's new form. If it gets another volume than the one assumed for it, that one is free."""
-    frees = before is not None and (after is None or after.spec.volume_name != before.spec.volume_name)
-    return _of_claim(EventKind.VOLUME_CLAIM, before or after, frees)
-
-
-def of_device_claim(before: ResourceClaim | None, after: ResourceClaim | None) -> list[ClusterEvent]:
-    """The event that follows from a claim's new form. It frees devices if an allocation goes away, with its claim or without."""
-    held = before.status.allocation if before is not None else None
-    frees = held is not None and (after is None or after.status.allocation != held)
-    return _of_claim(EventKind.DEVICE_CLAIM, before or after, frees)
-
-
-def of_capacity(before: CSIStorageCapacity | None, after: CSIStorageCapacity | None) -> list[ClusterEvent]:
-    """The event that follows from what a driver publishes about its storage."""
-    frees = after is not None and (before is None or after.largest > before.largest)
-    return [ClusterEvent(EventKind.CAPACITY, frees=frees)]
-
-
-def _of_claim(what: EventKind, claim: PersistentVolumeClaim | ResourceClaim | None, frees: bool) -> list[ClusterEvent]:
-    return [ClusterEvent(what, claim=f"{claim.metadata.namespace}/{claim.metadata.name}", frees=frees)] if claim is not None else []
 
 
 def of_own(task: Task, labels: Pairs, template: Template, claims: tuple[tuple[str, str], ...]) -> list[ClusterEvent]:
@@ -131,6 +127,11 @@ QueueingHint = Callable[[Cluster, Task, ClusterEvent], bool]  #: whether a waiti
 
 def always(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     return True
+
+
+def unless_gone(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """An object that came or changed may help, one that went cannot."""
+    return event.new is not None
 
 
 def row_of(cluster: Cluster, event: ClusterEvent) -> int:

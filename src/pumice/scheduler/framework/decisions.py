@@ -275,7 +275,8 @@ class Decisions(Struct):
     nominations: dict[Task, str] = field(default_factory=dict)  #: nominated nodes, where room is made for the pod; "" for no longer
     groups: Sequence[GroupStatus] = field(default_factory=list)
     held: dict[Task, HeldBack] = field(default_factory=dict)  #: pods of kube-scheduler's profiles that are held back
-    released_claims: list[str] = field(default_factory=list)  #: device claims that lose their devices, as these are of no use there
+    #: device claims that lose their devices, as these are of no use there (""), or only one of those for whom they are kept (its uid)
+    released_claims: dict[str, str] = field(default_factory=dict)
     native_groups: dict[str, NativeGroupStatus] = field(default_factory=dict)  #: by "namespace/name"
     group_tries: list[GroupTry] = field(default_factory=list)
     preemption_tries: list[PreemptionTry] = field(default_factory=list)

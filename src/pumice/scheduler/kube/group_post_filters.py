@@ -6,28 +6,24 @@ The first plugin that makes room ends it, and so does one that says that nothing
 from __future__ import annotations
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from pumice.api.devices import ResourceClaimStatus
-from pumice.api.kinds import NATIVE_POD_GROUP
 from pumice.scheduler.engine import Reason
 from pumice.scheduler.framework.features import Release
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.claims_given_back import FREED, ClaimsGivenBack, Conflict
 from pumice.scheduler.kube.find_node import NodeFinder
 from pumice.scheduler.kube.group_attempt import GroupAttempt
 from pumice.scheduler.kube.group_preemption import GroupPreemption, GroupVerdict
-from pumice.scheduler.kube.group_results import Code, Results, Status
+from pumice.scheduler.kube.group_results import Code, MemberResult, Results, Status
 from pumice.scheduler.kube.groups import COMPOSITE, GroupEntity, Groups
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.kube.planned_places import PlacementMemory
 from pumice.scheduler.kube.preemption import Preemption
-from pumice.scheduler.model import Task
-from pumice.scheduler.plugins.kube.devices.claims import claims_of, group_claims
+from pumice.scheduler.plugins.kube.devices.claims import claims_of
 from pumice.scheduler.plugins.kube.dynamic_resources import ELSEWHERE, NAME as DEVICES
 
 POINT = "PodGroupPostFilter"
-FREED = "deallocation and deletion of ResourceClaims completed"
 
 
 class PostFilterAnswer(Struct):
@@ -104,29 +100,29 @@ class GroupPostFilters:
         root = self._entity.root
         if root.kind == COMPOSITE or (self._finder.profile.tries_placements and root.wire.spec.scheduling_constraints is not None):
             return Status(Code.UNSCHEDULABLE)
-        tried = [member for member in results[root.uid].members if member.tried]
-        if not any(member.asks_about(DEVICES) for member in tried):
+        tried = [member for member in results[root.uid].members if member.tried and member.asks_about(DEVICES)]
+        if not tried:
             return Status(Code.ERROR, ["not found"])
-        for member in tried:
-            if member.fit_error is not None and ELSEWHERE.text in member.fit_error.counts and (fault := self._give_back(member.task)):
-                return Status(Code.ERROR, [fault])
-        return Status(Code.UNSCHEDULABLE, [FREED])
+        back = ClaimsGivenBack(self._session, root)
+        try:
+            out_of_reach = [self._out_of_reach(member) for member in tried]
+            freed = [back.of_member(member.task, keys) for member, keys in zip(tried, out_of_reach, strict=True)]
+            if all(freed) or not self._session.cluster.shares_claims or self._groups.scheduled(root):
+                return Status(Code.UNSCHEDULABLE, [FREED])
+            return back.of_group(tried[0].task, [key for keys in out_of_reach for key in keys])
+        except Conflict as error:
+            return Status(Code.ERROR, [str(error)])
 
-    def _give_back(self, task: Task) -> str:
-        """Take devices away from a member's claims that keep it from other nodes, if nobody else uses them. Return what goes wrong."""
-        cluster = self._session.cluster
-        claims, shared = claims_of(cluster, task), group_claims(cluster, task)
+    def _out_of_reach(self, member: MemberResult) -> list[str]:
+        """The claims of a member that kept it from a node. Of a placed one only those count that had their devices before."""
+        claims = claims_of(self._session.cluster, member.task)
         assert not isinstance(claims, Reason), "nodes were asked about its claims"
-        for key in claims.waiting:
-            if key in claims.shareable:  # it was decided for an earlier member, and kube-scheduler tries to take that back, too
-                name = key.partition("/")[2]
-                return f'Operation cannot be fulfilled on resourceclaims.resource.k8s.io "{name}": the object has been modified'
-        of_group = {f"{task.namespace}/{name}" for name in shared.values()}
-        group = cluster.of(NATIVE_POD_GROUP)[task.group].metadata.identity
-        for key, claim in claims.allocated.items():
-            users = {user.uid for user in claim.status.reserved_for or ()}
-            in_use = bool(self._groups.scheduled(self._entity.root)) if key in of_group else False
-            if users <= {group if key in of_group else task.uid} and not in_use:
-                self._session.before.put("ResourceClaim", replace(claim, status=ResourceClaimStatus()))
-                self._session.decisions.released_claims.append(key)
-        return ""
+        if member.fit_error is not None:
+            return (
+                [*claims.allocated, *sorted(claims.shareable & claims.waiting.keys())] if ELSEWHERE.text in member.fit_error.counts else []
+            )
+        nominated = self._session.nodes.rows.get(member.task.nominated, -1)
+        if not claims.allocated or member.row == nominated:
+            return []
+        statuses = self._finder.statuses(member.task, self._finder.evaluation(member.task))
+        return list(claims.allocated) if ELSEWHERE.text in statuses.counts else []

@@ -206,7 +206,7 @@ class SchedulingQueue:
         for entry in woken:
             del self.waiting[entry.task.uid]
             self.backoff[entry.task.uid] = entry
-        self._count("backoff", event.what.value, len(woken))
+        self._count("backoff", event.name, len(woken))
         return [entry.task for entry in woken]
 
     def nomination_ended(self, task: Task) -> None:

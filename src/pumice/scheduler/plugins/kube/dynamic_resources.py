@@ -16,7 +16,7 @@ from pumice.api.problems import Path, Problems, check_duration
 from pumice.api.strict_decoding import Args
 from pumice.api.structs import encode
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Scores, View, to_hundred
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
 from pumice.scheduler.model import Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
@@ -219,9 +219,17 @@ class DynamicResourcesArgs(Args, frozen=True):
 
 
 def _claim_may_help(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """Whether all claims of the pod are there, and the claim that changed is one of them or frees devices."""
+    """Whether a claim that is gone had devices; or all claims of the pod are there, and the one that changed is one of them or frees its
+    devices."""
+    old, new = event.old, event.new
+    held = old.status.allocation if old is not None else None
+    if new is None:
+        return held is not None
     keys = [f"{task.namespace}/{name}" for _, name in named_claims(cluster, task)]
-    return all(key in cluster.of("ResourceClaim") for key in keys) and (event.frees or event.claim in keys)
+    if not all(key in cluster.of("ResourceClaim") for key in keys):
+        return False
+    frees = held is not None and new.status.allocation != held
+    return frees or (event.key in keys and (old is None or (old.spec, old.status) != (new.spec, new.status)))
 
 
 #: Devices that were assumed and not yet written are free again when their pod's node is gone.
@@ -234,7 +242,9 @@ PLUGIN = KubePlugin(
     scorer=lambda args, cluster: EarlierAlternatives(cluster),
     hints={
         EventKind.DEVICE_CLAIM: _claim_may_help,
-        EventKind.DEVICES: always,
+        EventKind.SLICE: unless_gone,
+        EventKind.DEVICE_CLASS: unless_gone,
+        EventKind.DEVICE_TAINTS: always,
         EventKind.POD_GONE: always,
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.api.core import PersistentVolume, VolumeAttachment
+from pumice.api.core import CSINode, PersistentVolume, VolumeAttachment
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Scores, View
-from pumice.scheduler.framework.cluster_events import EventKind, always
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Nodes, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
@@ -82,7 +82,7 @@ def _would_have(known: Attachments, driver: str, wanted: Sequence[Attached], tab
 def _installed(cluster: Cluster, driver: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
     found = np.zeros(len(cluster.nodes), bool)
     for name, node in cluster.of("CSINode").items():
-        if name in cluster.nodes.rows and any(published.name == driver for published in node.spec.drivers or ()):
+        if name in cluster.nodes.rows and driver in _limits_of(node):
             found[cluster.nodes.rows[name]] = True
     return found
 
@@ -90,14 +90,18 @@ def _installed(cluster: Cluster, driver: str) -> np.ndarray[Any, np.dtype[np.boo
 def _limits(cluster: Cluster, driver: str) -> Scores:
     limits = np.full(len(cluster.nodes), np.inf)
     for name, node in cluster.of("CSINode").items():
-        for published in node.spec.drivers or ():
-            if (
-                published.name == driver
-                and published.allocatable is not None
-                and published.allocatable.count is not None
-                and name in cluster.nodes.rows
-            ):
-                limits[cluster.nodes.rows[name]] = published.allocatable.count
+        limit = _limits_of(node).get(driver)
+        if limit is not None and name in cluster.nodes.rows:
+            limits[cluster.nodes.rows[name]] = limit
+    return limits
+
+
+def _limits_of(node: CSINode | None) -> dict[str, float]:
+    """By driver of a node; infinite where it has no limit."""
+    limits: dict[str, float] = {}
+    for driver in (node.spec.drivers or ()) if node is not None else ():
+        count = driver.allocatable.count if driver.allocatable is not None else None
+        limits[driver.name] = np.inf if count is None else count
     return limits
 
 
@@ -181,6 +185,16 @@ class Attachments(Index):
         return self._mounts.get(attached) or PodCounts()
 
 
+def _takes_more(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a node has another driver, or a driver that attaches more volumes than before."""
+    before, after = (_limits_of(each) for each in (event.old, event.new))
+    return any(limit > before.get(name, -1) for name, limit in after.items())
+
+
+def _detached(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return event.new is None
+
+
 PLUGIN = KubePlugin(
     "NodeVolumeLimits",
     "preFilter filter",
@@ -188,7 +202,8 @@ PLUGIN = KubePlugin(
     hints={
         EventKind.POD_GONE: always,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
-        EventKind.VOLUMES: always,
+        EventKind.CSI_NODE: _takes_more,
+        EventKind.ATTACHMENT: _detached,
         EventKind.NODE_ADDED: always,
     },
 )

@@ -13,7 +13,7 @@ from pumice.api.core import CSIDriver, PersistentVolumeClaim
 from pumice.api.problems import Path, Problems
 from pumice.api.strict_decoding import Args
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, Scorer, Scores, View
-from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, unless_gone
 from pumice.scheduler.model import Cluster, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.assumed import Assumed, AssumedVolumes
@@ -263,7 +263,19 @@ def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 
 def _takes_larger(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    return event.frees
+    """Whether storage takes larger volumes than before."""
+    return event.new is not None and (event.old is None or event.new.largest > event.old.largest)
+
+
+def _publishes_no_more(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a driver published capacities, and publishes none any more."""
+    before, after = (each is not None and bool(each.spec.storage_capacity) for each in (event.old, event.new))
+    return before and not after
+
+
+def _reaches_elsewhere(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a class came, or makes its volumes for other nodes than before."""
+    return event.new is not None and (event.old is None or event.old.allowed_topologies != event.new.allowed_topologies)
 
 
 USUAL_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -291,7 +303,9 @@ PLUGIN = KubePlugin(
     hints={
         EventKind.POD_GONE: _had_claims,
         EventKind.VOLUME_CLAIM: uses_claim_or_room,
-        EventKind.VOLUMES: always,
+        EventKind.VOLUME: unless_gone,
+        EventKind.STORAGE_CLASS: _reaches_elsewhere,
+        EventKind.CSI_DRIVER: _publishes_no_more,
         EventKind.CAPACITY: _takes_larger,
         EventKind.NODE_ADDED: always,
         EventKind.NODE_REMOVED: always,

@@ -54,12 +54,14 @@ def pod_key(task: Task) -> Hashable:
 
 def uses_claim(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
     """The queueing hint of rules that read the pod's own claims."""
-    return any(use.key == event.claim for use in uses(task))
+    return event.new is not None and any(use.key == event.key for use in uses(task))
 
 
 def uses_claim_or_room(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
-    """The queueing hint of rules that also read what the claims of others take."""
-    return event.frees or uses_claim(cluster, task, event)
+    """The queueing hint of rules that also read what the claims of others take: that is free if a claim is gone, or gets another volume
+    than the one that was assumed for it."""
+    frees = event.old is not None and (event.new is None or event.new.spec.volume_name != event.old.spec.volume_name)
+    return frees or uses_claim(cluster, task, event)
 
 
 def claim_of(cluster: Cluster, use: ClaimUse) -> PersistentVolumeClaim | None:

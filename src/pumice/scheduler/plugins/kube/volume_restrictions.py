@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from pumice.api.pod import Volume
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
-from pumice.scheduler.framework.cluster_events import EventKind, always
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import Cluster, Index, Mask, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.indexes.existing_pods import PodCounts
@@ -116,10 +116,14 @@ class VolumeUses(Index):
         return mask
 
 
+def _claim_came(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return event.old is None and uses_claim(cluster, task, event)
+
+
 #: An exclusive claim that a pod used on a node is free again when the node is gone.
 PLUGIN = KubePlugin(
     "VolumeRestrictions",
     "preFilter filter",
     filters=lambda args, cluster: [VolumeRestrictions(cluster)],
-    hints={EventKind.POD_GONE: always, EventKind.NODE_REMOVED: always, EventKind.VOLUME_CLAIM: uses_claim, EventKind.NODE_ADDED: always},
+    hints={EventKind.POD_GONE: always, EventKind.NODE_REMOVED: always, EventKind.VOLUME_CLAIM: _claim_came, EventKind.NODE_ADDED: always},
 )

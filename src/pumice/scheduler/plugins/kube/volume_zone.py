@@ -10,7 +10,7 @@ from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABE
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim
 from pumice.api.selectors import Requirement
 from pumice.scheduler.engine import Filter, Reach, Reason, Refused, Rejected, View
-from pumice.scheduler.framework.cluster_events import EventKind, always
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model import ABSENT, Cluster, Task
 from pumice.scheduler.plugins.kube import KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import (
@@ -85,9 +85,24 @@ def _zones(volume: PersistentVolume) -> list[Requirement]:
     return [Requirement(key, "In", zones) for key, zones in named.items() if all(zone.strip() for zone in zones)]
 
 
+def _zones_changed(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return event.new is not None and (event.old is None or _zones(event.old) != _zones(event.new))
+
+
+def _class_that_waits(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether a class came whose volumes wait for their pod. The mode of a class cannot be changed."""
+    return event.old is None and event.new.volume_binding_mode == "WaitForFirstConsumer"
+
+
 PLUGIN = KubePlugin(
     "VolumeZone",
     "preFilter filter",
     filters=lambda args, cluster: [VolumeZone(cluster)],
-    hints={EventKind.NODE_LABELS: always, EventKind.VOLUME_CLAIM: uses_claim, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+    hints={
+        EventKind.NODE_LABELS: always,
+        EventKind.NODE_ADDED: always,
+        EventKind.VOLUME_CLAIM: uses_claim,
+        EventKind.VOLUME: _zones_changed,
+        EventKind.STORAGE_CLASS: _class_that_waits,
+    },
 )
