@@ -425,3 +425,75 @@ def test_a_pod_may_have_claims_and_such_resources() -> None:
     assert FreeDevices(made).prepare(made.tasks["default/p"]) is not None
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
     assert given(made, "p", 0) == ["r:a0", "container-0-request-0:a1"]
+
+
+# -- alpha gates
+
+
+def where_with(gate: str, *things: Any) -> str:
+    made = cluster(*NODES, device_class(), *things)
+    made.device_gates = frozenset([gate])
+    return admitted(made, "default/p", *dynamic_resources(made))
+
+
+def grouped(name: str, *groups: str) -> Thing:
+    made = cut(name, 10)
+    made["consumesCounters"][0]["compatibilityGroups"] = list(groups)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        (("x", "y"), ("y", "z"), "a"),
+        (("x",), ("y",), ""),
+        ((), (), "a"),
+        ((), ("x",), ""),
+    ],
+)
+def test_devices_share_counters_only_with_a_group_in_common(first: tuple[str, ...], second: tuple[str, ...], together: str) -> None:
+    gate = "DRADeviceCompatibilityGroups"
+    parts = (counters("a", 40), pool("a", grouped("a0", *first), grouped("a1", *second), slices=2))
+    assert where_with(gate, *parts, claim("c", asks(2)), using("p", "c")) == together
+    assert where_with(gate, *parts, claim("d", **held("a0")), claim("c", asks(1)), using("p", "c")) == together
+    assert where_with(gate, *parts, claim("c", asks(1)), using("p", "c")) == "a"
+    # without the gate a slice with groups is as if it were not there, and its pool is not whole
+    assert where(*parts, claim("c", asks(1)), using("p", "c")) == ("" if first or second else "a")
+
+
+def test_groups_of_one_counter_set_say_nothing_about_another() -> None:
+    other = grouped("a1", "y")
+    other["consumesCounters"][0]["counterSet"] = "other"
+    parts = (counters("a", 40, "cs", "other"), pool("a", grouped("a0", "x"), other, slices=2))
+    assert where_with("DRADeviceCompatibilityGroups", *parts, claim("c", asks(2)), using("p", "c")) == "a"
+
+
+def listing(name: str, **attribute: Any) -> Thing:
+    return {"name": name, "attributes": {"link": attribute}}
+
+
+LISTS = "DRAListTypeAttributes"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "common"),
+    [
+        ({"strings": ["x", "y"]}, {"strings": ["y", "z"]}, True),
+        ({"strings": ["x"]}, {"strings": ["z"]}, False),
+        ({"ints": [1, 2]}, {"int": 2}, True),
+        ({"bools": [True]}, {"ints": [1]}, False),
+        ({"versions": ["1.0.0", "2.0.0"]}, {"version": "2.0.0"}, True),
+    ],
+)
+def test_attributes_that_are_lists_have_values_in_common_or_not(first: Thing, second: Thing, common: bool) -> None:
+    parts = pool("a", listing("a0", **first), listing("a1", **second))
+    alike, apart = ([{key: "drv/link"}] for key in ("matchAttribute", "distinctAttribute"))
+    assert where_with(LISTS, parts, claim("c", asks(2), constraints=alike), using("p", "c")) == ("a" if common else "")
+    assert where_with(LISTS, parts, claim("c", asks(2), constraints=apart), using("p", "c")) == ("" if common else "a")
+
+
+def test_selectors_read_lists_with_the_gate_alone() -> None:
+    parts, wanted = pool("a", listing("a0", strings=["x", "y"])), asks(selectors=('device.attributes["drv"].link.includes("y")',))
+    assert where_with(LISTS, parts, claim("c", wanted), using("p", "c")) == "a"
+    made = cluster(*NODES, device_class(), parts, claim("c", wanted), using("p", "c"))
+    assert "attribute link: unsupported attribute value" in refusals(made, "default/p", *dynamic_resources(made))["a"]

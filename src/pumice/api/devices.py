@@ -33,6 +33,10 @@ class Attribute(Wire, frozen=True):
     int_: Int | None = field(name="int", default=None)
     bool_: bool | None = field(name="bool", default=None)
     version: str | None = None
+    strings: list[str] | None = None
+    ints: list[Int] | None = None
+    bools: list[bool] | None = None
+    versions: list[str] | None = None
 
 
 class ValidRange(Wire, frozen=True):
@@ -66,10 +70,11 @@ class CounterSet(Wire, frozen=True):
 
 
 class Consumption(Wire, frozen=True):
-    """How much a device takes from a counter set while it is in use."""
+    """How much a device takes from a counter set while it is in use. With groups, all devices in use of a set have one in common."""
 
     counter_set: str
     counters: dict[str, DeviceCounter] | None = None
+    compatibility_groups: list[str] | None = None
 
 
 class DeviceTaint(Wire, frozen=True):

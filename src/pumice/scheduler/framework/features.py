@@ -69,8 +69,6 @@ GATES: dict[str, tuple[str, str]] = {
 #: alpha gates without their rules, by the releases in which they have none
 NOT_PROVIDED: dict[str, tuple[int, ...]] = {
     "DRADerivedAttributes": MINORS,
-    "DRADeviceCompatibilityGroups": MINORS,
-    "DRAListTypeAttributes": MINORS,
     "DRANodeAllocatableResources": MINORS,
     "DRAOptionalNodeOperations": MINORS,
     "GenericWorkload": (36,),

@@ -83,6 +83,7 @@ class Session(Questions):
         self.past_evictions = PastEvictions(cluster, now)
         cluster.log.tells_rows = policy.shortcuts
         cluster.shares_claims, cluster.needs_drivers = map(policy.has_gate, ("DRAWorkloadResourceClaims", "VolumeLimitScaling"))
+        cluster.device_gates = frozenset(filter(policy.has_gate, ("DRADeviceCompatibilityGroups", "DRAListTypeAttributes")))
         cluster.names_devices = policy.profiles is not None and policy.profiles.release.minor >= 37
         for action in policy.actions:
             action.enter(self)

@@ -39,6 +39,7 @@ class Cluster:
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
         self.needs_drivers = False  #: CSI drivers may ask that their volumes go to no node without them (gate VolumeLimitScaling)
         self.shares_claims = False  #: device claims of native PodGroups serve all their pods (gate DRAWorkloadResourceClaims)
+        self.device_gates: frozenset[str] = frozenset()  #: the alpha gates of device allocation that are on
         self.names_devices = False  #: errors of device selectors name the device (1.37)
         self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has no object, though the cluster may have some
         self.default_queue = default_queue

@@ -15,7 +15,7 @@ from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, D
 from pumice.scheduler.plugins.kube.devices.requests import ALL, ClaimedDevices, Failed, RequestedDevices
 from pumice.scheduler.plugins.kube.devices.taints import prevented
 
-# Constraints of a claim on the devices that its requests get: all have the same value of an attribute, or all have different values.
+# Constraints of a claim on the devices that its requests get: all have a value of an attribute in common, or no two of them have.
 
 
 class Constraint:
@@ -26,7 +26,7 @@ class Constraint:
         self._requests = constraint.requests
         self._common = constraint.match_attribute is not None
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
-        self._values: list[Any] = []
+        self._values: list[frozenset[tuple[type, Any]]] = []
 
     def add(self, asked: RequestedDevices, offered: Offered) -> bool:
         """Whether the device satisfies the constraint; if so, it is added."""
@@ -35,10 +35,10 @@ class Constraint:
         value = offered.attribute(self._attribute)
         if value is None:
             return False
-        known = [_same(value, other) for other in self._values]
-        if not (all(known) if self._common else not any(known)):
+        values = _as_set(value)
+        if not (values.intersection(*self._values) if self._common else all(values.isdisjoint(known) for known in self._values)):
             return False
-        self._values.append(value)
+        self._values.append(values)
         return True
 
     def take_back(self, asked: RequestedDevices) -> None:
@@ -51,8 +51,9 @@ class Constraint:
         return asked.claim == self._claim and (not names or asked.name in names or asked.name.partition("/")[0] in names)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
+def _as_set(value: Any) -> frozenset[tuple[type, Any]]:
+    """The values of an attribute; a single one is a list of one."""
+    return frozenset((type(each), each) for each in (value if isinstance(value, list) else [value]))
 
 
 MOST_RESULTS = 32  #: the most devices that one claim may get
@@ -244,7 +245,7 @@ class _Search:
         amounts = self._amounts(asked, offered)
         if not self._is_free(asked, offered) or amounts is None or prevented(offered.device.taints or (), asked.tolerations):
             return False
-        if not self._has_counters(pool, offered) or not self._obeys(asked, offered, must):
+        if not self._has_counters(pool, offered) or not self._is_compatible(pool, offered) or not self._obeys(asked, offered, must):
             return False
         if self._counts(offered):
             self._consume(pool, offered, 1)
@@ -291,6 +292,18 @@ class _Search:
         left = self._left_of(pool)
         consumes = offered.consumes
         return all(amount - self._counted.get((pool.name, *name), 0) >= consumes.get(name, 0) for name, amount in left.items())
+
+    def _is_compatible(self, pool: DevicePool, offered: Offered) -> bool:
+        """Whether the device may share its counter sets with those that are in use or taken."""
+        if not self._pools.compares_groups or not self._counts(offered):
+            return True
+        in_use = [each for each in (*pool.offered, *pool.others) if each.key in self._in_use]
+        beside = [*in_use, *(pick.offered for pick in self.picks if pick.offered.key[:2] == offered.key[:2])]
+        for counter_set, groups in offered.groups.items():
+            all_groups = [groups, *(each.groups[counter_set] for each in beside if counter_set in each.groups)]
+            if any(all_groups) and not frozenset.intersection(*all_groups):
+                return False
+        return True
 
     def _left_of(self, pool: DevicePool) -> dict[tuple[str, str], int]:
         if pool.name not in self._left:

@@ -78,10 +78,11 @@ class DeviceFields(dict[str, Any]):
     problem: str = ""  #: why its fields cannot be read; empty if they can
 
 
-def facts_of(device: Device, driver: str) -> Facts:
+def facts_of(device: Device, driver: str, *, lists: bool = False) -> Facts:
+    """What selectors and constraints read of a device. `lists`: attributes may be lists (gate DRAListTypeAttributes)."""
     fields = DeviceFields(driver=driver, attributes=AttributeDomains(), capacity=AttributeDomains())
     try:
-        attributes = {name: _attribute(name, value) for name, value in (device.attributes or {}).items()}
+        attributes = {name: _attribute(name, value, lists) for name, value in (device.attributes or {}).items()}
         capacity = {name: amount(each.value.text) for name, each in (device.capacity or {}).items()}
         fields |= {"attributes": by_domain(attributes, driver), "capacity": by_domain(capacity, driver)}
         fields["allowMultipleAllocations"] = bool(device.allow_multiple_allocations)
@@ -97,13 +98,16 @@ def satisfies(program: Program, facts: Facts, purse: Purse | None = None) -> boo
     return program.holds(facts, purse)
 
 
-def _attribute(name: str, value: Attribute) -> Any:
-    if value.version is not None:
+def _attribute(name: str, value: Attribute, lists: bool) -> Any:
+    texts = [value.version] if value.version is not None else value.versions if lists else None
+    if texts:
         try:
-            return version(value.version)
+            versions = [version(text) for text in texts]
         except EvaluationError as error:
             raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None
-    found = next((part for part in (value.string, value.int_, value.bool_) if part is not None), None)
+        return versions if value.version is None else versions[0]
+    several = (value.ints, value.bools, value.strings) if lists else ()
+    found = next((part for part in (value.string, value.int_, value.bool_, *several) if part is not None), None)
     if found is None:
         raise EvaluationError(f"attribute {name}: unsupported attribute value")
     return found

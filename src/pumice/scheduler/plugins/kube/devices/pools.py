@@ -50,6 +50,11 @@ class Offered(Struct, frozen=True):
         return bool(self.device.allow_multiple_allocations)
 
     @property
+    def groups(self) -> Mapping[str, frozenset[str]]:
+        """By counter set that the device consumes: the groups with which it can share the set."""
+        return {each.counter_set: frozenset(each.compatibility_groups or ()) for each in self.device.consumes_counters or ()}
+
+    @property
     def consumes(self) -> Counters:
         return _counted((each.counter_set, each.counters) for each in self.device.consumes_counters or ())
 
@@ -88,10 +93,14 @@ class DevicePools:
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
         self._purses: dict[tuple[str, ...], Purse] = {}  #: what selectors may cost over all devices, so that no claim delays others
         rules = list(cluster.of("DeviceTaintRule").values())
+        self.compares_groups = "DRADeviceCompatibilityGroups" in cluster.device_gates
+        lists = "DRAListTypeAttributes" in cluster.device_gates
         self._device_count = 0
         for _, published in sorted(cluster.of("ResourceSlice").items()):
             self._device_count += len(published.spec.devices or ())
-            piece = _piece(published, self._table, rules)
+            if not self.compares_groups and _has_groups(published):
+                continue  # its pool is incomplete
+            piece = _piece(published, self._table, rules, lists)
             spec = published.spec
             self._all.setdefault((spec.driver, spec.pool.name), []).append(piece)
             if spec.node_name:
@@ -166,11 +175,18 @@ def _counted(sets: Iterable[tuple[str, Mapping[str, DeviceCounter] | None]]) -> 
     return {(name, counter): each.value.milli for name, counters in sets for counter, each in (counters or {}).items()}
 
 
-def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRule]) -> _Piece:
+def _has_groups(published: ResourceSlice) -> bool:
+    consumed = (each for device in published.spec.devices or () for each in device.consumes_counters or ())
+    return any(each.compatibility_groups for each in consumed)
+
+
+def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRule], lists: bool) -> _Piece:
     spec = published.spec
     per_device = bool(spec.per_device_node_selection)
     offered = tuple(
-        _offered(published, device, rules, _rows(device.node_name, device.all_nodes, device.node_selector, table) if per_device else None)
+        _offered(
+            published, device, rules, _rows(device.node_name, device.all_nodes, device.node_selector, table) if per_device else None, lists
+        )
         for device in spec.devices or ()
     )
     if spec.node_name:
@@ -185,7 +201,7 @@ def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRu
     return _Piece(published, _rows(None, spec.all_nodes, spec.node_selector, table), offered)
 
 
-def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule], rows: Mask | None) -> Offered:
+def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule], rows: Mask | None, lists: bool) -> Offered:
     from pumice.scheduler.plugins.kube.devices.facts import facts_of  # importing CEL takes 0.1 s; most clusters have no devices
 
     driver, pool = published.spec.driver, published.spec.pool.name
@@ -193,7 +209,7 @@ def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTai
     if more:
         device = replace(device, taints=[*(device.taints or ()), *more])
     twin = encode(((driver, pool, published.metadata.name), replace(device, name="")))
-    return Offered((driver, pool, device.name), device, facts_of(device, driver), twin, published, rows)
+    return Offered((driver, pool, device.name), device, facts_of(device, driver, lists=lists), twin, published, rows)
 
 
 def _rows(name: str | None, everywhere: bool | None, selector: NodeSelector | None, table: Nodes) -> Mask:
