@@ -120,12 +120,6 @@ def spark_application(gang: Wanted) -> list[dict[str, Any]]:
     return [obj("sparkoperator.k8s.io/v1beta2", "SparkApplication", gang.meta, {}), *gang.members(metadata=driver)]
 
 
-def workflow(gang: Wanted) -> list[dict[str, Any]]:
-    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": gang.name, "uid": f"uid-{gang.name}", "controller": True}
-    step = gang.members(metadata={"ownerReferences": [owner]})
-    return [obj("argoproj.io/v1alpha1", "Workflow", gang.meta | {"uid": owner["uid"]}, {}), *step]
-
-
 DIALECTS: tuple[Dialect, ...] = (
     *(volcano_job, native, coscheduling, job_set, train_job, leader_worker_set, ray_cluster, ray_job),
     training_job("PyTorchJob", "pytorchReplicaSpecs", "Master"),
@@ -135,7 +129,6 @@ DIALECTS: tuple[Dialect, ...] = (
     training_job("JAXJob", "jaxReplicaSpecs"),
     training_job("PaddleJob", "paddleReplicaSpecs", "Master"),
 )
-OF_ONE_POD: tuple[Dialect, ...] = (spark_application, workflow)  #: whose pods start one by one
 
 
 def places(folder: Path, dialect: Dialect, gangs: list[Wanted], nodes: list[int]) -> dict[str, list[str]]:
@@ -179,9 +172,8 @@ def test_some_gangs_are_placed_and_some_wait(tmp_path: Path) -> None:
         assert places(tmp_path, dialect, gangs, [4, 4]) == {"g0": ["n0", "n0", "n1"], "g1": []}, dialect.__name__
 
 
-def test_what_starts_pod_by_pod_gets_the_places_of_single_pods(tmp_path: Path) -> None:
+def test_a_driver_that_makes_its_executors_gets_the_place_of_a_single_pod(tmp_path: Path) -> None:
     gangs = [Wanted("g0", 1, 1, "a"), Wanted("g1", 1, 2, "b"), Wanted("g2", 1, 4, "b")]
     expected = places(tmp_path, volcano_group, gangs, [4, 3])
     assert sorted(map(len, expected.values())) == [0, 1, 1]
-    for dialect in OF_ONE_POD:
-        assert places(tmp_path, dialect, gangs, [4, 3]) == expected, dialect.__name__
+    assert places(tmp_path, spark_application, gangs, [4, 3]) == expected
