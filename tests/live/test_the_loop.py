@@ -9,7 +9,7 @@ import pytest
 
 from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.client.failures import ApiError, NoAnswer
-from pumice.live.scheduler.cycle_timing import CROWDED_S
+from pumice.live.scheduler.cycle_timing import CROWDED_S, Urgency
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from tests.live.faults import Faults, Faulty, Plan
@@ -43,6 +43,26 @@ def test_a_gang_is_bound_within_a_tenth_of_a_second_and_its_status_follows() -> 
             await until(lambda: api.found(QUEUES, "root")["status"].get("allocated") == {"cpu": "4", "memory": "0", "pods": "4"})
             scheduler.cluster.check()
         assert not api.breaches
+
+    run(story())
+
+
+def test_a_cycle_that_is_requested_while_the_state_is_taken_begins_soon_after() -> None:
+    """As when a page is made. Whoever waits is woken at once, sees no request yet, and sleeps again: it is to be woken once more."""
+
+    async def story() -> None:
+        async with scheduling(server("a")) as scheduler:
+            await scheduler.synced.wait()
+            count = scheduler.metrics.cycles.count
+            before = count()
+            await until(lambda: count() > before)  # the next one without a reason is a second away
+            before = count()
+            async with scheduler._state.alone():
+                scheduler._request_cycle(Urgency.SOON)
+                await asyncio.sleep(0.01)
+            freed = scheduler.clock.now()
+            await until(lambda: count() > before)
+            assert scheduler.clock.now() - freed < 0.1
 
     run(story())
 

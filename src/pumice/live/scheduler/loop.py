@@ -365,9 +365,14 @@ class Scheduler:
 
     def _request_cycle(self, urgency: Urgency) -> None:
         if self._state.is_taken or not self._cycle_timer.knows(urgency):
-            self._state.change(self._cycle_timer.request, urgency, self.clock.now())
+            self._state.change(self._note_request, urgency, self.clock.now())
         if urgency:
             self._stirred.set()
+
+    def _note_request(self, urgency: Urgency, at: float) -> None:
+        """Note a request, perhaps after work that had the state for itself: who was woken meanwhile has gone to sleep again without it."""
+        self._cycle_timer.request(urgency, at)
+        self._stirred.set()
 
     async def _until_due(self) -> None:
         """Sleep until the next cycle should begin. A change ends the sleep, and the time is computed anew."""
