@@ -62,6 +62,7 @@ class Suite(NamedTuple):
     labels: str = ""
     custom: dict[str, Any] = {}  #: values of the chart
     kwok_nodes: int = 0  #: beside the four of all suites
+    focus: str = ""  #: the specs to run, unless FOCUS names others
     #: by a part of a spec's name: why it cannot pass
     known: dict[str, str] = {}
 
@@ -73,7 +74,7 @@ SUITES = {
     "schedulingaction": Suite("schedulingaction"),
     "schedulinggates": Suite("schedulinggates", custom={f"{part}_feature_gates": _GATES for part in ("scheduler", "admission")}),
     "vcctl": Suite("vcctl"),
-    "dra": Suite("dra"),  # its quotas; Kubernetes' own specs in it, which need a driver's pods, are left out like all of Kubernetes'
+    "dra": Suite("dra", focus="DRA Quota"),  # the others wait for pods of a driver, which cannot be played
     "cronjob": Suite("cronjob"),
     "admission": Suite("admission"),
     "hypernode": Suite(
@@ -107,7 +108,7 @@ async def run(suite: Suite, binary: Path, source: Path, folder: Path, report: Pa
     with RealCluster(folder) as cluster:
         async with at_work(cluster, source, folder, suite.custom, suite.kwok_nodes):
             flags = {
-                "ginkgo.focus": os.environ.get("FOCUS", ""),
+                "ginkgo.focus": os.environ.get("FOCUS", suite.focus),
                 "ginkgo.label-filter": suite.labels,
                 "ginkgo.skip": r"\[sig-.*\]",
                 "ginkgo.json-report": report,
