@@ -86,3 +86,17 @@ def test_the_tests_that_hold_a_promise_exist() -> None:
     named = {name for page in pages for name in re.findall(r"`((?:tests|bench)/[\w./]+)`", page.read_text())}
     assert "tests/live/test_leading.py" in named
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+@pytest.mark.parametrize("document", ["docs/design.md", "CONTRIBUTING.md"])
+def test_files_that_the_map_names_exist(document: str) -> None:
+    """A file may be named by the end of its path, as it is after a folder in the same row. Capitals stand for a name."""
+    text = (ROOT / document).read_text().partition("## Names that changed")[0]
+    files = [
+        str(path.relative_to(ROOT))
+        for folder in ("src", "tests", "bench", "deploy", "docs", "examples")
+        for path in (ROOT / folder).rglob("*")
+    ]
+    known = {"/".join(parts[at:]) for parts in (file.split("/") for file in files) for at in range(len(parts))}
+    named = {name.removeprefix("../").rstrip("/") for name in re.findall(r"`([\w./-]+(?:\.py|\.md|\.yaml|/))`", text)}
+    assert {name for name in named if name not in known and not (ROOT / name).exists() and not re.search(r"\b[A-Z]{4}", name)} == set()

@@ -131,7 +131,6 @@ class Blocked:
         return _no(question, headline or self._inner_queue(job) or Headline(Because.NOT_ADMITTED, why or "no action lets it in"))
 
     def _inner_queue(self, job: Job) -> Headline | None:
-        """The headline for a job in a queue that has child queues; None if it has none."""
         assert job.queue is not None
         below = sorted(queue.name for queue in self.cluster.queues.values() if queue.exists and queue.parent == job.queue.name)
         if not below:

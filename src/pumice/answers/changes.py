@@ -124,8 +124,6 @@ class Untaint(Change, frozen=True, tag="untaint"):
 
 
 class LabelNodes(Change, frozen=True, tag="label"):
-    """Nodes get labels."""
-
     nodes: tuple[str, ...]
     labels: dict[str, str]
 

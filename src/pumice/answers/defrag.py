@@ -62,7 +62,6 @@ class Defrag(Struct, frozen=True, rename="camel"):
 
 
 def defrag(cluster: Cluster, policy: Policy, now: float, rules: MoveRules, world: World = NOWHERE) -> Defrag:
-    """The plan for the cluster as it is."""
     plan = _Emptying(rules)
     rehearse(cluster, replace(policy, actions=(plan,)), now, world)
     return plan.made
@@ -142,7 +141,6 @@ class _Emptying(Action):
         return list(found)
 
     def _in_use(self, row: int) -> Mask:
-        """The other nodes that are in use."""
         rows = np.zeros(len(self._session.nodes), bool)
         rows[[other for other, tasks in self._ends.items() if tasks and other != row]] = True
         return rows

@@ -8,8 +8,6 @@ Can objects that a user is about to submit ever run? The scheduler's state holds
 A claim that does not exist is no bound: it may be created next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

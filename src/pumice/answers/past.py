@@ -58,7 +58,6 @@ class LifeTable(NamedTuple):
 
 
 def _sum_below(values: NDArray[np.float64], weights: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of the weights of the values below each bound."""
     order = values.argsort(kind="stable")
     sums: NDArray[np.float64] = np.concatenate(([0.0], np.cumsum(weights[order])))[np.searchsorted(values[order], bounds)]
     return sums

@@ -3,8 +3,6 @@
 A waiting PodGroup or pod is named as `podgroup/NAMESPACE/NAME` or `pod/NAMESPACE/NAME`: the change is made to those of its pods that wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What a queue and its ancestors may still give: the numbers of a refusal, and what would lift the limit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from math import inf

@@ -1,7 +1,5 @@
 """What a question is about: `job/x`, `pod/x`, `podgroup/x`, `queue/x`, `node/x`, with a namespace before the name where there is one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 
@@ -84,7 +82,6 @@ def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[s
 
 
 def split(text: str) -> Subject:
-    """The subject that `text` names, whether it is known or not."""
     kind, _, name = text.partition("/")
     owner = OWNERS.get(kind.lower(), "")
     known = SHORT.get(kind.lower(), kind.lower())

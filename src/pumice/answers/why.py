@@ -6,8 +6,6 @@ and pods: a subject that does not start among them is outranked (`rank.py`). Las
 cycles as it takes (`course.py`): it is advice only if the subject starts with it. Else the answer says what holds it back next.
 """
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from pumice.answers import not_made, pod_quota, rank

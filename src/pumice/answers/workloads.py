@@ -20,7 +20,6 @@ SETS = {kind.kind.lower(): kind for kind in (DEPLOYMENTS, STATEFUL_SETS, DAEMON_
 
 
 def workload(cluster: Cluster, subject: Subject) -> tuple[Kind, Object] | None:
-    """The object that is the subject, and its kind, if it is known."""
     namespace, _, name = (subject.asked or subject.key).partition("/")
     named = (SETS[subject.owner],) if subject.owner in SETS else CALLED_JOB if subject.kind == "job" else ()
     found = ((kind, known_object(cluster, kind, namespace, name)) for kind in named)

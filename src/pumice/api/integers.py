@@ -8,7 +8,6 @@ MOST_INDEXES = 100_000  #: the most indexes of a set; a range that would exceed 
 
 
 def integer(text: str, default: int = 0) -> int:
-    """The integer that the text means; the default if it is not an integer of 64 bits."""
     value = int(text) if _DIGITS.match(text) else default
     return value if -(2**63) <= value < 2**63 else default
 

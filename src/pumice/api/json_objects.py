@@ -94,7 +94,6 @@ def controlled_by(owner: Object) -> Object:
 
 
 def condition(subject: Object, type_: str) -> Object | None:
-    """The entry of `status.conditions` that has this type; None if there is none."""
     return next((entry for entry in status_of(subject).get("conditions") or [] if entry.get("type") == type_), None)
 
 

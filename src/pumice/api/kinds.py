@@ -18,8 +18,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~-]*")  # characters that a URL has as they ar
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One version of one kind."""
-
     group: str  #: empty for the core group
     version: str
     kind: str

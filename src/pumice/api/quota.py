@@ -21,7 +21,6 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def pod_usage(spec: Object) -> Usage:
-    """The charge for one pod with this spec."""
     requests, limits = pod_totals(spec)
     usage = {"pods": 1000, "count/pods": 1000}
     for name, amount in requests.items():
@@ -33,7 +32,6 @@ def pod_usage(spec: Object) -> Usage:
 
 
 def pod_totals(spec: Object) -> tuple[Usage, Usage]:
-    """The total requests and the total limits of a pod with this spec."""
     return _total(spec, "requests"), _total(spec, "limits")
 
 
@@ -91,7 +89,6 @@ def _quantity(name: str, amount: int) -> str:
 
 
 def charge(resource: str, obj: Object) -> Usage:
-    """The charge for one object of this resource."""
     if resource == "pods":
         return {} if (obj.get("status") or {}).get("phase") in _ENDED else pod_usage(obj.get("spec") or {})
     usage = dict.fromkeys((f"count/{resource}", *([resource] if resource in COUNTED else ())), 1000)

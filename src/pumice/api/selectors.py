@@ -47,7 +47,6 @@ def holds_for(requirement: Requirement, value: str | None) -> bool:
 
 
 def integer(text: str | None) -> int | None:
-    """The decimal int64 that the text means; None if it is none."""
     if text is None or not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
         return None
     value = int(text)

@@ -4,8 +4,6 @@ This is PyYAML's C loader with three changes: dates stay strings, there are no n
 YAML 1.1 while `1e6` is a number. Hostile text (aliases that explode, deep nesting, bytes that are not UTF-8) is an error.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

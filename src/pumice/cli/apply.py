@@ -7,8 +7,6 @@ kinds and objects of these kinds.
 The manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and sent unchanged.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -133,7 +133,6 @@ class DataDir:
 
 
 def _linked(path: Path) -> Path:
-    """What the path links to; the path itself if it is no link."""
     with suppress(OSError):
         return path.readlink()
     return path

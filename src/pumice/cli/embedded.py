@@ -1,7 +1,5 @@
 """A whole cluster in this process, until it is ended: the control plane of `cluster`, and the scheduler of `live` connected to it."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """Warnings to users who create pods or jobs for a scheduler that does not run here: nothing else would ever say why they wait."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from pumice.api import Object

@@ -1,7 +1,5 @@
 """`pumice jobflow` and `pumice jobtemplate`: the same five commands for two kinds, with vcctl's flags and messages."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,6 @@
 """A live cluster as input: all objects of the kinds that scheduling reads are listed, and nothing is written. So are Volcano's Jobs, as
 they say which pods their controller will make, and what admission gives to new pods; and the configuration in force is found, and named."""
 
-from __future__ import annotations
-
 from pumice.answers.subject import split
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import FAILED_CREATE

@@ -1,7 +1,5 @@
 """`pumice get`: kubectl's get for machines without kubectl. The server makes the tables, so they have the same columns as kubectl's."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Any, NamedTuple

@@ -1,16 +1,11 @@
 """Objects as kubectl prints them: with -o yaml and -o json (keys sorted, without managedFields)."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.text_table import shown
-
-if TYPE_CHECKING:
-    pass
 
 
 @cache

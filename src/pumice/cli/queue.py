@@ -3,8 +3,6 @@
 The PodGroups of each phase in a queue are counted here, as in vcctl since 1.11: the queue's status no longer has these numbers.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`pumice record`: record what a scheduler of a live cluster would see into a folder, or copy existing recordings."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import islice
 from pathlib import Path

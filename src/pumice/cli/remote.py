@@ -11,8 +11,6 @@ refuses a request or does not answer, and 2 for wrong input, as everywhere.
 Orders to jobs and queues: Command objects, as vcctl creates them; the controllers carry them out and delete them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import os

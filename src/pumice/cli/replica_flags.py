@@ -1,7 +1,5 @@
 """The flags that Volcano's three programs share, for `pumice scheduler`, `pumice controllers` and `pumice webhooks`."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

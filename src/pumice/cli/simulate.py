@@ -1,7 +1,5 @@
 """`pumice simulate`: simulate a workload, and show how long its jobs waited."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

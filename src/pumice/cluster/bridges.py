@@ -11,7 +11,7 @@ the server.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -31,7 +31,7 @@ from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.strategic_merge import CONTENT_TYPES
 from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.controllers.controller import ObjectChange
-from pumice.controllers.key_index import IndexKey, KeyIndex
+from pumice.controllers.key_index import IndexedLister
 
 BATCH = 1000  #: the most events that a watch hands out at a time
 WRITES_AT_ONCE = 16  #: writes in a row before other coroutines have their turn
@@ -161,16 +161,14 @@ def _line(type_: str, obj: Object) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (type_.encode(), _encode(obj))
 
 
-class StoreLister:
-    """A Lister over a store."""
-
+class StoreLister(IndexedLister):
     def __init__(self, store: Store) -> None:
+        super().__init__()
         self.store = store
         self.wake: Callable[[], None] | None = None  #: called when there is a change to take after there was none
         self._changes: list[ObjectChange] = []
         self._storages: dict[str, str] = {}  #: kind to the storage of its objects
         self._revision = -1  #: the revision of the table of kinds from which `_storages` was made
-        self._index = KeyIndex()
         for storage, kind_storage in store.storage.kind_storages.items():
             for key in kind_storage.keys:
                 self._on_write(storage, None, kind_storage.objects[key])
@@ -191,24 +189,11 @@ class StoreLister:
         keys = self.store.storage.kind_storages[self.storage_of(kind) or ""].keys
         return bisect_left(keys, (f"{namespace}\0", "")) - bisect_left(keys, (namespace, ""))
 
-    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
-        return self._objects(self._index.with_value(kind, path, value))
-
-    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
-        return self._objects(self._index.owned_by(uid, kind))
-
     def number_of_dependents(self, uid: str) -> int:
         return self._index.number_owned(uid)
 
-    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
-        return self._objects(self._index.strays(kind, namespace))
-
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._all_storages()))
-
-    def _objects(self, places: Iterable[IndexKey]) -> Iterator[Object]:
-        found = (self.get(kind, *key) for kind, key in places)
-        return (subject for subject in found if subject is not None)
 
     def storage_of(self, kind: str) -> str | None:
         """The store's name for a kind such as "Job.batch"; None if it serves no such kind."""

@@ -9,8 +9,6 @@
 to do at this instant; call it whenever the clock has been moved by hand.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

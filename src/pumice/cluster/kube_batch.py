@@ -1,7 +1,5 @@
 """kube-batch's queues and PodGroups: Volcano's kinds under another API group, so that clients of both groups see the same objects."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from pumice.api import Object

@@ -11,8 +11,6 @@ clusters give equal writes. Objects are shared and must not be changed. Frequent
 the fields named in `INDEXED`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 

@@ -14,21 +14,21 @@ from pumice.api import Key, Object, key_of, kinds, rfc3339, uid_of
 from pumice.api.json_objects import copied, merged, terminating
 from pumice.api.kinds import kind_of
 from pumice.controllers.controller import Controller, ObjectChange
-from pumice.controllers.key_index import IndexKey, KeyIndex
+from pumice.controllers.key_index import IndexedLister
 from pumice.controllers.work_queue import KeyQueue
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
 
 
-class Memory:
+class Memory(IndexedLister):
     """A cluster: objects by kind and key. `emitted` lists the Events in the order in which they were written."""
 
     def __init__(self, objects: Iterable[Object] = (), now: float = 0.0) -> None:
+        super().__init__()
         self.now = now
         self.emitted: list[Emit] = []
         self._objects: dict[str, dict[Key, Object]] = {}
-        self._index = KeyIndex()
         self._version = 0
         for subject in objects:
             self.apply(Create(subject))
@@ -41,18 +41,6 @@ class Memory:
     def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
         stored = self._objects.get(kind, {})
         return (stored[key] for key in sorted(stored) if namespace is None or key.namespace == namespace)
-
-    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
-        return self._objects_at(self._index.with_value(kind, path, value))
-
-    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
-        return self._objects_at(self._index.owned_by(uid, kind))
-
-    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
-        return self._objects_at(self._index.strays(kind, namespace))
-
-    def _objects_at(self, places: list[IndexKey]) -> Iterator[Object]:
-        return (self._objects[kind][key] for kind, key in places)
 
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))

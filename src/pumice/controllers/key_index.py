@@ -3,6 +3,8 @@
 The store that keeps the objects passes every change to the index. The index holds keys, never objects.
 """
 
+from collections.abc import Iterator
+
 from pumice.api import Key, Object
 from pumice.api.json_objects import controller_of, field, labels_of, owners_of
 from pumice.controllers.controller import ADOPTABLE, INDEXED, LABELS, RARE
@@ -66,6 +68,29 @@ class KeyIndex:
                 self._owned.pop(owner["uid"], None)
         for owner in after:
             self._owned.setdefault(owner["uid"], {})[place] = None
+
+
+class IndexedLister:
+    """A lister with these look-ups; whoever has the objects says how one is got, and passes changes to `_index`."""
+
+    def __init__(self) -> None:
+        self._index = KeyIndex()
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        raise NotImplementedError
+
+    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
+        return self._found(self._index.with_value(kind, path, value))
+
+    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
+        return self._found(self._index.owned_by(uid, kind))
+
+    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
+        return self._found(self._index.strays(kind, namespace))
+
+    def _found(self, places: list[IndexKey]) -> Iterator[Object]:
+        found = (self.get(kind, *key) for kind, key in places)
+        return (subject for subject in found if subject is not None)
 
 
 def _indexed(subject: Object | None, path: str) -> str | None:

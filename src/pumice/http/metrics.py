@@ -42,50 +42,13 @@ class Family:
         return f"{name}{{{inside}}} {_number(number)}" if inside else f"{name} {_number(number)}"
 
 
-class Counter(Family):
-    """A metric that only grows."""
+class Numbers(Family):
+    """A metric of which each child is a number."""
 
-    kind = "counter"
-
-    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
-        super().__init__(name, text, labels)
-        self._values: dict[Labels, float] = {} if labels else {(): 0.0}
-
-    def add(self, *values: str, by: float = 1.0) -> None:
-        self._values[values] = self._values.get(values, 0.0) + by
+    _values: dict[Labels, float]
 
     def value(self, *values: str) -> float:
         return self._values.get(values, 0.0)
-
-    def keep(self, wanted: Callable[[Labels], bool]) -> None:
-        """Forget the children whose labels are not wanted any more."""
-        self._values = {values: number for values, number in self._values.items() if wanted(values)}
-
-    def replace(self, values: dict[Labels, float]) -> None:
-        """Set all children at once, to what was counted elsewhere."""
-        self._values = values
-
-    def samples(self) -> Iterator[str]:
-        return (self._line(self.name, values, number) for values, number in list(self._values.items()))
-
-
-class Gauge(Family):
-    """A metric that can take any number."""
-
-    kind = "gauge"
-
-    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
-        super().__init__(name, text, labels)
-        self._values: dict[Labels, float] = {}
-
-    def set(self, number: float, *values: str) -> None:
-        self._values[values] = number
-
-    def value(self, *values: str) -> float:
-        return self._values.get(values, 0.0)
-
-    def drop(self, *values: str) -> None:
-        self._values.pop(values, None)
 
     def replace(self, values: dict[Labels, float]) -> None:
         """Set all children at once. Children that are not named are dropped."""
@@ -93,6 +56,39 @@ class Gauge(Family):
 
     def samples(self) -> Iterator[str]:
         return (self._line(self.name, values, number) for values, number in list(self._values.items()))
+
+
+class Counter(Numbers):
+    """A metric that only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, text, labels)
+        self._values = {} if labels else {(): 0.0}
+
+    def add(self, *values: str, by: float = 1.0) -> None:
+        self._values[values] = self._values.get(values, 0.0) + by
+
+    def keep(self, wanted: Callable[[Labels], bool]) -> None:
+        """Forget the children whose labels are not wanted any more."""
+        self._values = {values: number for values, number in self._values.items() if wanted(values)}
+
+
+class Gauge(Numbers):
+    """A metric that can take any number."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
+        super().__init__(name, text, labels)
+        self._values = {}
+
+    def set(self, number: float, *values: str) -> None:
+        self._values[values] = number
+
+    def drop(self, *values: str) -> None:
+        self._values.pop(values, None)
 
 
 class Histogram(Family):

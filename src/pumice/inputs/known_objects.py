@@ -48,7 +48,6 @@ def known_objects(cluster: Cluster) -> KnownObjects | None:
 
 
 def known_object(cluster: Cluster, kind: Kind, namespace: str, name: str) -> Object | None:
-    """The object, if it is known."""
     known = known_objects(cluster)
     return known.find(kind.resource, namespace, name) if known is not None else None
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pumice.api.core import LimitRange, RuntimeClass
 from pumice.api.meta import Wire
 from pumice.api.pod import Container, Pod, ResourceRequirements
+from pumice.api.pod_rules import limits_and_requests, selector_and_tolerations
 from pumice.api.quantity import Quantity
 
 Amounts = dict[str, Quantity]
@@ -23,8 +24,7 @@ class PodAdmission:
                 own = self._limits.setdefault(item.metadata.namespace or "default", [])
                 for each in item.spec.limits or ():
                     if each.type == "Container":
-                        limits = (each.max or {}) | (each.default or {})
-                        own.append((limits, (each.min or {}) | limits | (each.default_request or {})))
+                        own.append(limits_and_requests(each.max, each.default, each.min, each.default_request))
 
     def admitted(self, pod: Pod) -> Pod:
         """The pod as it is stored. One that comes from a server has been through this."""
@@ -32,13 +32,10 @@ class PodAdmission:
             return pod
         spec = pod.spec
         if (runtime := self._runtimes.get(spec.runtime_class_name or "")) is not None:
-            own, asked = spec.tolerations or [], runtime.scheduling
-            spec = replace(
-                spec,
-                overhead=spec.overhead or runtime.overhead.pod_fixed,
-                node_selector=(asked.node_selector or {}) | (spec.node_selector or {}) or None,
-                tolerations=[*own, *(each for each in asked.tolerations or () if each not in own)] or None,
-            )
+            given = runtime.scheduling
+            selector, all_of = selector_and_tolerations(given.node_selector, given.tolerations, spec.node_selector, spec.tolerations)
+            overhead = spec.overhead or runtime.overhead.pod_fixed
+            spec = replace(spec, overhead=overhead, node_selector=selector or None, tolerations=all_of or None)
         for limits, requests in self._limits.get(pod.metadata.namespace or "default", ()):
             spec = replace(
                 spec,

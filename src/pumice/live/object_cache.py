@@ -5,28 +5,26 @@ change; an older version is dropped. An object that was seen to be gone does not
 (managedFields) and the images of nodes are left out: no code here reads them, and they would take half of the memory.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from pumice.api import Key, Object, key_of, uid_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import Change, Deleted
 from pumice.controllers.controller import ObjectChange
-from pumice.controllers.key_index import IndexKey, KeyIndex
+from pumice.controllers.key_index import IndexedLister
 
 BURIED = 10_000  #: uids of objects that are gone, remembered because of late answers
 
 
-class ObjectCache:
+class ObjectCache(IndexedLister):
     """A Lister of the objects of a live cluster. `wake` is called at the first change after each `take`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.wake: Callable[[], None] = lambda: None
         self._followers: dict[str, Callable[[Object], bool]] = {}
         self._objects: dict[str, dict[str, dict[str, Object]]] = {}  #: by kind, namespace, name
-        self._index = KeyIndex()
         self._changes: list[ObjectChange] = []
         self._buried: OrderedDict[str, None] = OrderedDict()
 
@@ -41,24 +39,11 @@ class ObjectCache:
             found = namespaces.get(each, {})
             yield from [found[name] for name in sorted(found)]
 
-    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
-        return self._found(self._index.with_value(kind, path, value))
-
-    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
-        return self._found(self._index.owned_by(uid, kind))
-
-    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
-        return self._found(self._index.strays(kind, namespace))
-
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))
 
     def count(self, kind: str) -> int:
         return sum(map(len, self._objects.get(kind, {}).values()))
-
-    def _found(self, places: Iterable[IndexKey]) -> Iterator[Object]:
-        found = (self.get(kind, *key) for kind, key in places)
-        return (subject for subject in found if subject is not None)
 
     # What fills the cache
 

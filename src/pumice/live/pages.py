@@ -7,8 +7,6 @@
 /debug/state       the state as a file for `pumice cycle -f`, to requests from this machine only: it holds the pods of all users
 """
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable
 from typing import Protocol

@@ -4,8 +4,6 @@ Of the kinds that hold the secrets and settings of all users, only the objects t
 object that was made before plugins set the label is found when its creation is refused because it exists.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pumice.api import Key, Object, kinds

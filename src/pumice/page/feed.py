@@ -21,8 +21,6 @@ RESET = b"event: reset\ndata: {}\n\n"
 
 
 class Feed:
-    """A ring of messages, and its readers."""
-
     def __init__(self) -> None:
         self.readers: set[Reader] = set()
         self.begin()

@@ -5,8 +5,6 @@ An answer is kept for ten seconds, for all requests with that token. Unknown use
 way at a time is limited, and so is the number of answers that are kept.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Awaitable

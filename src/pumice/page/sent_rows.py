@@ -4,8 +4,6 @@ Rows are kept as the JSON that was sent, so a row that has its old value again i
 for readers who go back in time. What queues held in the last hour is kept too, for tabs that are opened later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec

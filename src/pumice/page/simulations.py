@@ -31,8 +31,6 @@ AS_A_STRANGER = (("Content-Security-Policy", "sandbox allow-scripts"), ("X-Conte
 
 
 class RunRequest(msgspec.Struct):
-    """The request for a run."""
-
     configuration: str
     seconds: float = 600.0  #: how long a pod runs if its annotations do not say it
 

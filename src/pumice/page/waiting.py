@@ -5,8 +5,6 @@ leader's pod: the reader speaks TLS with the leader, and shows it the token. The
 On loopback, where a leader serves only its own pod, the answer is a sentence that names the leader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

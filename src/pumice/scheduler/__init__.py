@@ -3,8 +3,6 @@
 `cycle(cluster, policy, now)` does its work: kept state and configuration go in, `Decisions` come out. Names are loaded when first used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

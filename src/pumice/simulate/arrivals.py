@@ -5,8 +5,6 @@ not tried again. Ties go to the node with the smallest name, and the authors nam
 No pod ends, so no time passes, and one cycle decides for all: each pod is a job of its own, and a cycle tries each job once.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from random import Random

@@ -4,8 +4,6 @@
 it is `peak` times the rate at midnight; `{bursts: 2/d, size: 50}`, that many jobs at once, at random instants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from math import cos, pi
 from random import Random

@@ -34,7 +34,6 @@ def spread(parts: Iterable[Values]) -> dict[str, float | None]:
 
 
 def measures(record: Record, queue: str = "") -> Measures:
-    """The measures of one queue, or of all queues together."""
     queues = [queue] if queue else record.queues
     states = {state: sum(record.states[name, state] for name in queues) for state in ("done", "killed", "running", "waiting")}
     made = record.ended_last - (record.submitted_first or 0.0)

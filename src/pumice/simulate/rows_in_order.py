@@ -41,7 +41,6 @@ class RowsInOrder:
         self._next += 1
 
     def _take(self, number: int) -> Row | None:
-        """Take out the waiting row of this number; None if there is none."""
         row = self._kept.pop(number, None)
         if row is None and self._written:
             begin, length = _PLACE.unpack(self._places.read(_PLACE.size * number, _PLACE.size).ljust(_PLACE.size, b"\0"))

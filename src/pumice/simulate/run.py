@@ -1,7 +1,5 @@
 """A simulation from its inputs to its outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol

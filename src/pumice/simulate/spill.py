@@ -1,7 +1,5 @@
 """Data that is on disk until it is read again, so that it takes no memory. Its file has no name, and is gone when its process ends."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterator
 from functools import cached_property
@@ -22,8 +20,6 @@ DIGIT = 16  #: bits of one digit
 
 
 class Spill:
-    """A file of bytes."""
-
     def __init__(self) -> None:
         self._end = 0
 

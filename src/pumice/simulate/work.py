@@ -176,7 +176,6 @@ def group_of(work: Work, created: str) -> PodGroup:
 
 
 def class_name(priority: int) -> str:
-    """The name of the PriorityClass for a priority."""
     return f"priority-{priority}"
 
 

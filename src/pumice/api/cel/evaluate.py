@@ -4,34 +4,17 @@ A key that a map does not have is an error, which `&&`, `||`, `all` and `exists`
 with `__missing__` gives a value for such a key. Each step costs as much as upstream, so no expression runs for long.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from pumice.api.cel import tree
 from pumice.api.cel.activation import LIST, Activation, Step
 from pumice.api.cel.check import type_named
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
 from pumice.api.cel.syntax import unescaped
-from pumice.api.cel.tree import (
-    BindMacro,
-    Call,
-    Construct,
-    Each,
-    EvaluationError,
-    Has,
-    Items,
-    Literal,
-    Logic,
-    Name,
-    Node,
-    Select,
-    Subscript,
-    Ternary,
-)
 from pumice.api.cel.values import TYPES, Optional, kind_of
 
 MAP = 30  #: what making a map costs
@@ -50,33 +33,33 @@ class _Later:
         return self.make()
 
 
-def steps(node: Node) -> Step:
+def steps(node: tree.Node) -> Step:
     match node:
-        case Literal(value):
+        case tree.Literal(value):
             return lambda run: value
-        case Name() | Select() if (type_name := type_named(node, {})) is not None:
+        case tree.Name() | tree.Select() if (type_name := type_named(node, {})) is not None:
             return _name(type_name, TYPES.get(type_name))
-        case Name(name):
+        case tree.Name(name):
             return _name(name, None)
-        case Select(target, name, optional):
+        case tree.Select(target, name, optional):
             return _member(target, name, optional)
-        case Has(target, name):
+        case tree.Has(target, name):
             return _has(target, name)
-        case Subscript(target, key, optional):
+        case tree.Subscript(target, key, optional):
             return _index(target, key, optional)
-        case Items():
+        case tree.Items():
             return _items(node)
-        case Construct():
+        case tree.Construct():
             return _record(node)
-        case Logic(operator, sides):
+        case tree.Logic(operator, sides):
             return _logic(operator == "||", [steps(side) for side in sides])
-        case Ternary(condition, yes, no):
+        case tree.Ternary(condition, yes, no):
             return _choice(steps(condition), steps(yes), steps(no))
-        case BindMacro():
+        case tree.BindMacro():
             return _bind(node)
-        case Each():
+        case tree.Each():
             return _each(node)
-        case Call():
+        case tree.Call():
             return _call(node)
 
 
@@ -89,16 +72,16 @@ def _name(name: str, type: Any) -> Step:
             found = run.names[name]
             return found.value if isinstance(found, _Later) else found
         if type is None:
-            raise EvaluationError(f"no such attribute: {name}")
+            raise tree.EvaluationError(f"no such attribute: {name}")
         return type
 
     return step
 
 
-def _target(node: Node) -> Step:
+def _target(node: tree.Node) -> Step:
     """The step for the object of a member access or an index; it costs 1 even if the object is a literal."""
     inner = steps(node)
-    if not isinstance(node, Literal):
+    if not isinstance(node, tree.Literal):
         return inner
 
     def step(run: Activation) -> Any:
@@ -108,7 +91,7 @@ def _target(node: Node) -> Step:
     return step
 
 
-def _member(target: Node, name: str, optional: bool) -> Step:
+def _member(target: tree.Node, name: str, optional: bool) -> Step:
     holder, plain = _target(target), unescaped(name)
 
     def step(run: Activation) -> Any:
@@ -121,7 +104,7 @@ def _member(target: Node, name: str, optional: bool) -> Step:
     return step
 
 
-def _index(target: Node, key: Node, optional: bool) -> Step:
+def _index(target: tree.Node, key: tree.Node, optional: bool) -> Step:
     holder, chosen = _target(target), steps(key)
 
     def step(run: Activation) -> Any:
@@ -141,7 +124,7 @@ def _if_there(held: Any, key: Any, plain: Any, run: Activation) -> Optional:
         held = held.value
     try:
         found = _entry(held, key, plain)
-    except EvaluationError:
+    except tree.EvaluationError:
         return _NONE
     run.purse.pay(1)
     return Optional(True, found)
@@ -151,19 +134,19 @@ def _entry(held: Any, key: Any, plain: Any) -> Any:
     """The item of a list or the value of a map at this key. Raises EvaluationError."""
     if isinstance(held, list):
         if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
-            raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
+            raise tree.EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
         if not 0 <= key < len(held):
-            raise EvaluationError(f"index out of bounds: {int(key)}")
+            raise tree.EvaluationError(f"index out of bounds: {int(key)}")
         return held[int(key)]
     if isinstance(held, Mapping) and is_key(key):
         try:
             return held[key if key in held else plain]
         except KeyError:
             pass
-    raise EvaluationError(f"no such key: {key}")
+    raise tree.EvaluationError(f"no such key: {key}")
 
 
-def _has(target: Node, name: str) -> Step:
+def _has(target: tree.Node, name: str) -> Step:
     holder, plain = _target(target), unescaped(name)
 
     def step(run: Activation) -> bool:
@@ -175,7 +158,7 @@ def _has(target: Node, name: str) -> Step:
     return step
 
 
-def _items(node: Items) -> Step:
+def _items(node: tree.Items) -> Step:
     parts = [(steps(item), index in node.optional) for index, item in enumerate(node.items)]
 
     def step(run: Activation) -> list[Any]:
@@ -192,7 +175,7 @@ def _items(node: Items) -> Step:
     return step
 
 
-def _record(node: Construct) -> Step:
+def _record(node: tree.Construct) -> Step:
     parts = [(steps(key), steps(value), index in node.optional) for index, (key, value) in enumerate(node.entries)]
 
     def step(run: Activation) -> dict[Any, Any]:
@@ -200,7 +183,7 @@ def _record(node: Construct) -> Step:
         for key_step, value_step, optional in parts:
             key, value = key_step(run), value_step(run)
             if not is_key(key):
-                raise EvaluationError(f"unsupported key type: {kind_of(key)}")
+                raise tree.EvaluationError(f"unsupported key type: {kind_of(key)}")
             if not optional:
                 found[key] = value
             elif _optional(value).present:
@@ -213,7 +196,7 @@ def _record(node: Construct) -> Step:
 
 def _optional(value: Any) -> Optional:
     if not isinstance(value, Optional):
-        raise EvaluationError(f"cannot initialize optional entry from non-optional value {kind_of(value)}")
+        raise tree.EvaluationError(f"cannot initialize optional entry from non-optional value {kind_of(value)}")
     return value
 
 
@@ -225,7 +208,7 @@ def _choice(condition: Step, yes: Step, no: Step) -> Step:
     return lambda run: (yes if truth(condition(run)) else no)(run)
 
 
-def _call(node: Call) -> Step:
+def _call(node: tree.Call) -> Step:
     function = (METHODS if node.is_method else FUNCTIONS)[node.name]
     parts = [steps(argument) for argument in node.arguments]
     if node.is_method and node.name in ("or", "orValue"):
@@ -238,7 +221,7 @@ def _call(node: Call) -> Step:
             run.purse.pay(1 if overload.price is None else overload.price(*values))
             return overload.run(run.purse, *values) if overload.is_paid_by_itself else overload.run(*values)
         except _FAULTS:
-            raise EvaluationError(NO_OVERLOAD) from None
+            raise tree.EvaluationError(NO_OVERLOAD) from None
 
     return step
 
@@ -247,7 +230,7 @@ def _otherwise(name: str, value: Step, other: Step) -> Step:
     def step(run: Activation) -> Any:
         found = value(run)
         if not isinstance(found, Optional):
-            raise EvaluationError(NO_OVERLOAD)
+            raise tree.EvaluationError(NO_OVERLOAD)
         if found.present:
             return found if name == "or" else found.value
         return other(run) if name == "orValue" else _optional(other(run))
@@ -255,7 +238,7 @@ def _otherwise(name: str, value: Step, other: Step) -> Step:
     return step
 
 
-def _bind(node: BindMacro) -> Step:
+def _bind(node: tree.BindMacro) -> Step:
     value, body = steps(node.value), steps(node.body)
     if node.macro == "cel.bind":
         return _lazily_bound(node.variable, value, body)
@@ -263,7 +246,7 @@ def _bind(node: BindMacro) -> Step:
     def step(run: Activation) -> Any:
         found = value(run)
         if not isinstance(found, Optional):
-            raise EvaluationError(NO_OVERLOAD)
+            raise tree.EvaluationError(NO_OVERLOAD)
         run.purse.pay(1)
         if not found.present:
             return found
@@ -294,7 +277,7 @@ def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
     return step
 
 
-def _each(node: Each) -> Step:
+def _each(node: tree.Each) -> Step:
     """The step of a macro over a list or a map."""
     target, parts, macro, names = steps(node.target), [steps(part) for part in node.parts], node.macro, node.variables
     run_macro = MACROS[macro]
@@ -302,7 +285,7 @@ def _each(node: Each) -> Step:
     def step(run: Activation) -> Any:
         held = target(run)
         if not isinstance(held, list | Mapping):
-            raise EvaluationError(f"got '{kind_of(held)}', expected iterable type")
+            raise tree.EvaluationError(f"got '{kind_of(held)}', expected iterable type")
         before = run.names
         run.names = dict(before)
         try:

@@ -5,8 +5,6 @@ written once, with a list of these kinds. The checker uses signatures; an evalua
 as in Kubernetes and paid from the purse of the evaluation; values that can grow large are paid for before they are made.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from math import ceil

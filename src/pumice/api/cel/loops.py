@@ -1,7 +1,5 @@
 """The macros over lists and maps: `all`, `exists`, `filter`, `map` and similar ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

@@ -255,8 +255,6 @@ class Url(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A named format of strings."""
-
     name: str
 
 

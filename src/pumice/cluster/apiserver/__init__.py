@@ -4,8 +4,6 @@
 as `AdmissionRule`s. Names are loaded when first used: who only checks objects by the rules in this folder loads no server.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

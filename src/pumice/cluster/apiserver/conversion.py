@@ -24,8 +24,6 @@ Key = tuple[str, str, str]
 
 
 class Converter:
-    """The conversions of one definition."""
-
     def __init__(self, store: Store, definition: Object) -> None:
         self._store = store
         self._webhook: Object = definition["spec"]["conversion"].get("webhook") or {}

@@ -18,6 +18,7 @@ from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLis
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.conversion import Converter
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
+from pumice.cluster.apiserver.field_rules import Causes, missing, unsupported
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind, priority_of
 from pumice.cluster.apiserver.structural_schema import Findings, root_shape, settle
 from pumice.cluster.apiserver.table import custom_columns
@@ -285,12 +286,11 @@ def complete(definition: Object) -> None:
             service.setdefault("port", 443)
 
 
-def definition_causes(definition: Object, old: Object | None) -> list[tuple[str, str]]:
+def definition_causes(definition: Object, old: Object | None) -> Causes:
     """What is wrong with a definition: pairs of a field's path and a sentence."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name")
     names: dict[str, Any] = spec.get("names") or {}
-    causes = [(f"spec.{field}", "Required value") for field in ("group", "scope", "versions") if not spec.get(field)]
-    causes += [(f"spec.names.{field}", "Required value") for field in ("plural", "kind") if not names.get(field)]
+    causes = missing("spec", spec, "group", "scope", "versions") + missing("spec.names", names, "plural", "kind")
     if causes:
         return causes
     if "." not in spec["group"]:
@@ -299,8 +299,7 @@ def definition_causes(definition: Object, old: Object | None) -> list[tuple[str,
         causes.append(("spec.group", f'Invalid value: "{spec["group"]}": is a group of built-in kinds; write another'))
     if name != f"{names['plural']}.{spec['group']}":
         causes.append(("metadata.name", f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'))
-    if spec["scope"] not in ("Cluster", "Namespaced"):
-        causes.append(("spec.scope", f'Unsupported value: "{spec["scope"]}": supported values: "Cluster", "Namespaced"'))
+    causes += unsupported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
     if sum(bool(version.get("storage")) for version in spec["versions"]) != 1:
         causes.append(("spec.versions", "Invalid value: must have exactly one version marked as storage version"))
     for index, version in enumerate(spec["versions"]):
@@ -321,10 +320,10 @@ def definition_causes(definition: Object, old: Object | None) -> list[tuple[str,
     return causes + _conversion_causes(spec.get("conversion") or {})
 
 
-def _conversion_causes(conversion: Object) -> list[tuple[str, str]]:
+def _conversion_causes(conversion: Object) -> Causes:
     strategy, webhook = conversion.get("strategy", "None"), conversion.get("webhook") or {}
     if strategy not in ("None", "Webhook"):
-        return [("spec.conversion.strategy", f'Unsupported value: "{strategy}": supported values: "None", "Webhook"')]
+        return unsupported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if strategy == "None":
         return [("spec.conversion.webhook", "Forbidden: should not be set when strategy is not set to Webhook")] if webhook else []
     client = webhook.get("clientConfig") or {}
@@ -337,7 +336,7 @@ def _conversion_causes(conversion: Object) -> list[tuple[str, str]]:
     return causes
 
 
-def _approval_causes(definition: Object) -> list[tuple[str, str]]:
+def _approval_causes(definition: Object) -> Causes:
     """What is wrong with the approval annotation, which definitions in the protected groups of the Kubernetes community must have."""
     group, approval = definition["spec"]["group"], (definition["metadata"].get("annotations") or {}).get(_APPROVAL)
     if not any(group == suffix or group.endswith(f".{suffix}") for suffix in _PROTECTED):

@@ -21,6 +21,7 @@ from pumice.api.cel.library.times import instant, span
 from pumice.api.cel.syntax import RESERVED, WORDS
 from pumice.api.cel.tree import CelError, CompileError, CostError, EvaluationError
 from pumice.api.cel.values import BOOL, DYN, STRING, CelType, Optional, kind, list_of, map_of, optional_of
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.structural_schema import EMBEDDED, INT_OR_STRING, go_type
 
 # Schemas of custom kinds as rules see them: the CEL types of fields, and values of these types in place of JSON values.
@@ -117,8 +118,6 @@ _SENTENCES = {
     "FieldValueRequired": "Required value: {message}",
     "FieldValueDuplicate": 'Duplicate value: "{type}": {message}',
 }
-
-Causes = list[tuple[str, str]]
 
 
 class ValidationRule(NamedTuple):

@@ -24,9 +24,8 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from pumice.api import Object
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.schema import Shape
-
-Causes = list[tuple[str, str]]
 
 _LABEL, _KEY_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?", "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"

@@ -9,8 +9,6 @@ The first step of every write: an object is brought into the shape of its kind, 
 Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +19,7 @@ from pumice.api.quantity import QuantityError, canonical
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.crd_rules import rule_causes
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from pumice.cluster.apiserver.status import StatusError, bad_request
@@ -294,7 +293,7 @@ def _custom(kind: ServedKind, obj: Object) -> tuple[Object, list[str]]:
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
 
 
-def schema_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purse | None = None) -> list[tuple[str, str]]:
+def schema_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purse | None = None) -> Causes:
     """The causes for refusing an object by its kind's schema, once admission has changed it. For built-in kinds, only the required fields
     of the object and its spec are checked: fields further inside have their own checks where it matters."""
     if kind.custom:
@@ -308,7 +307,7 @@ def schema_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purs
     return causes
 
 
-def _custom_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purse | None) -> list[tuple[str, str]]:
+def _custom_causes(kind: ServedKind, obj: Object, old: Object | None, purse: Purse | None) -> Causes:
     if kind.schema is None:
         return []
     found = Findings()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pumice.api import Object
 from pumice.api.problems import qualified_name_fault
 from pumice.cluster.apiserver.builtin_shapes import shape_of
-from pumice.cluster.apiserver.declared_rules import Causes, causes, compact, internal
+from pumice.cluster.apiserver.declared_rules import causes, compact, internal
+from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.kinds import ServedKind
@@ -30,9 +31,8 @@ _OF_JOBS = frozenset({"WorkloadWithJob"})  #: the field is left out before if th
 
 
 def default_group(group: Object) -> None:
-    spec = group.setdefault("spec", {})
-    spec.setdefault("schedulingPolicy", {})
-    spec.setdefault("disruptionMode", {"single": {}})
+    group.setdefault("spec", {}).setdefault("disruptionMode", {"single": {}})
+    fill(group, {"spec": {"schedulingPolicy": {}}})
 
 
 def default_workload(workload: Object) -> None:
@@ -59,18 +59,11 @@ def _condition_causes(group: Object) -> Causes:
             found.append((f"{place}.type", "Required value: is required"))
         elif fault := qualified_name_fault(type_):
             found.append((f"{place}.type", f"Invalid value: {compact(type_)}: {fault}"))
-        if not one.get("status"):
-            found.append((f"{place}.status", "Required value"))
-        elif one["status"] not in _STATUSES:
-            choices = ", ".join(map(compact, _STATUSES))
-            found.append((f"{place}.status", f"Unsupported value: {compact(one['status'])}: supported values: {choices}"))
+        found += unsupported(f"{place}.status", one["status"], _STATUSES) if one.get("status") else missing(place, one, "status")
         if (generation := one.get("observedGeneration") or 0) < 0:
             found.append((f"{place}.observedGeneration", f"Invalid value: {generation}: must be greater than or equal to zero"))
-        if not one.get("lastTransitionTime"):
-            found.append((f"{place}.lastTransitionTime", "Required value"))
-        if not reason:
-            found.append((f"{place}.reason", "Required value"))
-        elif not _REASON.fullmatch(reason):
+        found += missing(place, one, "lastTransitionTime", "reason")
+        if reason and not _REASON.fullmatch(reason):
             found.append((f"{place}.reason", f"Invalid value: {compact(reason)}: {_OF_REASONS}"))
         for part, most in _LONGEST.items():
             if len((one.get(part) or "").encode()) > most:

@@ -8,14 +8,11 @@ A recovered server continues `GAP` versions later, as versions that were given o
 After a write to the disk has failed, the content of the disk is unknown: the journal refuses everything from then on.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,10 +31,6 @@ from pumice.cluster.apiserver.journal_files import (
 )
 from pumice.cluster.apiserver.watch import Key, WatchEvent
 from pumice.cluster.chained_file import sealed, seed
-
-if TYPE_CHECKING:
-    pass
-
 
 GAP = 1000
 LOG_SIZE = 64 * 1024 * 1024  #: the bytes that a log may always have; it may also be twice as long as its snapshot

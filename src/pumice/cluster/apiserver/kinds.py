@@ -16,6 +16,7 @@ from msgspec.structs import force_setattr
 
 from pumice.api import Object, kinds
 from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.schema import ANY, Shape
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     def not_found(self, name: str) -> status.StatusError:
         return status.not_found(self.plural, self.group, name)
 
-    def invalid(self, name: str, causes: list[tuple[str, str]]) -> status.StatusError:
+    def invalid(self, name: str, causes: Causes) -> status.StatusError:
         return status.invalid(self.kind, self.group, name, causes)
 
     def forbidden(self, name: str, why: str) -> status.StatusError:
@@ -127,7 +128,6 @@ class KindTable:
         return resource in self._by_resource
 
     def of_object(self, api_version: str, kind_name: str) -> ServedKind | None:
-        """The kind of an object by its apiVersion and kind."""
         group, _, version = api_version.rpartition("/")
         return next((kind for kind in self if (kind.group, kind.version, kind.kind) == (group, version, kind_name)), None)
 

@@ -5,8 +5,6 @@ applied: such an object gets its owners at its first server-side apply. Its fiel
 objects that are older than the feature, except those that kubectl's client-side apply has set.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Set
 from typing import Any, NamedTuple
@@ -198,8 +196,6 @@ class Manager(NamedTuple):
 
 
 class Ownership:
-    """The sets of paths of all managers of one object."""
-
     def __init__(self, entries: list[Object]) -> None:
         self.paths: dict[Manager, Set[Path]] = {}
         self._written: dict[Manager, Object] = {}  #: `fieldsV1` as it was read, of managers whose paths have not changed since

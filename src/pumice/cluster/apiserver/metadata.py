@@ -8,6 +8,7 @@ import msgspec
 
 from pumice.api import Object, rfc3339
 from pumice.cluster.apiserver.declared_rules import misnamed_object
+from pumice.cluster.apiserver.field_rules import Causes, missing
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.status import bad_request
 
@@ -110,12 +111,12 @@ def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
 _NAMED_BY_LABELS = ("namespaces", "services")  #: whose names are parts of host names
 
 
-def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[str, str]]:
+def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> Causes:
     """The causes for refusing the metadata: its name, labels, annotations and owner references."""
     name = metadata.get("name")
-    causes: list[tuple[str, str]] = []
+    causes: Causes = []
     if not name:
-        causes.append(("metadata.name", "Required value: name or generateName is required"))
+        causes += missing("metadata", metadata, "name", rule="name or generateName is required")
     elif kind.group in _PATH_SEGMENT_KINDS or kind.kind == "IPAddress":
         if name in (".", "..") or "/" in name or "%" in name:
             causes.append(("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"'))
@@ -126,28 +127,21 @@ def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[st
             causes.append(("metadata.name", f'Invalid value: "{name}": {rule}'))
     elif len(name) > 253 or not _SUBDOMAIN.match(name):
         causes += [("metadata.name", f'Invalid value: "{name}": {rule}') for rule in misnamed_object(name)]
-    for key, value in (metadata.get("labels") or {}).items():
-        if not _qualified(key):
-            causes.append(
-                ("metadata.labels", f"Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.'")
-            )
+    for part in ("labels", "annotations"):
+        for key in metadata.get(part) or {}:
+            if not _qualified(key):
+                rule = "name part must consist of alphanumeric characters, '-', '_' or '.'"
+                causes.append((f"metadata.{part}", f'Invalid value: "{key}": {rule}'))
+    for value in (metadata.get("labels") or {}).values():
         if not _is_label_value(value):
             rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', at most 63"
             causes.append(("metadata.labels", f'Invalid value: "{value}": {rule}'))
-    causes += [
-        ("metadata.annotations", f"Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.'")
-        for key in metadata.get("annotations") or {}
-        if not _qualified(key)
-    ]
     size = sum(len(key.encode()) + len(value.encode()) for key, value in (metadata.get("annotations") or {}).items())
     if size > ANNOTATIONS_SIZE:
         causes.append(("metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes"))
     for index, owner in enumerate(metadata.get("ownerReferences") or []):
-        causes += [
-            (f"metadata.ownerReferences[{index}].{field}", f"Required value: {field} must not be empty")
-            for field in ("apiVersion", "kind", "name", "uid")
-            if not owner.get(field)
-        ]
+        for field in ("apiVersion", "kind", "name", "uid"):
+            causes += missing(f"metadata.ownerReferences[{index}]", owner, field, rule=f"{field} must not be empty")
     return causes
 
 

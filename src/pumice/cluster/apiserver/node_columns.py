@@ -1,7 +1,5 @@
 """A row of `kubectl get nodes`."""
 
-from __future__ import annotations
-
 from pumice.api import Object
 from pumice.cluster.apiserver.table import AGE, Column
 

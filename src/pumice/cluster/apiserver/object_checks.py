@@ -10,12 +10,10 @@ from pumice.api import Object
 from pumice.api.defaults import SYSTEM_CLASSES
 from pumice.api.quantity import quantity
 from pumice.api.selectors import matches_selector
+from pumice.cluster.apiserver.field_rules import Causes, missing, negative, negative_amounts, outside, unsupported
 from pumice.cluster.apiserver.group_checks import job_scheduling_causes
 from pumice.cluster.apiserver.pod_spec import spec_causes
 
-# The reasons for which the API server refuses values that several kinds have: label selectors, and numbers that may be percentages.
-
-Causes = list[tuple[str, str]]
 _PERCENTAGE = re.compile(r"[0-9]{1,9}%")
 _SET, _BARE = ("In", "NotIn"), ("Exists", "DoesNotExist")
 
@@ -24,8 +22,7 @@ def selector_causes(selector: Object | None, place: str) -> Causes:
     found: Causes = []
     for index, term in enumerate((selector or {}).get("matchExpressions") or ()):
         field, operator = f"{place}.matchExpressions[{index}]", term.get("operator", "")
-        if not term.get("key"):
-            found.append((f"{field}.key", "Required value"))
+        found += missing(field, term, "key")
         if operator in _SET and not term.get("values"):
             found.append((f"{field}.values", "Required value: must be specified when `operator` is 'In' or 'NotIn'"))
         elif operator in _BARE and term.get("values"):
@@ -49,17 +46,15 @@ def _wrong_with(value: Any) -> str:
 
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_SERVICES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
 def node_causes(node: Object, old: Object | None) -> Causes:
     found: Causes = []
     for index, taint in enumerate(node["spec"].get("taints", ())):
-        if not taint.get("key"):
-            found.append((f"spec.taints[{index}].key", "Required value"))
-        if taint.get("effect") not in _EFFECTS:
-            text = f'Unsupported value: "{taint.get("effect", "")}": supported values: ' + ", ".join(f'"{effect}"' for effect in _EFFECTS)
-            found.append((f"spec.taints[{index}].effect", text))
+        found += missing(f"spec.taints[{index}]", taint, "key")
+        found += unsupported(f"spec.taints[{index}].effect", taint.get("effect", ""), _EFFECTS)
     for field in ("capacity", "allocatable"):
         for name, amount in (node["status"].get(field) or {}).items():
             if quantity(amount).milli < 0:
@@ -69,29 +64,22 @@ def node_causes(node: Object, old: Object | None) -> Causes:
 
 def service_causes(service: Object, old: Object | None) -> Causes:
     spec = service["spec"]
-    if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
-        return [
-            ("spec.type", f'Unsupported value: "{spec["type"]}": supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"')
-        ]
+    if spec["type"] not in _SERVICES:
+        return unsupported("spec.type", spec["type"], _SERVICES)
     if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
-        return [("spec.ports", "Required value")]
+        return missing("spec", spec, "ports")
     if (
         old is not None
         and "ExternalName" not in (spec["type"], old["spec"]["type"])
         and spec["clusterIPs"][0] != old["spec"]["clusterIPs"][0]
     ):
         return [("spec.clusterIPs[0]", f"Invalid value: {json.dumps(spec['clusterIPs'])}: may not change once set")]
-    bad = [port for port in spec.get("ports", ()) if not 0 < port.get("port", 0) < 65536]
-    return [("spec.ports.port", f"Invalid value: {port.get('port', 0)}: must be between 1 and 65535, inclusive") for port in bad]
+    return [cause for port in spec.get("ports", ()) for cause in outside("spec.ports.port", port.get("port", 0), 65535)]
 
 
 def quota_causes(quota: Object, old: Object | None) -> Causes:
     hard = (quota.get("spec") or {}).get("hard") or {}
-    return [
-        (f"spec.hard[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0')
-        for name, amount in hard.items()
-        if quantity(amount).milli < 0
-    ]
+    return negative_amounts((f"spec.hard[{name}]", amount) for name, amount in hard.items())
 
 
 def limit_range_causes(limits: Object, old: Object | None) -> Causes:
@@ -100,31 +88,23 @@ def limit_range_causes(limits: Object, old: Object | None) -> Causes:
     sides = ("min", "defaultRequest", "default", "max")
     for index, limit in enumerate((limits.get("spec") or {}).get("limits", ())):
         place = f"spec.limits[{index}]"
-        if not limit.get("type"):
-            found.append((f"{place}.type", "Required value"))
+        found += missing(place, limit, "type")
         for name in sorted({name for side in sides for name in limit.get(side) or {}}):
             stated = [(side, limit[side][name]) for side in sides if name in (limit.get(side) or {})]
             for (low, lower), (high, higher) in pairwise(stated):
                 if quantity(lower).milli > quantity(higher).milli:
                     text = f'Invalid value: "{lower}": {low} value {lower} is greater than {high} value {higher}'
                     found.append((f"{place}.{low}[{name}]", text))
-            found += [
-                (f"{place}.{side}[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0')
-                for side, amount in stated
-                if quantity(amount).milli < 0
-            ]
+            found += negative_amounts((f"{place}.{side}[{name}]", amount) for side, amount in stated)
     return found
 
 
 def workload_causes(workload: Object, old: Object | None) -> Causes:
     spec = workload["spec"]
-    found: Causes = []
-    if spec.get("replicas", 0) < 0:
-        found.append(("spec.replicas", f"Invalid value: {spec['replicas']}: must be greater than or equal to 0"))
+    found = negative("spec", spec, "replicas")
     selector = spec.get("selector")
     if not selector:
-        found.append(("spec.selector", "Required value"))
-        return found
+        return found + missing("spec", spec, "selector")
     if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
         found.append(("spec.selector", "Invalid value: field is immutable"))
     labels = spec["template"]["metadata"].get("labels") or {}
@@ -156,10 +136,7 @@ _JOB_NUMBERS = (
 
 def job_causes(job: Object, old: Object | None) -> Causes:
     spec = job["spec"]
-    found: Causes = []
-    for field in _JOB_NUMBERS:
-        if spec.get(field, 0) < 0:
-            found.append((f"spec.{field}", f"Invalid value: {spec[field]}: must be greater than or equal to 0"))
+    found = negative("spec", spec, *_JOB_NUMBERS)
     found += _selection(spec) + job_scheduling_causes(spec, None if old is None else old["spec"])
     if old is not None:
         if spec.get("selector") != old["spec"].get("selector"):
@@ -167,9 +144,7 @@ def job_causes(job: Object, old: Object | None) -> Causes:
         if spec["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
             found.append(("spec.template", "Invalid value: field is immutable"))
         return found
-    if spec["template"]["spec"].get("restartPolicy") not in ("OnFailure", "Never"):
-        text = f'Unsupported value: "{spec["template"]["spec"].get("restartPolicy")}": supported values: "OnFailure", "Never"'
-        found.append(("spec.template.spec.restartPolicy", text))
+    found += unsupported("spec.template.spec.restartPolicy", spec["template"]["spec"].get("restartPolicy"), ("OnFailure", "Never"))
     return [*found, *_combinations(spec), *spec_causes(spec["template"]["spec"], "spec.template.spec")]
 
 
@@ -177,7 +152,7 @@ def _selection(spec: Object) -> Causes:
     """The causes for refusing the selector of a Job: a Job that does not select its own pods would create pods for ever."""
     selector = spec.get("selector")
     if not selector:
-        return [("spec.selector", "Required value")]
+        return missing("spec", spec, "selector")
     labels = spec["template"]["metadata"].get("labels") or {}
     return selector_causes(selector, "spec.selector") or _unselected(selector, labels)
 
@@ -260,6 +235,4 @@ def lease_causes(lease: Object, old: Object | None) -> Causes:
     spec = lease.get("spec") or {}
     if "leaseDurationSeconds" in spec and spec["leaseDurationSeconds"] <= 0:
         return [("spec.leaseDurationSeconds", "Invalid value: must be greater than 0")]
-    if spec.get("leaseTransitions", 0) < 0:
-        return [("spec.leaseTransitions", "Invalid value: must be greater than or equal to 0")]
-    return []
+    return negative("spec", spec, "leaseTransitions")

@@ -100,7 +100,6 @@ def list_schema(kind: ServedKind, schema: str) -> Object:
 
 
 def paths_of(kind: ServedKind, schema: str, root: str, schema_of: SchemaOf) -> Object:
-    """Every path of a kind, with the operations that are served there."""
     place = PathOwner(kind, schema, root + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}", schema_of)
     found = {place.path: _item(place, (), [verb for verb in _ON_ALL if verb in kind.verbs])}
     if kind.namespaced and "list" in kind.verbs:

@@ -235,7 +235,6 @@ async def _certificate_of(server: str, authority: bytes, timeout_s: float) -> by
 
 
 def _port_of(service: Object, found: Object, port: int) -> int:
-    """The port of an EndpointSlice that stands for a port of its service."""
     name = next((one.get("name", "") for one in service["spec"].get("ports") or () if one.get("port") == port), None)
     ports = found.get("ports") or ()
     return next((one["port"] for one in ports if one.get("name", "") == name), ports[0]["port"] if ports else port)

@@ -1,18 +1,12 @@
 """What may be changed in an existing pod, by a plain update, by `resize` and by `ephemeralcontainers`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.api import Object
 from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.field_rules import Causes, missing, outside
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.pod_spec import qos_class, resource_causes, spec_causes
-
-if TYPE_CHECKING:
-    pass
-
-Causes = list[tuple[str, str]]
 
 _CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -33,8 +27,7 @@ def causes(pod: Object, old: Object | None) -> Causes:
         found.append(("spec", f"Forbidden: pod updates may not change fields other than {_CHANGEABLE}"))
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
-            if not container.get("image"):
-                found.append((f"spec.{field}[{index}].image", "Required value"))
+            found += missing(f"spec.{field}[{index}]", container, "image")
     return found + _deadline_causes(spec, before) + _toleration_causes(spec, before) + _gate_causes(spec, before)
 
 
@@ -56,11 +49,9 @@ def _deadline_causes(spec: Object, before: Object) -> Causes:
     place = "spec.activeDeadlineSeconds"
     if seconds is None:
         return [] if was is None else [(place, "Invalid value: null: must not update from a positive integer to nil value")]
-    if not 0 < seconds < 2**31:
-        return [(place, f"Invalid value: {seconds}: must be between 1 and 2147483647, inclusive")]
-    if was is not None and seconds > was:
+    if 0 < seconds < 2**31 and was is not None and seconds > was:
         return [(place, f"Invalid value: {seconds}: must be less than or equal to previous value")]
-    return []
+    return outside(place, seconds)
 
 
 def _toleration_causes(spec: Object, before: Object) -> Causes:
@@ -152,9 +143,7 @@ def ephemeral_causes(pod: Object, old: Object | None) -> Causes:
     names = {container.get("name") for field in ("containers", "initContainers") for container in pod["spec"].get(field, ())}
     for index, container in enumerate(containers):
         place = f"spec.ephemeralContainers[{index}]"
-        for field in ("name", "image"):
-            if not container.get(field):
-                found.append((f"{place}.{field}", "Required value"))
+        found += missing(place, container, "name", "image")
         if container.get("name") in names:
             found.append((f"{place}.name", f'Duplicate value: "{container.get("name")}"'))
         names.add(container.get("name"))

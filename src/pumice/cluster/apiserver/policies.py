@@ -23,17 +23,18 @@ from pumice.api.cel.values import AUTHORIZER_FIELDS, DYN, STRING
 from pumice.api.json_objects import copied
 from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
+from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.server_side_apply import merged
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.webhooks import (
     CONDITIONS,
+    DEFAULTS,
     GROUP,
     Selectors,
     choice_causes,
     condition_causes,
     conditions_hold,
-    default_match,
     expression_causes,
     names_of,
     request_of,
@@ -49,7 +50,6 @@ KINDS = frozenset({*BINDINGS, *BINDINGS.values()})
 EXPRESSIONS = Environment(CONDITIONS.names | dict.fromkeys(("params", "namespaceObject", "variables"), DYN), AUTHORIZER_FIELDS)
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}
 
-Causes = list[tuple[str, str]]
 AuditNotes = dict[str, dict[str, None]]
 """By key of an audit annotation: its values, which are those of all bindings and parameters."""
 
@@ -131,8 +131,6 @@ class Refused(Exception):
 
 
 class Policies:
-    """All policies of a store."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._all: dict[str, list[Policy]] = {}
@@ -357,9 +355,8 @@ def _changed(review: AdmissionAttributes, type: str, value: Any) -> Object:
 
 
 def policy_defaults(policy: Object) -> None:
-    spec = policy.setdefault("spec", {})
-    spec.setdefault("failurePolicy", "Fail")
-    _default_rules(spec.get("matchConstraints"))
+    fill(policy, {"spec": {"failurePolicy": "Fail"}})
+    _default_rules(policy["spec"].get("matchConstraints"))
 
 
 def binding_defaults(binding: Object) -> None:
@@ -368,8 +365,7 @@ def binding_defaults(binding: Object) -> None:
 
 def _default_rules(match: Object | None) -> None:
     if match is not None:
-        default_match(match)
-        del match["failurePolicy"]
+        fill(match, DEFAULTS)
         for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
             rule.setdefault("scope", "*")
 
@@ -378,8 +374,7 @@ def policy_causes(policy: Object, old: Object | None) -> Causes:
     """What is wrong with a policy: pairs of a field's path and a sentence."""
     spec = policy.get("spec") or {}
     causes = choice_causes("spec", spec, {"failurePolicy": ("Fail", "Ignore")})
-    if not (spec.get("matchConstraints") or {}).get("resourceRules"):
-        causes.append(("spec.matchConstraints.resourceRules", "Required value"))
+    causes += missing("spec.matchConstraints", spec.get("matchConstraints") or {}, "resourceRules")
     causes += condition_causes("spec.matchConditions", spec.get("matchConditions") or (), EXPRESSIONS)
     for index, one in enumerate(spec.get("variables") or ()):
         causes += expression_causes(f"spec.variables[{index}].expression", one, EXPRESSIONS, ())
@@ -402,14 +397,10 @@ def policy_causes(policy: Object, old: Object | None) -> Causes:
 
 def binding_causes(binding: Object, old: Object | None) -> Causes:
     spec = binding.get("spec") or {}
-    causes = [] if spec.get("policyName") else [("spec.policyName", "Required value")]
-    actions = spec.get("validationActions")
-    if binding.get("kind") == "ValidatingAdmissionPolicyBinding" and not actions:
-        causes.append(("spec.validationActions", "Required value"))
-    if actions and {"Deny", "Warn"} <= set(actions):
-        causes.append(
-            ("spec.validationActions", "Invalid value: must not contain both Deny and Warn (repeating the same validation failure)")
-        )
-    unknown = [action for action in actions or () if action not in ("Deny", "Warn", "Audit")]
-    text = 'Unsupported value: "{}": supported values: "Audit", "Deny", "Warn"'
-    return causes + [("spec.validationActions", text.format(action)) for action in unknown]
+    causes, actions = missing("spec", spec, "policyName"), spec.get("validationActions") or ()
+    if binding.get("kind") == "ValidatingAdmissionPolicyBinding":
+        causes += missing("spec", spec, "validationActions")
+    if {"Deny", "Warn"} <= set(actions):
+        text = "Invalid value: must not contain both Deny and Warn (repeating the same validation failure)"
+        causes.append(("spec.validationActions", text))
+    return causes + [cause for action in actions for cause in unsupported("spec.validationActions", action, ("Audit", "Deny", "Warn"))]

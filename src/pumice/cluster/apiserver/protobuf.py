@@ -3,8 +3,6 @@
 A body is the four bytes `k8s\\0` and an envelope: apiVersion, kind, and the raw object. Answers are JSON, which these clients accept.
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 from collections.abc import Iterator

@@ -34,8 +34,6 @@ class Process(Protocol):
 
 
 class Containers(Protocol):
-    """The containers of all pods."""
-
     def log(self, pod: Object, container: str, query: dict[str, str]) -> str: ...
 
     def run(

@@ -3,8 +3,6 @@
 An answer is never sent before the writes that it shows are durable: every response has the store's version at the time it was made.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

@@ -1,6 +1,7 @@
 """A pod that names a RuntimeClass gets its overhead, and runs only on the nodes that the class is for."""
 
 from pumice.api import Object
+from pumice.api.pod_rules import selector_and_tolerations
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRefusal, AdmissionRule
 
 _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
@@ -22,11 +23,9 @@ def _with_runtime_class(review: AdmissionAttributes, lister: AdmissionLister) ->
         overhead, scheduling = (found.get("overhead") or {}).get("podFixed"), found.get("scheduling") or {}
         if overhead:
             spec.setdefault("overhead", dict(overhead))
-        if scheduling.get("nodeSelector"):
-            spec["nodeSelector"] = {**scheduling["nodeSelector"], **(spec.get("nodeSelector") or {})}
-        if scheduling.get("tolerations"):
-            own = spec.get("tolerations") or []
-            spec["tolerations"] = [*own, *(one for one in scheduling["tolerations"] if one not in own)]
+        fields = ("nodeSelector", "tolerations")
+        merged = selector_and_tolerations(*(scheduling.get(field) for field in fields), *(spec.get(field) for field in fields))
+        spec.update({field: found for field, found in zip(fields, merged, strict=True) if found})
     return review.obj
 
 

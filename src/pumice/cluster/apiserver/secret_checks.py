@@ -5,7 +5,7 @@ import binascii
 import re
 
 from pumice.api import Object
-from pumice.cluster.apiserver.object_checks import Causes
+from pumice.cluster.apiserver.field_rules import Causes
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LARGEST = 2**20  #: bytes of all values together

@@ -16,6 +16,7 @@ from pumice.api import Object, rfc3339
 from pumice.api.json_objects import condition, field
 from pumice.client.certificates import Authority, subject_of
 from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionLister, AdmissionRule
+from pumice.cluster.apiserver.field_rules import Causes, missing
 from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.http.watchdog import Handler
@@ -55,14 +56,14 @@ def _by_its_user(review: AdmissionAttributes, lister: AdmissionLister) -> Object
     return review.obj
 
 
-def request_causes(request: Object, old: Object | None) -> list[tuple[str, str]]:
+def request_causes(request: Object, old: Object | None) -> Causes:
     """What is wrong with a request: pairs of a field's path and a sentence."""
     spec = request.get("spec") or {}
     try:
         subject_of(base64.b64decode(spec.get("request") or ""))
     except ValueError as error:
         return [("spec.request", f"Invalid value: {error}")]
-    return [] if spec.get("usages") else [("spec.usages", "Required value")]
+    return missing("spec", spec, "usages")
 
 
 def why_not(spec: Object) -> str:

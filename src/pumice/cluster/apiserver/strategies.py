@@ -7,10 +7,11 @@ of a new object is removed.
 
 import base64
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pumice.api import Object
 from pumice.api.annotations import NAMESPACE_NAME
+from pumice.api.pod_rules import limits_and_requests
 from pumice.cluster.apiserver import (
     group_checks,
     object_checks,
@@ -24,14 +25,23 @@ from pumice.cluster.apiserver import (
 )
 from pumice.cluster.apiserver.builtin_shapes import shape_of
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
+from pumice.cluster.apiserver.field_rules import Causes, fill
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.pod_spec import default_spec
 
-# Defaults of the other built-in kinds.
+Change = Callable[[Object], None]
+Check = Callable[[Object, Object | None], Causes]
 
 
-def begin_namespace(namespace: Object) -> None:
-    namespace["status"] = {"phase": "Active"}
+def filled(**defaults: Any) -> Change:
+    return lambda obj: fill(obj, defaults)
+
+
+def started(**status: Any) -> Change:
+    def begin(obj: Object) -> None:
+        obj["status"] = dict(status)
+
+    return begin
 
 
 def default_namespace(namespace: Object) -> None:
@@ -57,21 +67,17 @@ _ADDRESSED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "intern
 
 def default_service(service: Object) -> None:
     spec = service.setdefault("spec", {})
-    spec.setdefault("type", "ClusterIP")
-    spec.setdefault("sessionAffinity", "None")
+    fill(spec, {"type": "ClusterIP", "sessionAffinity": "None"})
     exposed = spec["type"] in ("NodePort", "LoadBalancer")
     for port in spec.get("ports", ()):
         if not exposed:
             port.pop("nodePort", None)
-        port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
+        fill(port, {"protocol": "TCP", "targetPort": port.get("port")})
     if spec["type"] == "ExternalName":
         for field in _ADDRESSED:
             spec.pop(field, None)
         return
-    spec.setdefault("internalTrafficPolicy", "Cluster")
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    fill(spec, {"internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"})
     if spec.get("clusterIP"):
         spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
     if exposed:
@@ -107,112 +113,64 @@ def default_secret(secret: Object) -> None:
         secret["data"] = {**(secret.get("data") or {}), **encoded}
 
 
-def begin_volume(volume: Object) -> None:
-    volume["status"] = {"phase": "Pending"}
-
-
-def default_volume(volume: Object) -> None:
-    spec = volume.setdefault("spec", {})
-    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-    spec.setdefault("volumeMode", "Filesystem")
-
-
-def begin_claim(claim: Object) -> None:
-    claim["status"] = {"phase": "Pending"}
-
-
-def default_claim(claim: Object) -> None:
-    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
 def default_limit_range(limits: Object) -> None:
     """Fill in the defaults for containers: the default limit is the maximum; the default request is the default limit, else the minimum."""
     for limit in (limits.get("spec") or {}).get("limits", ()):
         if limit.get("type") != "Container":
             continue
-        default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
-        if default:
-            limit["default"] = default
-        request = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
-        if request:
-            limit["defaultRequest"] = request
-
-
-def default_priority_class(priority_class: Object) -> None:
-    priority_class.setdefault("value", 0)
-    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
-def default_storage_class(storage_class: Object) -> None:
-    storage_class.setdefault("reclaimPolicy", "Delete")
-    storage_class.setdefault("volumeBindingMode", "Immediate")
+        amounts = limits_and_requests(*(limit.get(field) for field in ("max", "default", "min", "defaultRequest")))
+        limit.update({field: found for field, found in zip(("default", "defaultRequest"), amounts, strict=True) if found})
 
 
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 
 
-def _default_template(spec: Object) -> Object:
-    template: Object = spec.setdefault("template", {})
-    template.setdefault("metadata", {})
-    default_spec(template.setdefault("spec", {}))
-    return template
+def workload(status: Object | None, /, **defaults: Any) -> Change:
+    """Fills in the spec with its pod template, and how it rolls out if it does; the status if there is none."""
+    ways = {way: defaults[way].pop("rollingUpdate") for way in ("strategy", "updateStrategy") if way in defaults}
+
+    def default(obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        fill(spec, defaults | {"template": {"metadata": {}, "spec": {}}})
+        default_spec(spec["template"]["spec"])
+        for way, rolling in ways.items():
+            if spec[way]["type"] == "RollingUpdate":
+                fill(spec[way], {"rollingUpdate": rolling})
+        if status is not None:
+            obj.setdefault("status", dict(status))
+
+    return default
+
+
+def _rolling(**defaults: Any) -> Object:
+    return {"type": "RollingUpdate", "rollingUpdate": defaults}
 
 
 def default_controller(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    template = _default_template(spec)
-    spec.setdefault("selector", dict(template["metadata"].get("labels") or {}))
-    obj["metadata"].setdefault("labels", dict(template["metadata"].get("labels") or {}))
-    obj.setdefault("status", {"replicas": 0})
+    workload({"replicas": 0}, replicas=1)(obj)
+    labels = obj["spec"]["template"]["metadata"].get("labels") or {}
+    obj["spec"].setdefault("selector", dict(labels))
+    obj["metadata"].setdefault("labels", dict(labels))
 
 
-def default_replica_set(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    _default_template(spec)
-    obj.setdefault("status", {"replicas": 0})
-
-
-def default_deployment(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("progressDeadlineSeconds", 600)
-    _default_template(spec)
-    strategy = spec.setdefault("strategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
-    obj.setdefault("status", {})
-
-
-def default_stateful_set(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", 10)
-    spec.setdefault("podManagementPolicy", "OrderedReady")
-    spec.setdefault("serviceName", "")
-    _default_template(spec)
-    strategy = spec.setdefault("updateStrategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
-    spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
-    obj.setdefault("status", {"replicas": 0, "availableReplicas": 0})
-
-
-def default_daemon_set(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("revisionHistoryLimit", 10)
-    _default_template(spec)
-    strategy = spec.setdefault("updateStrategy", {})
-    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
-    obj.setdefault("status", {"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0})
+default_stateful_set = workload(
+    {"replicas": 0, "availableReplicas": 0},
+    replicas=1,
+    revisionHistoryLimit=10,
+    podManagementPolicy="OrderedReady",
+    serviceName="",
+    updateStrategy=_rolling(partition=0),
+    persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"},
+)
+default_deployment = workload(
+    {}, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600, strategy=_rolling(maxUnavailable="25%", maxSurge="25%")
+)
+default_daemon_set = workload(
+    dict.fromkeys(("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"), 0),
+    revisionHistoryLimit=10,
+    updateStrategy=_rolling(maxUnavailable=1, maxSurge=0),
+)
 
 
 def begin_job(obj: Object) -> None:
@@ -228,38 +186,26 @@ def begin_job(obj: Object) -> None:
 
 
 def default_job(obj: Object) -> None:
-    _default_job_spec(obj.setdefault("spec", {}))
-    obj.setdefault("status", {})
-
-
-def _default_job_spec(spec: Object) -> None:
+    spec = obj.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    spec.setdefault("manualSelector", False)
-    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
-    if "backoffLimitPerIndex" not in spec:
-        spec.setdefault("backoffLimit", 6)
-    else:
-        spec.setdefault("backoffLimit", 2**31 - 1)
-    _default_template(spec)
+    failing = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    limit = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
+    workload(
+        {},
+        parallelism=1,
+        completionMode="NonIndexed",
+        suspend=False,
+        manualSelector=False,
+        podReplacementPolicy=failing,
+        backoffLimit=limit,
+    )(obj)
 
 
 def default_cron_job(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    spec.setdefault("concurrencyPolicy", "Allow")
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", 3)
-    spec.setdefault("failedJobsHistoryLimit", 1)
-    _default_template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+    fill(obj, {"spec": {"concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}})
+    workload(None)(obj["spec"].setdefault("jobTemplate", {}))
     obj.setdefault("status", {})
-
-
-Change = Callable[[Object], None]
-Causes = list[tuple[str, str]]
-Check = Callable[[Object, Object | None], Causes]
 
 
 def _nothing(obj: Object) -> None:
@@ -268,10 +214,6 @@ def _nothing(obj: Object) -> None:
 
 def _no_status(obj: Object) -> None:
     obj.pop("status", None)
-
-
-def _empty_status(obj: Object) -> None:
-    obj["status"] = {}
 
 
 def _no_causes(obj: Object, old: Object | None) -> Causes:
@@ -284,34 +226,36 @@ class Strategy(NamedTuple):
     causes: Check = _no_causes
 
 
+_OF_VOLUMES = filled(spec={"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"})
+_OF_PRIORITIES = filled(value=0, preemptionPolicy="PreemptLowerPriority")
 _PLAIN = Strategy()
-_WITH_STATUS = Strategy(begin=_empty_status)
+_WITH_STATUS = Strategy(begin=started())
 _WITHOUT_STATUS = Strategy(begin=_no_status)
 
 _TABLE = {
     "pods": Strategy(pod_spec.begin, pod_spec.default_pod, pod_updates.causes),
     "nodes": Strategy(default=default_node, causes=object_checks.node_causes),
-    "namespaces": Strategy(begin_namespace, default_namespace),
+    "namespaces": Strategy(started(phase="Active"), default_namespace),
     "services": Strategy(_no_status, default_service, object_checks.service_causes),
     "secrets": Strategy(default=default_secret, causes=secret_checks.secret_causes),
     "configmaps": Strategy(causes=secret_checks.config_map_causes),
-    "persistentvolumes": Strategy(begin_volume, default_volume),
-    "persistentvolumeclaims": Strategy(begin_claim, default_claim),
+    "persistentvolumes": Strategy(started(phase="Pending"), _OF_VOLUMES),
+    "persistentvolumeclaims": Strategy(started(phase="Pending"), filled(spec={"volumeMode": "Filesystem"})),
     "resourcequotas": Strategy(_no_status, causes=object_checks.quota_causes),
     "limitranges": Strategy(default=default_limit_range, causes=object_checks.limit_range_causes),
     "replicationcontrollers": Strategy(_no_status, default_controller, object_checks.workload_causes),
     "deployments.apps": Strategy(_no_status, default_deployment, object_checks.workload_causes),
-    "replicasets.apps": Strategy(_no_status, default_replica_set, object_checks.workload_causes),
+    "replicasets.apps": Strategy(_no_status, workload({"replicas": 0}, replicas=1), object_checks.workload_causes),
     "statefulsets.apps": Strategy(_no_status, default_stateful_set, object_checks.workload_causes),
     "daemonsets.apps": Strategy(_no_status, default_daemon_set, object_checks.workload_causes),
     "jobs.batch": Strategy(begin_job, default_job, object_checks.job_causes),
     "cronjobs.batch": Strategy(_no_status, default_cron_job, object_checks.cron_job_causes),
     "horizontalpodautoscalers.autoscaling": Strategy(_no_status, default_autoscaler),
     "poddisruptionbudgets.policy": Strategy(_no_status, causes=object_checks.budget_causes),
-    "priorityclasses.scheduling.k8s.io": Strategy(default=default_priority_class, causes=object_checks.priority_class_causes),
-    **dict.fromkeys(group_checks.GROUPS, Strategy(_empty_status, group_checks.default_group)),
+    "priorityclasses.scheduling.k8s.io": Strategy(default=_OF_PRIORITIES, causes=object_checks.priority_class_causes),
+    **dict.fromkeys(group_checks.GROUPS, Strategy(started(), group_checks.default_group)),
     group_checks.WORKLOADS: Strategy(default=group_checks.default_workload),
-    "storageclasses.storage.k8s.io": Strategy(default=default_storage_class),
+    "storageclasses.storage.k8s.io": Strategy(default=filled(reclaimPolicy="Delete", volumeBindingMode="Immediate")),
     signing.REQUESTS: Strategy(_no_status, causes=signing.request_causes),
     "leases.coordination.k8s.io": Strategy(causes=object_checks.lease_causes),
     "roles.rbac.authorization.k8s.io": Strategy(causes=role_checks.role_causes),

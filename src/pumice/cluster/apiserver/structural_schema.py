@@ -10,6 +10,7 @@ import msgspec
 from pumice.api import Object, instant
 from pumice.api.patterns import PatternError, pattern
 from pumice.cluster.apiserver.builtin_shapes import shape_of
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.schema import Shape
 
@@ -37,8 +38,8 @@ class Findings:
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
-        self.wrong_types: list[tuple[str, str]] = []  #: if there are any, the object is refused before admission
-        self.causes: list[tuple[str, str]] = []
+        self.wrong_types: Causes = []  #: if there are any, the object is refused before admission
+        self.causes: Causes = []
 
     def refuse(self, path: str, message: str) -> None:
         _note(self.causes, (path or "<nil>", message))

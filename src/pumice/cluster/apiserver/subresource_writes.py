@@ -7,9 +7,10 @@ namespace, it does not change the finalizers in the spec either.
 
 from pumice.api import Object
 from pumice.cluster.apiserver import group_checks, pod_updates
+from pumice.cluster.apiserver.field_rules import Causes
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
-from pumice.cluster.apiserver.strategies import Causes, strategy_of
+from pumice.cluster.apiserver.strategies import strategy_of
 
 _RESIZED = ("resources", "resizePolicy")
 _PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}

@@ -1,7 +1,5 @@
 """Subresources: status, scale, binding, eviction, finalize, token, and those that reach into containers (remote.py)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pumice.api import Object

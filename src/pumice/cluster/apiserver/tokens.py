@@ -23,8 +23,6 @@ _EXTRA = "authentication.kubernetes.io"
 
 
 class TokenHolder(NamedTuple):
-    """The user of a token, and the audiences that it is for."""
-
     user: UserInfo
     audiences: tuple[str, ...]
 

@@ -28,6 +28,7 @@ from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes, AdmissionLister, UserInfo, account_groups
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.expressions import on_loop
+from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
 from pumice.cluster.apiserver.grants import Attributes
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.kinds import ServedKind
@@ -153,8 +154,6 @@ def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
 
 
 class Webhook(NamedTuple):
-    """One webhook of a configuration."""
-
     configuration: str
     spec: Object
     selectors: Selectors
@@ -320,12 +319,14 @@ def _patched(obj: Object, answer: Object) -> Object:
     return found
 
 
+#: what is left out of the objects that webhooks and policies are for
+DEFAULTS = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+
+
 def webhook_defaults(configuration: Object) -> None:
     for hook in configuration.get("webhooks") or ():
-        default_match(hook)
-        hook.setdefault("timeoutSeconds", 10)
-        service = (hook.get("clientConfig") or {}).get("service")
-        if service is not None:
+        fill(hook, DEFAULTS | {"failurePolicy": "Fail", "timeoutSeconds": 10})
+        if (service := (hook.get("clientConfig") or {}).get("service")) is not None:
             service.setdefault("port", 443)
         for rule in hook.get("rules") or ():
             rule.setdefault("scope", "*")
@@ -337,16 +338,9 @@ def mutating_defaults(configuration: Object) -> None:
         hook.setdefault("reinvocationPolicy", "Never")
 
 
-def default_match(spec: Object) -> None:
-    spec.setdefault("failurePolicy", "Fail")
-    spec.setdefault("matchPolicy", "Equivalent")
-    spec.setdefault("namespaceSelector", {})
-    spec.setdefault("objectSelector", {})
-
-
-def webhook_causes(configuration: Object, old: Object | None) -> list[tuple[str, str]]:
+def webhook_causes(configuration: Object, old: Object | None) -> Causes:
     """What is wrong with a configuration: pairs of a field's path and a sentence."""
-    causes: list[tuple[str, str]] = []
+    causes: Causes = []
     seen: set[str] = set()
     for index, hook in enumerate(configuration.get("webhooks") or ()):
         path, name, client = f"webhooks[{index}]", str(hook.get("name") or ""), hook.get("clientConfig") or {}
@@ -361,9 +355,7 @@ def webhook_causes(configuration: Object, old: Object | None) -> list[tuple[str,
             causes.append((f"{path}.clientConfig.url", f'Invalid value: "{client["url"]}": must begin with https://'))
         causes += choice_causes(path, hook, {"failurePolicy": ("Fail", "Ignore"), "matchPolicy": ("Equivalent", "Exact")})
         causes += choice_causes(path, hook, {"sideEffects": ("None", "NoneOnDryRun"), "reinvocationPolicy": ("IfNeeded", "Never")})
-        if not hook.get("admissionReviewVersions"):
-            text = "Required value: must specify one of v1, v1beta1"
-            causes.append((f"{path}.admissionReviewVersions", text))
+        causes += missing(path, hook, "admissionReviewVersions", rule="must specify one of v1, v1beta1")
         if not 1 <= hook["timeoutSeconds"] <= 30:
             text = f"Invalid value: {hook['timeoutSeconds']}: the timeout value must be between 1 and 30 seconds"
             causes.append((f"{path}.timeoutSeconds", text))
@@ -371,21 +363,17 @@ def webhook_causes(configuration: Object, old: Object | None) -> list[tuple[str,
     return causes
 
 
-def choice_causes(path: str, spec: Object, choices: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+def choice_causes(path: str, spec: Object, choices: Mapping[str, tuple[str, ...]]) -> Causes:
     """The causes for fields that have none of their possible values."""
-    return [
-        (f"{path}.{field}", 'Unsupported value: "{}": supported values: "{}"'.format(spec[field], '", "'.join(allowed)))
-        for field, allowed in choices.items()
-        if field in spec and spec[field] not in allowed
-    ]
+    stated = ((field, allowed) for field, allowed in choices.items() if field in spec)
+    return [cause for field, allowed in stated for cause in unsupported(f"{path}.{field}", spec[field], allowed)]
 
 
-def condition_causes(path: str, conditions: Iterable[Object], environment: Environment = CONDITIONS) -> list[tuple[str, str]]:
-    """The causes for conditions that cannot be compiled, or are no conditions."""
+def condition_causes(path: str, conditions: Iterable[Object], environment: Environment = CONDITIONS) -> Causes:
     return [cause for index, one in enumerate(conditions) for cause in expression_causes(f"{path}[{index}].expression", one, environment)]
 
 
-def expression_causes(path: str, stated: Object, environment: Environment, wanted: tuple[Any, ...] = (BOOL, DYN)) -> list[tuple[str, str]]:
+def expression_causes(path: str, stated: Object, environment: Environment, wanted: tuple[Any, ...] = (BOOL, DYN)) -> Causes:
     """The causes for an expression that cannot be compiled, or whose value is none of the `wanted` types; none: of any type."""
     text = str(stated.get("expression") or "")
     if not text.strip():

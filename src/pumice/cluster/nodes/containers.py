@@ -91,8 +91,6 @@ PAGE = """<!doctype html><title>{pod}</title><h1>{pod}</h1>
 
 
 class SimulatedContainers:
-    """The containers of simulated pods."""
-
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._written: OrderedDict[tuple[str, str], dict[str, bytes]] = OrderedDict()

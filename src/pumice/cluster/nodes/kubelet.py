@@ -17,22 +17,8 @@ from pumice.cluster.apiserver import DeleteOptions, StatusError, Store
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.cluster.bridges import StoreLister
 from pumice.cluster.clock import Alarm, AlarmClock
+from pumice.cluster.nodes import pod_life
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
-from pumice.cluster.nodes.pod_life import (
-    ENDED,
-    KILLED,
-    PENDING,
-    RUNNING,
-    Place,
-    changed,
-    ended,
-    next_of,
-    phase_of,
-    rejected,
-    status_after,
-    unresizable,
-    usage,
-)
 from pumice.cluster.nodes.rejection import Milli, rejection, requests_of
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_writes import StoreWrites
@@ -59,7 +45,7 @@ class Metrics:
 
     def started(self, pod: Object, milli: Milli) -> None:
         key = key_of(pod)
-        used = usage(pod, milli)
+        used = pod_life.usage(pod, milli)
         names = [each["name"] for each in spec_of(pod).get("containers") or ()]
         shares = [{"name": name, "usage": {"cpu": "0", "memory": "0"} if number else used} for number, name in enumerate(names)]
         fields = {"containers": shares, "metadata": {"name": key.name, "namespace": key.namespace, "labels": dict(labels_of(pod))}}
@@ -123,8 +109,6 @@ class _Held:
 
 
 class Kubelets:
-    """The kubelets of all nodes."""
-
     def __init__(self, lister: StoreLister, clock: AlarmClock, stages: Stages, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
         self._slice_s = slice_s
@@ -191,13 +175,13 @@ class Kubelets:
         held = held or self._take(key, pod)
         if held is None:
             return
-        phase = phase_of(pod)
+        phase = pod_life.phase_of(pod)
         generation = pod["metadata"].get("generation", 1)
         if phase != held.phase:
             self._enter(key, pod, held, phase)
         elif generation != held.generation and held.due is None:  # the pod's deadline may have changed
             self._plan(key, pod, held, held.since)
-            if phase == RUNNING:
+            if phase == pod_life.RUNNING:
                 pod = self._resize(key, pod, held)
         held.generation = generation
         if held.due is not None:
@@ -210,11 +194,11 @@ class Kubelets:
         needs = requests_of(pod)
         refused, resized = None, needs != held.needs or held.waits_for_room
         if resized:
-            refused = unresizable(needs, node, (each.needs for each in self._on_node[held.node].values() if each is not held))
+            refused = pod_life.unresizable(needs, node, (each.needs for each in self._on_node[held.node].values() if each is not held))
         held.waits_for_room = refused is not None
         if refused is None:
             held.needs = needs
-        return self._write(key, pod, changed(pod, self._clock.now(), resized, refused))
+        return self._write(key, pod, pod_life.changed(pod, self._clock.now(), resized, refused))
 
     def _left(self, key: Key, held: _Held) -> None:
         """A pod takes up no room any more; those that wait to be resized are looked at again."""
@@ -232,26 +216,26 @@ class Kubelets:
         held = _Held(uid_of(pod), name_of(node), requests_of(pod))
         held.address = status_of(pod).get("podIP") or ""
         beside = self._on_node.setdefault(held.node, {})
-        if phase_of(pod) == PENDING:
+        if pod_life.phase_of(pod) == pod_life.PENDING:
             refused = rejection(pod, held.needs, node, (each.needs for each in beside.values()))
             if refused is not None:
-                self._write(key, pod, rejected(pod, self._clock.now(), *refused))
+                self._write(key, pod, pod_life.rejected(pod, self._clock.now(), *refused))
                 self._events.tell(pod, "Warning", *refused)
                 return None
         self._held[key] = held
-        if phase_of(pod) != ENDED:
+        if pod_life.phase_of(pod) != pod_life.ENDED:
             beside[key] = held
         return held
 
     def _enter(self, key: Key, pod: Object, held: _Held, phase: str) -> None:
         """Handle that the pod is in another phase than when the kubelet looked at it last."""
-        if phase == RUNNING:
+        if phase == pod_life.RUNNING:
             self._metrics.started(pod, held.needs)
-        elif held.phase == RUNNING and phase == ENDED:
+        elif held.phase == pod_life.RUNNING and phase == pod_life.ENDED:
             self._metrics.ended(key, held.node)
-        if phase == ENDED:
+        if phase == pod_life.ENDED:
             self._left(key, held)
-        known_since = status_of(pod).get("startTime") if phase == RUNNING and not held.phase else None  # it ran before we started
+        known_since = status_of(pod).get("startTime") if phase == pod_life.RUNNING and not held.phase else None  # it ran before we started
         held.phase = phase
         self._plan(key, pod, held, instant(known_since) if known_since else self._clock.now())
 
@@ -262,7 +246,7 @@ class Kubelets:
         if held.alarm is not None:
             held.alarm.cancel()
             held.alarm = None
-        coming = next_of(pod, held.phase, held.since, self._stages)
+        coming = pod_life.next_of(pod, held.phase, held.since, self._stages)
         if coming is None or coming.when == float("inf"):
             return
         if coming.when <= self._clock.now():
@@ -277,15 +261,15 @@ class Kubelets:
 
     def _carry_out(self, key: Key, pod: Object, held: _Held, stage: PodStage) -> None:
         held.due = None
-        status = status_after(pod, stage, self._clock.now(), self._place(pod, held))
+        status = pod_life.status_after(pod, stage, self._clock.now(), self._place(pod, held))
         if status == "gone":
             if finalizers_of(pod):  # whatever set the finalizers needs to see how the pod ended
-                self._write(key, pod, ended(pod, self._clock.now(), KILLED, "", ""))
+                self._write(key, pod, pod_life.ended(pod, self._clock.now(), pod_life.KILLED, "", ""))
             self._end(key, held)
             return
         assert isinstance(status, dict)
         written = self._write(key, pod, status)
-        if held.phase == RUNNING and phase_of(written) == RUNNING:
+        if held.phase == pod_life.RUNNING and pod_life.phase_of(written) == pod_life.RUNNING:
             self._plan(key, written, held, self._clock.now())
 
     def _end(self, key: Key, held: _Held) -> None:
@@ -300,15 +284,15 @@ class Kubelets:
             held.alarm.cancel()
         self._metrics.ended(key, held.node)
 
-    def _place(self, pod: Object, held: _Held) -> Place:
+    def _place(self, pod: Object, held: _Held) -> pod_life.Place:
         status = status_of(pod)
         node = self._store.storage.get("nodes", ("", held.node)) or {}
         addresses = status_of(node).get("addresses") or ()
         host = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), "127.0.0.1")
         if spec_of(pod).get("hostNetwork"):
-            return Place(host, host)
+            return pod_life.Place(host, host)
         held.address = status.get("podIP") or held.address or self._addresses.take()
-        return Place(held.address, host)
+        return pod_life.Place(held.address, host)
 
     def _write(self, key: Key, pod: Object, status: Object) -> Object:
         return self._store.put_trusted("pods", key, pod | {"metadata": dict(pod["metadata"]), "status": status})

@@ -49,7 +49,6 @@ def readable(field: str, problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def is_label(text: str) -> bool:
-    """Whether the text is a DNS-1123 label."""
     return _LABEL.match(text) is not None
 
 

@@ -53,7 +53,6 @@ def tolerates(tolerations: Iterable[Mapping[str, object]], taints: Iterable[Obje
 
 
 def covers(toleration: Mapping[str, object], taint: Object) -> bool:
-    """Whether one toleration tolerates one taint."""
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     if toleration.get("key") not in (None, "", taint.get("key")):

@@ -81,7 +81,6 @@ def _is_served(service: Object, pod: Object) -> bool:
 
 
 def _ports(service: Object, pod: Object) -> list[Object]:
-    """The ports of a service, as numbers of a pod."""
     found = []
     for port in spec_of(service).get("ports") or ():
         number = _number(port, pod)
@@ -168,7 +167,6 @@ def _endpoints(service: Object, pods: list[Object]) -> Object:
 
 
 def _over(found: Object, wanted: Object) -> Object:
-    """The found object with what is wanted, and with everything else that it has."""
     metadata = {**found["metadata"], **wanted["metadata"]}
     return {**found, **wanted, "metadata": metadata}
 

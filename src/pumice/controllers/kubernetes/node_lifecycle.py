@@ -136,7 +136,6 @@ def _tolerated_until(pod: Object, taint: Object, now: float) -> float:
 
 
 def _mark_not_ready(pods: list[Object], now: float) -> list[Write]:
-    """The writes that mark the pods of a lost node as not ready."""
     writes: list[Write] = []
     for pod in pods:
         ready = condition(pod, "Ready")

@@ -4,8 +4,6 @@ An owner adopts objects that match its selector and have no controller, and rele
 deleted adopts nothing, and an object that is being deleted is not adopted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -35,7 +33,6 @@ STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def pods_of(owner: Object, lister: Lister) -> list[Object]:
-    """All pods that the owner controls."""
     return [pod for pod in lister.dependents(uid_of(owner), kinds.POD) if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
 
 

@@ -105,7 +105,6 @@ def _class_of(claim: Object, lister: Lister) -> Object | None:
 
 
 def _is_for(volume: Object, claim: Object) -> bool:
-    """Whether the volume is reserved for no claim, or for this claim."""
     reference = spec_of(volume).get("claimRef")
     if not reference:
         return True

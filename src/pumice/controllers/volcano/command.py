@@ -4,8 +4,6 @@ A Command to a job is deleted before it is carried out. If the controller then f
 try of its own may have deleted it. A Command to a queue names the wanted state, so it is deleted when the queue has this state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.api import Key, Object, kinds, name_of, namespace_of, uid_of

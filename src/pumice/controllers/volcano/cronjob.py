@@ -270,7 +270,6 @@ def _scheduled_at(job: Object) -> str:
 
 
 def ended_well(job: Object) -> bool | None:
-    """Whether a job succeeded; None while it has not ended."""
     if kind_of(job) == kinds.JOB:
         return {COMPLETED: True, FAILED: False, TERMINATED: False}.get(job_spec.phase_of(job))
     for type_, good in (("Complete", True), ("Failed", False)):

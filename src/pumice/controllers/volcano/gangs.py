@@ -124,7 +124,6 @@ def _unique(name: str, *more: str) -> str:
 
 
 def _named(pod: Object) -> Iterator[tuple[Dialect, str]]:
-    """The PodGroup that a pod names, with its dialect."""
     for dialect in NAMED:
         if name := (dialect.field and field(pod, dialect.field)) or labels_of(pod).get(dialect.group_label):
             yield dialect, str(name)

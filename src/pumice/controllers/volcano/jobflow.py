@@ -31,7 +31,6 @@ def job_status_list(flow: Object, jobs: Iterable[Object]) -> list[Object]:
 
 
 def conditions(flow: Object, jobs: Iterable[Object]) -> dict[str, Object]:
-    """The `conditions` of a flow, by the name of the job."""
     return {**(status_of(flow).get("conditions") or {}), **{name_of(job): _condition(job) for job in jobs}}
 
 

@@ -14,8 +14,6 @@ by that. One rollout is made between two cycles, and all rollouts take a small p
 are left out. A fault of ours in a forecast is logged once.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

@@ -5,8 +5,6 @@ Upstream counts no CompositePodGroup among the entities of its queue. Some famil
 step: equal pods are planned together, so that no kept list of nodes gets a node back, and no hint is asked before the hints of each pod.
 """
 
-from __future__ import annotations
-
 from collections import Counter as Counts
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any

@@ -4,8 +4,6 @@ The kept state, the scheduling queue, what is assumed and what was sent have kee
 is need not know them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

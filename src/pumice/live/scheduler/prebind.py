@@ -4,8 +4,6 @@ The installed role may update PersistentVolumeClaims and volumes only as whole o
 watch last showed them. ResourceClaims are read first. A step that somebody else has done meanwhile counts as done.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial

@@ -5,8 +5,6 @@ request is refused, the kinds that the rules look up are read from the API serve
 our role may list but not watch are read before every answer. The rules do without kinds that it may not read at all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Sequence

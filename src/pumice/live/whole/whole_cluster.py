@@ -73,8 +73,6 @@ class ComparedWholeRun(ComparedRun):
 
 
 class WholeCluster(CycleObserver):
-    """The simulation of a whole cluster."""
-
     def __init__(self, scenario: Scenario, workload: Workload, record: Record, clock: VirtualClock, first: Work) -> None:
         self._scenario, self._record, self._clock = scenario, record, clock
         self._origin = workload.began or 0.0

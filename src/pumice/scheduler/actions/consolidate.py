@@ -79,8 +79,6 @@ class Consolidate(Action):
 
 
 class MakingRoom:
-    """The jobs of one session for which room is made."""
-
     def __init__(self, session: Session, args: ConsolidateArgs) -> None:
         self.session = session
         self.args = args

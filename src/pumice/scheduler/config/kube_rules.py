@@ -1,7 +1,5 @@
 """Plugins as rules of the engine. A profile may name Pumice's own plugins (`pumice.plugins`), too, for their filters and scorers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -63,7 +63,6 @@ class EvictionCandidates:
         self._sums[:, row] = held_by((task for task in self.victims(row) if task.job in self._exposed), len(self._sums))
 
     def victims(self, row: int) -> list[Task]:
-        """The eligible tasks on a node."""
         return [task for task in self._nodes.tasks[row].values() if self._eligible(task)]
 
     def rows(self, task: Task) -> Mask:

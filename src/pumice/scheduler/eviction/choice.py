@@ -4,8 +4,6 @@ In order: the fewest first bundles that make enough room, as Volcano does. By co
 none that ranks behind the last bundle of the first way. The second is preferred if its victims cost less in something and more in nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ may be evicted, and in which order nodes are tried.
 Victims that need not go any more are put back: room made for one task of a gang may have become too much through later evictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Set
 
 from pumice.scheduler.engine import Evaluation
@@ -37,7 +35,6 @@ class Search:
     # -- what differs between preempt and reclaim
 
     def may_evict(self, task: Task) -> bool:
-        """Whether pods may be evicted for the task now."""
         raise NotImplementedError
 
     def evictor_class(self, task: Task) -> Hashable:

@@ -3,8 +3,6 @@
 No task is evicted in vain: victims are put back, the most important first, as long as their beneficiary keeps a place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key
 from typing import TypeVar

@@ -2,17 +2,10 @@
 `pumice.io/checkpoint-every` of its PodGroup; without the annotation it makes none.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from pumice.api import duration
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.quantity import is_gpu
 from pumice.scheduler.model import Dimensions, Task
-
-if TYPE_CHECKING:
-    pass
 
 
 def ran_s(task: Task, now: float) -> float:

@@ -90,8 +90,6 @@ TRUE, FALSE = frozenset(["1", "t", "T", "true", "TRUE", "True"]), frozenset(["0"
 
 
 class Release(Struct, frozen=True):
-    """A release, and the gates that are on in it."""
-
     minor: int
     gates: frozenset[str]
 

@@ -5,8 +5,6 @@ reverse order.
 objects. A session has one for all that it does, and what is asked of a cluster (answers/sketch.py) is another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -94,8 +92,6 @@ class Journal(Generic[C]):
 
 
 class Moves(Journal[Operation]):
-    """Operations on tasks."""
-
     def do(self, operation: Operation, to: int, row: int, *, hide: bool = False) -> None:
         """Give the operation's task another status and place. `hide`: filters no longer see the task there."""
         self.operations.append(operation)

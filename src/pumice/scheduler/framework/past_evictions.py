@@ -96,8 +96,6 @@ class EvictedFor(Struct, frozen=True):
 
 
 class LastEviction(Struct, frozen=True):
-    """The last eviction of a pair."""
-
     at: float
     gained: int  #: pods of the beneficiary that were ready then
     came_back: bool = False  #: whether pods of the victim were placed since

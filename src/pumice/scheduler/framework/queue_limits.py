@@ -21,7 +21,6 @@ def asked_for(request: Vector) -> Mask:
 
 
 def within(request: Vector, held: Vector, limit: Vector) -> bool:
-    """Whether the request added to what is held stays within the limit."""
     asked = enumerate(request.tolist())
     return all(held[column] + amount <= limit[column] for column, amount in asked if amount and column != PODS)
 

@@ -63,7 +63,6 @@ class NodeStatuses(NamedTuple):
         return tuple(dict.fromkeys(text for text, where in self.reasons if where[position]))
 
     def without(self, row: int) -> NodeStatuses:
-        """These statuses without those of one row."""
         others = np.ones(len(self.refused), bool)
         others[row] = False
         return self._replace(refused=self.refused & others, final=self.final & others, reasons=[(t, w & others) for t, w in self.reasons])

@@ -4,8 +4,6 @@ An extender that fails is skipped if it is ignorable; else the pod's attempt end
 failure to score is never an error. Answers are not trusted: an unknown node, or something else where a list belongs, counts as a failure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ its minimum can no longer be met. Below a CompositePodGroup the same is done chi
 of them, and the best one is kept. Nothing is decided here: at the end everything is taken back, and the results say what was found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -164,7 +162,6 @@ class GroupAttempt:
             self._finder.placement = outer
 
     def _generated(self, group: Group, among: Mask, running: Sequence[Task]) -> tuple[Placements, Status | None]:
-        """The placements of a group; or why there are none."""
         options, fault = Placements([]), None
         self._observer.begins(Stage.POINT, GENERATE)
         try:
@@ -186,7 +183,6 @@ class GroupAttempt:
             self._observer.ends(Stage.PLACEMENTS, tries)
 
     def _scored(self, options: Placements, feasible: Sequence[int], counts: Vector, asked: Callable[[int], Vector]) -> int:
-        """The number of the feasible placement with the highest score."""
         if len(feasible) == 1:
             return feasible[0]
         self._observer.begins(Stage.POINT, SCORE)

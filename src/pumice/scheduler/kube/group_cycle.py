@@ -38,8 +38,6 @@ class Acts(NamedTuple):
 
 
 class GroupCycle:
-    """The cycles of groups in one session."""
-
     def __init__(
         self,
         session: Session,

@@ -3,8 +3,6 @@
 The first plugin that makes room ends it, and so does one that says that nothing helps; otherwise the words of all plugins are put together.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct, field
 
 from pumice.scheduler.engine import Reason
@@ -36,8 +34,6 @@ class PostFilterAnswer(Struct):
 
 
 class GroupPostFilters:
-    """The post filters for one group."""
-
     def __init__(
         self,
         session: Session,

@@ -5,8 +5,6 @@ as long as the members still fit in their places: first those that violate a bud
 evicted, and the members are nominated to their places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

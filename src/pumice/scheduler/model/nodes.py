@@ -4,8 +4,6 @@ A removed node leaves a dead row (nothing allocatable, `alive` False), which a n
 change. Labels are interned to integer codes per key: a selector becomes a mask.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import cast
 

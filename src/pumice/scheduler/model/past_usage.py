@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from pumice.api.annotations import USER
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Dimensions, Vector
 from pumice.scheduler.model.task import Task
-
-if TYPE_CHECKING:
-    pass
 
 HolderOf = Callable[[Job], str]  #: the name of the queue or user that a job counts for
 

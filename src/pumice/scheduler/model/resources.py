@@ -105,7 +105,6 @@ class Dimensions:
         return milli > 0 and name not in self.columns and self._counts(name)
 
     def amounts(self, resources: Mapping[str, Quantity] | None, most: int = MOST_OF_MANY) -> dict[int, float]:
-        """Column to amount, for the names that have a column."""
         found: dict[int, float] = {}
         for name, quantity in (resources or {}).items():
             column = self.column(name)

@@ -1,7 +1,5 @@
 """The task: one pod, in the model of the scheduler."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from contextlib import suppress

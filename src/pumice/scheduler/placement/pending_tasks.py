@@ -191,7 +191,6 @@ class JobsByQueue:
 
 
 def by_queue(groups: Iterable[JobClass]) -> dict[str, list[JobClass]]:
-    """The groups of alike jobs by the name of their queue."""
     found: dict[str, list[JobClass]] = {}
     for alike in groups:
         assert alike.first.queue is not None

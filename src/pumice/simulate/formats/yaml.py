@@ -1,7 +1,5 @@
 """A workload in a YAML file: kinds of jobs, when they come, how large they are, how long they run. docs/simulate.md shows one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -34,8 +32,6 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class JobKind:
-    """One kind of jobs."""
-
     name: str
     arrivals: Instants
     count: int | None
@@ -140,7 +136,6 @@ class WorkloadFile:
             return self.read((*place, name), lambda value: draw_of(value, how)) if name in given else draw_of(otherwise, how)
 
         def named(name: str, otherwise: str) -> DrawOf[str]:
-            """A draw of one name, or of several names by their weights."""
             value = given.get(name, otherwise)
             return draw_of({"choice": value} if isinstance(value, dict) and "choice" not in value else value, str)
 

@@ -11,8 +11,6 @@ Days on which the objective is 0 under the configuration in force take no part: 
 are shorter than a day.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil

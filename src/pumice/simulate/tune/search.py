@@ -7,8 +7,6 @@ Those days come first on which the objective was worst under the configuration i
 The first third are neighbours of that configuration: one to three knobs are drawn anew. From them on Optuna's sampler (TPE) draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module

@@ -1,7 +1,5 @@
 """CEL's named formats of strings, which the API server also uses for names, labels and other fields."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from math import ceil

@@ -1,7 +1,5 @@
 """CEL's functions on timestamps and durations, exact to the nanosecond."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

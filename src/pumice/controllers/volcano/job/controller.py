@@ -123,8 +123,6 @@ def _priority(task: Object, lister: Lister) -> int:
 
 
 class Setting(Struct, frozen=True):
-    """A job with its pods and plugins, and the lister."""
-
     job: Object
     pods: Sequence[Object]
     plugins: Mapping[str, JobPlugin]

@@ -5,8 +5,6 @@ objects are deleted. A partial kill leaves the rest of the job running; its pods
 eviction. After the last retry, pods that have ended stay, so that users can look at them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pumice.api import Object, annotations as key, status_of, uid_of

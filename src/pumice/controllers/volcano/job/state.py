@@ -4,8 +4,6 @@ A phase maps an action to a plan: look after the pods (`sync`), or kill all pods
 the status, given its fresh counts. `Aborted`, `Completed`, `Terminated` and `Failed` end a job; only an aborted job can be resumed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec import Struct

@@ -197,7 +197,6 @@ class EarlierAlternatives(_OfClaims, Scorer):
         return np.array([self._score(row, task, wanted) for row in nodes.row_numbers.tolist()], float)
 
     def _score(self, row: int, task: Task, undecided: ClaimedDevices) -> float:
-        """The score of a row; 0 if the devices cannot be allocated there."""
         try:
             picks = self.on(row, task, undecided) or ()
         except (Failed, GivenUp, Faulty):

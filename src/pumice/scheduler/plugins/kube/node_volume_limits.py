@@ -132,7 +132,6 @@ def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
 
 
 def _by_driver(volume: PersistentVolume) -> set[Attached]:
-    """The volume as a set of one, if a CSI driver attaches it; else the empty set."""
     csi = volume.spec.csi
     return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else set()
 

@@ -109,8 +109,6 @@ def _together(held: NDArray[np.float64], shares: Vector, saturated: Mask) -> Vec
 
 
 class Tree:
-    """The tree of all queues with jobs, by their paths."""
-
     def __init__(self, queues: Iterable[Queue], total: Vector) -> None:
         self._total = total
         self._held: Vector = np.zeros_like(total)  #: what all jobs hold

@@ -6,8 +6,6 @@ without a group. A queue may also limit, in an annotation, what its tasks hold o
 queue without affinity has that of its nearest ancestor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import Any
@@ -83,7 +81,6 @@ class NodeGroup(Plugin):
         return [GroupScorer(self)]
 
     def _find_groups(self, queue: Queue) -> Groups | None:
-        """The affinity that applies to a queue; None if there is none."""
         seen = set()
         while queue.name not in seen:
             seen.add(queue.name)

@@ -53,7 +53,6 @@ def purse_for(devices: int) -> Purse:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Program | str:
-    """The compiled expression, or the text of its compile error."""
     try:
         return selector(expression)
     except CompileError as error:

@@ -19,8 +19,6 @@ ALL = 0  #: as a count: every suitable device
 
 
 class RequestedDevices(Struct, frozen=True):
-    """A request, or one of its alternatives, for devices of one kind."""
-
     claim: str  #: "namespace/name"
     name: str  #: the request's name, or "request/alternative"
     number: int

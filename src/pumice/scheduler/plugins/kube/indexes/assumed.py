@@ -22,27 +22,12 @@ from pumice.api.devices import ResourceClaim
 from pumice.api.structs import encode
 from pumice.scheduler.engine.evaluations import LastUsed
 from pumice.scheduler.model import Cluster, Index, Mask, NDArray, Task, status
+from pumice.scheduler.plugins.kube import volume_matching
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, picked
 from pumice.scheduler.plugins.kube.devices.claims import Served, claim_for, classes_by_resource, named_claims, special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.in_use import InUse, uses_of
 from pumice.scheduler.plugins.kube.devices.pools import DevicePools
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Failed, Unclear, wanted_by
-from pumice.scheduler.plugins.kube.volume_matching import (
-    NONE,
-    ClaimUse,
-    Ids,
-    Matching,
-    claim_of,
-    has_claims,
-    is_reserved,
-    matching,
-    reserved,
-    selected_node,
-    signature,
-    size_of,
-    uses,
-    waits_for_pod,
-)
 
 UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods placed by this scheduler that may yet be placed elsewhere
 
@@ -85,7 +70,7 @@ class AssumedVolumes(Index):
         for name, volume in volumes.items():
             if (ref := volume.spec.claim_ref) is not None:
                 self._reserved.setdefault(f"{ref.namespace or 'default'}/{ref.name}", []).append(name)
-        self._matchings: dict[Hashable, Matching] = {}
+        self._matchings: dict[Hashable, volume_matching.Matching] = {}
         for key in [key for key, assumed in self.by_claim.items() if not self._still_waits(key, assumed)]:
             del self.by_claim[key]
             self._users.pop(key, None)
@@ -95,38 +80,42 @@ class AssumedVolumes(Index):
 
     def _still_waits(self, key: str, assumed: Assumed) -> bool:
         claim = self.cluster.of("PersistentVolumeClaim").get(key)
-        return claim is not None and waits_for_pod(self.cluster, claim) and (not assumed.volume or assumed.volume in self._numbers)
+        return (
+            claim is not None
+            and volume_matching.waits_for_pod(self.cluster, claim)
+            and (not assumed.volume or assumed.volume in self._numbers)
+        )
 
     # -- answers
 
-    def matching(self, key: str, claim: PersistentVolumeClaim) -> Matching:
+    def matching(self, key: str, claim: PersistentVolumeClaim) -> volume_matching.Matching:
         """The volumes that a claim could get if none were taken."""
         for name in self._reserved.get(key, ()):
             volume = self.cluster.of("PersistentVolume")[name]
-            if is_reserved(volume, claim):
-                return reserved(self.cluster, self._numbers[name], volume)
-        kind = signature(claim)
+            if volume_matching.is_reserved(volume, claim):
+                return volume_matching.reserved(self.cluster, self._numbers[name], volume)
+        kind = volume_matching.signature(claim)
         if kind not in self._matchings:
-            self._matchings[kind] = matching(self.cluster, claim)
+            self._matchings[kind] = volume_matching.matching(self.cluster, claim)
         return self._matchings[kind]
 
     def of_pod(self, task: Task) -> list[Assumed]:
         """The assumed volumes that must be written before the pod can be bound."""
-        return [self.by_claim[use.key] for use in uses(task) if use.key in self.by_claim]
+        return [self.by_claim[use.key] for use in volume_matching.uses(task) if use.key in self.by_claim]
 
-    def unassumed(self, task: Task) -> list[tuple[ClaimUse, PersistentVolumeClaim]]:
+    def unassumed(self, task: Task) -> list[tuple[volume_matching.ClaimUse, PersistentVolumeClaim]]:
         """The pod's waiting claims that are not decided yet, in the order in which they choose."""
         waiting = {}
-        for use in uses(task):
-            claim = claim_of(self.cluster, use)
-            if claim is not None and use.key not in self.by_claim and waits_for_pod(self.cluster, claim):
+        for use in volume_matching.uses(task):
+            claim = volume_matching.claim_of(self.cluster, use)
+            if claim is not None and use.key not in self.by_claim and volume_matching.waits_for_pod(self.cluster, claim):
                 waiting[use.key] = (use, claim)
-        return sorted(waiting.values(), key=lambda pair: size_of(pair[1]))
+        return sorted(waiting.values(), key=lambda pair: volume_matching.size_of(pair[1]))
 
     # -- upkeep
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if self.cluster.imagined or not has_claims(task.template):
+        if self.cluster.imagined or not volume_matching.has_claims(task.template):
             return
         self.refresh()
         if sign > 0:
@@ -143,13 +132,13 @@ class AssumedVolumes(Index):
             self._decide(row, task)
         else:
             return
-        for use in uses(task):
+        for use in volume_matching.uses(task):
             if use.key in self.by_claim:
                 self._users.setdefault(use.key, set()).add(task.uid)
 
     def _go(self, row: int, task: Task) -> None:
         self._left = task.uid, row, []
-        for use in uses(task):
+        for use in volume_matching.uses(task):
             users = self._users.get(use.key, set())
             users.discard(task.uid)
             if not users and use.key in self.by_claim:
@@ -159,16 +148,16 @@ class AssumedVolumes(Index):
                 self._left[2].append(given_back)
 
     def _decide(self, row: int, task: Task) -> None:
-        earlier: list[Ids] = []
+        earlier: list[volume_matching.Ids] = []
         decided: list[Assumed] = []
         table = self.cluster.nodes
         for use, claim in self.unassumed(task):
-            number = NONE
-            if selected_node(claim) is None:
+            number = volume_matching.NONE
+            if volume_matching.selected_node(claim) is None:
                 choice = self.matching(use.key, claim).choice(self.taken, earlier, len(table))
                 earlier.append(choice)
                 number = int(choice[row])
-            decided.append(Assumed(use.key, self._names[number] if number != NONE else "", table.names[row]))
+            decided.append(Assumed(use.key, self._names[number] if number != volume_matching.NONE else "", table.names[row]))
         for assumed in decided:
             self._assume(assumed)
 

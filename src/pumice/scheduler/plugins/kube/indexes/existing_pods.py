@@ -234,7 +234,6 @@ class ExistingPods(Index):
         return counts
 
     def _candidates(self, group: CountedPods) -> Iterable[Task]:
-        """The pods among which all pods of the group are."""
         labels = next(anchors(group.scopes), None)
         if labels is None:
             return self.cluster.existing()
@@ -263,7 +262,6 @@ class Imagined(Index):
         self._leaving: dict[str, tuple[int, Task, int]] = {}
 
     def counts(self, namespace: str) -> PodCounts:
-        """The counts of a namespace."""
         return self._counts.get(namespace) or PodCounts()
 
     def leaving(self, group: CountedPods) -> Iterator[tuple[int, int]]:

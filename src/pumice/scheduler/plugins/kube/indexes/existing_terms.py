@@ -162,7 +162,6 @@ class ExistingTerms(Index):
         return ExistingTerm(PodScope(selector, self._spaces(term, template.namespace)), term.topology_key)
 
     def _spaces(self, term: PodAffinityTerm, own: str) -> frozenset[str] | None:
-        """The namespaces that a term selects; None for all namespaces."""
         if term.namespace_selector is None:
             return frozenset(term.namespaces or (own,))
         selector = term.namespace_selector.requirements

@@ -39,7 +39,6 @@ class CardPools:
         return self.kind.request(task, self._exclusive.marks(task))
 
     def at(self, row: int) -> NodeCards | None:
-        """The cards of the node; None if it has no such device."""
         log = self._session.cluster.log
         for change in log[self._position :]:
             self._pools.pop(change.row, None)

@@ -16,18 +16,8 @@ from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import Job, Queue, Task
+from pumice.scheduler.plugins.volcano.extender import service
 from pumice.scheduler.plugins.volcano.extender.client import MAX_BYTES, ExtenderClient, ServiceFailure
-from pumice.scheduler.plugins.volcano.extender.service import (
-    AskedFailure,
-    AskedFilter,
-    AskedScorer,
-    Body,
-    Ratings,
-    job_body,
-    queue_body,
-    session_body,
-    task_body,
-)
 
 TIMEOUT_S = 1.0
 
@@ -59,11 +49,11 @@ class ExtenderPlugin(Plugin):
         super().open(session)
         args = self.args
         self.service = ExtenderClient(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
-        self._ratings: dict[Hashable, Ratings] = {}
+        self._ratings: dict[Hashable, service.Ratings] = {}
         self._silent = False  #: whether the service is not called in this session
         if args.open_verb:
             try:
-                self.service.ask(args.open_verb, session_body(session))
+                self.service.ask(args.open_verb, service.session_body(session))
             except ServiceFailure:
                 self._silent = not args.ignorable
 
@@ -92,19 +82,19 @@ class ExtenderPlugin(Plugin):
         """A key: tasks with equal keys and equal templates get the same answer. None if the service is not asked about the task."""
         return (task.labels, task.annotations, task.job and task.job.uid) if self.interested(task) else None
 
-    def ratings(self, task: Task, verb: str) -> Ratings | None:
+    def ratings(self, task: Task, verb: str) -> service.Ratings | None:
         """The ratings of nodes, shared by all rules that ask about equal tasks; None if the service is not asked."""
         if not self.interested(task):
             return None
-        return self._ratings.setdefault((task.template, self.kin(task)), Ratings(self, verb, task))
+        return self._ratings.setdefault((task.template, self.kin(task)), service.Ratings(self, verb, task))
 
-    def _task(self, task: Task) -> Body:
-        return task_body(task, self.session.cluster.dimensions)
+    def _task(self, task: Task) -> service.Body:
+        return service.task_body(task, self.session.cluster.dimensions)
 
-    def _job(self, job: Job) -> Body:
-        return job_body(job, self.session.cluster.dimensions)
+    def _job(self, job: Job) -> service.Body:
+        return service.job_body(job, self.session.cluster.dimensions)
 
-    def _tell(self, verb: str, body: Body) -> None:
+    def _tell(self, verb: str, body: service.Body) -> None:
         """Notify the service. Its answer is ignored, and so is a failure."""
         if verb and not self._silent:
             try:
@@ -118,14 +108,14 @@ class ExtenderPlugin(Plugin):
         args = self.args
         asked: list[Filter] = []
         if self._verb(args.predicate_verb):
-            asked.append(AskedFilter(self, args.predicate_verb))
+            asked.append(service.AskedFilter(self, args.predicate_verb))
         if self._verb(args.prioritize_verb) and not args.ignorable:
-            asked.append(AskedFailure(self, args.prioritize_verb))
+            asked.append(service.AskedFailure(self, args.prioritize_verb))
         return asked
 
     def scorers(self) -> list[Scorer]:
         verb = self._verb(self.args.prioritize_verb)
-        return [AskedScorer(self, verb)] if verb else []
+        return [service.AskedScorer(self, verb)] if verb else []
 
     # -- which tasks are evicted
 
@@ -153,7 +143,7 @@ class ExtenderPlugin(Plugin):
         if not (verb := self._verb(self.args.overused_verb)):
             return False
         try:
-            return self.service.flag(verb, {"queue": queue_body(queue)}, "overused")
+            return self.service.flag(verb, {"queue": service.queue_body(queue)}, "overused")
         except ServiceFailure:
             return not self.args.ignorable
 

@@ -3,8 +3,6 @@
 A hint is a set of NUMA nodes, as a bit mask (None: any), and a flag whether it is the best that its provider could offer (preferred).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product

@@ -1,0 +1,44 @@
+"""What the rules of all kinds are made of: fields that are left out are filled in, and others refused, in Kubernetes' words."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from pumice.api import Object
+from pumice.api.quantity import quantity
+
+Causes = list[tuple[str, str]]  #: paths of fields, and what is wrong there
+
+
+def fill(obj: Object, defaults: Object) -> None:
+    """Set the fields that are left out, also those of the structs in it."""
+    for field, value in defaults.items():
+        if isinstance(value, dict):
+            fill(obj.setdefault(field, {}), value)
+        else:
+            obj.setdefault(field, value)
+
+
+def missing(place: str, obj: Object, *fields: str, rule: str = "") -> Causes:
+    """The causes for those of the fields that are missing, empty or zero."""
+    text = f"Required value: {rule}" if rule else "Required value"
+    return [(f"{place}.{field}" if place else field, text) for field in fields if not obj.get(field)]
+
+
+def negative(place: str, obj: Object, *fields: str) -> Causes:
+    stated = ((field, obj.get(field, 0)) for field in fields)
+    return [(f"{place}.{field}", f"Invalid value: {value}: must be greater than or equal to 0") for field, value in stated if value < 0]
+
+
+def negative_amounts(amounts: Iterable[tuple[str, Any]]) -> Causes:
+    """The causes for those of the amounts, each at its place, that are below zero."""
+    text = 'Invalid value: "{}": must be greater than or equal to 0'
+    return [(place, text.format(amount)) for place, amount in amounts if quantity(amount).milli < 0]
+
+
+def outside(place: str, value: int, most: int = 2**31 - 1) -> Causes:
+    return [] if 0 < value <= most else [(place, f"Invalid value: {value}: must be between 1 and {most}, inclusive")]
+
+
+def unsupported(place: str, value: Any, choices: Collection[str]) -> Causes:
+    supported = ", ".join(f'"{choice}"' for choice in choices)
+    return [] if value in choices else [(place, f'Unsupported value: "{value}": supported values: {supported}')]
