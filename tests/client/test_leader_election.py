@@ -178,6 +178,55 @@ def test_without_trouble_one_leads_and_when_it_stops_the_other_follows() -> None
 QUICK = Term(lease_s=1, renew_deadline_s=0.6, retry_s=0.1)
 
 
+class OddServer:
+    """Answers each read of the lease with these bytes, and notes how many there were."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.reads, self.writes = 0, 0
+        self._answer = answer
+
+    async def get(self, *asked: Any) -> bytes:
+        self.reads += 1
+        return self._answer
+
+    async def update(self, *asked: Any) -> bytes:
+        self.writes += 1
+        return self._answer
+
+    create = update
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_taken"),
+    [
+        (b"null", False),
+        (b"[]", False),
+        (b'{"spec":{}}', False),
+        (b'{"metadata":null}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":5}}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":"other","leaseDurationSeconds":"15"}}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":"other","leaseDurationSeconds":1e400}}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":"other","renewTime":5}}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":"other","renewTime":"9999-12-31T23:59:59.000000Z"}}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":"other","renewTime":"yesterday"}}', False),
+        (b'{"metadata":{},"spec":{"holderIdentity":"other","leaseDurationSeconds":-1,"renewTime":"9999-12-31T23:59:59Z"}}', True),
+    ],
+)
+def test_an_odd_lease_ends_no_election_and_makes_no_leader_of_two(answer: bytes, is_taken: bool) -> None:
+    """Its times count for nothing, whatever they say; what is no Lease is no answer."""
+
+    async def story() -> None:
+        server = OddServer(answer)
+        candidate = LeaseCandidate("we", LOCK, Term(90, 60.0, 0.001))
+        election = Election(server, candidate)  # type: ignore[arg-type]
+        task = asyncio.create_task(election.run())
+        await until(lambda: server.reads > 3 or server.writes > 0)
+        assert not task.done() and bool(server.writes) == is_taken
+        await ended(task)
+
+    run(story())
+
+
 def client(api: FakeApi) -> Client:
     return Client(Access(api.url, Fixed()), retry=Retry(1, Backoff(0.001, 0.01)))
 

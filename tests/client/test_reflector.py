@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +19,7 @@ from pumice.api.meta import Metadata, Wire
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Backoff, Client, Retry
 from pumice.client.reflector import Added, Deleted, KnownObjects, Modified, OutOfOrder, Pace, Reflector, dict_metadata
-from pumice.client.transport import ListScope, as_dict
+from pumice.client.transport import ListScope, Page, as_dict
 from tests.samples import times
 
 QUICK = Pace(Backoff(0.001, 0.01), idle_s=0.1, shortest_watch_s=300, page=2)
@@ -226,6 +227,74 @@ def test_an_object_that_cannot_be_read_spoils_only_itself(caplog: pytest.LogCapt
 
     run(story())
     assert "Pod default/a cannot be read" in caplog.text
+
+
+class Odd:
+    """A server with one list and one batch of lines of a watch, which it gives again and again. It ends after `rounds` watches."""
+
+    def __init__(self, items: list[bytes], batch: list[bytes], rounds: int = 1) -> None:
+        self._items, self._batch, self._left = items, batch, rounds
+
+    async def pages(self, scope: ListScope, *, limit: int = 500, not_older: int = 0) -> AsyncIterator[Page]:
+        yield Page([msgspec.Raw(item) for item in self._items], "5")
+
+    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+        self._left -= 1
+        if self._left < 0:
+            raise asyncio.CancelledError
+        yield self._batch
+
+
+class Noted:
+    """A backoff without pauses, which notes the failures before each."""
+
+    def __init__(self) -> None:
+        self.attempts: list[int] = []
+
+    def delay_s(self, attempt: int, jitter: float) -> float:
+        self.attempts.append(attempt)
+        return 0.0
+
+
+def told_by(server: Odd, backoff: Any, **options: Any) -> list[Any]:
+    changes: list[Any] = []
+    reflector = Reflector(server, ListScope(PODS), options.pop("decode", decode), changes.append, pace=Pace(backoff), **options)  # type: ignore
+    with pytest.raises(asyncio.CancelledError):
+        run(reflector.run())
+    return changes
+
+
+NOTHING = b'{"type":"ADDED","object":{}}'
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [b"<html>"],
+        [b"null"],
+        [b'{"type":"ADDED"}'],
+        [b'{"type":"ERROR","object":null}'],
+        [b'{"type":"ERROR","object":{"kind":"Status","code":500}}'],
+        [b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}'],
+        [NOTHING],
+        [b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":null}}}'],
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"decode": as_dict, "metadata": dict_metadata}], ids=["structs", "dicts"])
+def test_pauses_grow_while_a_watch_shows_nothing_but_what_is_no_event(batch: list[bytes], options: Any, caplog: Any) -> None:
+    """Without this, a proxy that answers each watch with a page to sign in is asked without any pause."""
+    noted = Noted()
+    assert told_by(Odd([], batch, 6), noted, **options) == []
+    assert noted.attempts[-1] >= 4 and noted.attempts == sorted(noted.attempts)
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) <= 2
+
+
+@pytest.mark.parametrize("options", [{}, {"decode": as_dict, "metadata": dict_metadata}], ids=["structs", "dicts"])
+def test_bytes_that_are_no_utf8_spoil_no_more_than_their_text(options: Any) -> None:
+    head = b'{"metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"%d","annotations":{"odd":"x\xff"}}}'
+    events = [b'{"type":"MODIFIED","object":%s}' % (head % 6), b'{"type":"DELETED","object":%s}' % (head % 7)]
+    changes = told_by(Odd([head % 1], events), Noted(), **options)
+    assert [type(change) for change in changes] == [Added, Modified, Deleted]
 
 
 def test_objects_may_be_followed_as_plain_dicts() -> None:

@@ -1,8 +1,9 @@
 """An HTTP proxy before an API server that spoils calls and watches as chance has it, or as a script says.
 
-A call may be dropped before or after it was carried out, delayed, carried out twice, refused (409, 410, 429, 500; 500 also after it was
-carried out), answered with half an answer that looks whole, with a redirect, byte by byte, or with what is no HTTP (`LIES`). A watch may be
-cut within a line, end with an error, skip back (a line again), or change the order of two lines.
+A call may be dropped before or after it was carried out, delayed, carried out twice, refused (401, 409, 410, 429, 500; 500 also after it
+was carried out), answered with half an answer that looks whole, with a redirect, byte by byte, or with what is no HTTP or no answer of an
+API server (`LIES`). A list may have no end, or an object that is none. A watch may be none, be cut within a line, end with an error, skip
+back (a line again), change the order of two lines, or have lines that are no events.
 
 A script is a sequence of `Step`s: that many lists, watches, calls of a method, or lines of watches are spoiled in this way, the first ones.
 """
@@ -15,14 +16,14 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, TCPConnector, web
 
 HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
-CALL_FAULTS = ("drop", "lose", "delay", "twice", "half", "torn", "409", "410", "429", "500", "500 though done")
+CALL_FAULTS: tuple[str, ...] = ("drop", "lose", "delay", "twice", "half", "torn", "401", "409", "410", "429", "500", "500 though done")
 ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 #: what a server answers that lies about HTTP itself
 LIES = {
@@ -32,14 +33,32 @@ LIES = {
     "a head without an end": ANSWERED + b"X: " + b"x" * 100_000,
     "more than was asked for": ANSWERED + b"Content-Length: 1000000000000\r\n\r\n{}",
     "zipped rubbish": ANSWERED + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+    "zipped and cut": ANSWERED + b"Content-Encoding: gzip\r\nContent-Length: 18\r\n\r\n" + gzip.compress(b'{"items":[]}')[:18],
+    "less than comes": ANSWERED + b'Content-Length: 2\r\n\r\n{"kind":"Status"}',
+    "a head of 1 MiB": ANSWERED + b"".join(b"X-%d: %s\r\n" % (n, b"x" * 4090) for n in range(256)) + b"Content-Length: 2\r\n\r\n{}",
+    "HTML": b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 24\r\n\r\n<html>\n<p>Sign in</html>\n",
+    "503 and nothing": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+    "redirect": b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/elsewhere\r\nContent-Length: 0\r\n\r\n",
+    "another host": b"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+    "no object": ANSWERED + b"Content-Length: 2\r\n\r\n[]",
+    "null": ANSWERED + b"Content-Length: 4\r\n\r\nnull",
 }
-CALL_FAULTS += (*LIES, "redirect", "drip")
+CALL_FAULTS += (*LIES, "drip")
 DRIPS_S = 0.002
 ENORMOUS = 4 * 1024 * 1024
 BOMB = gzip.compress(b" " * (64 * 1024 * 1024), 1)
 LIES["bomb"] = ANSWERED + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB) + BOMB
-STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
+#: lines of a watch that are no events, which come before the next event
+NO_EVENTS = {
+    "no object": b'{"type":"ADDED","object":{}}',
+    "an object without a version": b'{"type":"MODIFIED","object":{"metadata":{"name":"x","namespace":"default","resourceVersion":null}}}',
+    "an old bookmark": b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}',
+    "an error without a Status": b'{"type":"ERROR","object":null}',
+    "a line of HTML": b"<html>",
+}
+STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped", "not UTF-8", "in pieces", *NO_EVENTS)
 
+AGAIN = "and-again"  #: the token of each page of a list without an end
 LONGEST_HOLD_S = 1.0  #: a line that nobody overtakes goes on after this
 
 
@@ -62,6 +81,25 @@ SCRIPT = (
     Step("line", "back", 3),
     Step("line", "enormous", 2),
     Step("POST", "lose", 3),
+)
+
+#: lists have no end, or objects that are none; watches are pages to sign in, or have lines that are no events; writes are refused
+ODD_SCRIPT = (
+    Step("list", "no end", 2),
+    Step("list", "no object", 2),
+    Step("list", "an object without a version", 2),
+    Step("list", "not UTF-8", 3),
+    Step("list", "HTML", 1),
+    Step("list", "zipped and cut", 1),
+    Step("list", "a head of 1 MiB", 1),
+    Step("watch", "HTML", 12),
+    Step("line", "not UTF-8", 2),
+    Step("line", "in pieces", 2),
+    *(Step("line", fault, 1) for fault in NO_EVENTS),
+    Step("POST", "401", 2),
+    Step("POST", "409", 2),
+    Step("POST", "no object", 1),
+    Step("POST", "503 and nothing", 1),
 )
 
 
@@ -103,16 +141,21 @@ class FaultProxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("watch") == "true":
             return await self._watch(request)
-        fault = self._fault(CALL_FAULTS, "list" if "limit" in request.query else request.method, self.rate)
+        fault = (
+            "no end"
+            if AGAIN in request.query_string
+            else self._fault(CALL_FAULTS, "list" if "limit" in request.query else request.method, self.rate)
+        )
         body = await request.read()
         if fault == "drop":
             return _abort(request)
-        if fault in ("409", "410", "429", "500"):
+        if fault.isdigit():
             return _refusal(int(fault))
-        if fault in LIES:
+        if fault in LIES and not (fault in ODD_LISTS and request.method == "GET"):
             return await _raw(request, LIES[fault])
-        if fault == "redirect":
-            return web.Response(status=307, headers={"Location": "http://127.0.0.1:1/elsewhere"})
+        return await self._forwarded(request, body, fault)
+
+    async def _forwarded(self, request: web.Request, body: bytes, fault: str) -> web.StreamResponse:
         if fault == "delay":
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
         if fault == "twice":
@@ -129,6 +172,8 @@ class FaultProxy:
                 answer, form = _grown(answer, form), {"Content-Type": form["Content-Type"]}
             case "back" | "ahead":
                 answer, form = _as_of(1 if fault == "back" else 2**62, answer, form), {"Content-Type": form["Content-Type"]}
+            case odd if odd in ODD_LISTS and request.method == "GET":
+                answer, form = ODD_LISTS[odd](_plain(answer, form)), {"Content-Type": form["Content-Type"]}
             case "drip":
                 return await _dripping(request, status, answer, form)
             case "torn":
@@ -143,8 +188,8 @@ class FaultProxy:
             return answer.status, await answer.read(), form
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        if fault := self._fault(("drop", "429", "500", "410"), "watch", self.rate / 2):
-            return _abort(request) if fault == "drop" else _refusal(int(fault))
+        if fault := self._fault(("drop", "429", "500", "410", "HTML"), "watch", self.rate / 2):
+            return _abort(request) if fault == "drop" else _refusal(int(fault)) if fault.isdigit() else await _raw(request, LIES[fault])
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         with suppress(ConnectionError, ClientConnectionError, ClientPayloadError):
@@ -178,6 +223,14 @@ class FaultProxy:
                     yield line + _of_an_older_version(line)
                 case "enormous":
                     yield b"%s,%s" % (line[:1] + b'"padding":"' + b"x" * ENORMOUS + b'"', line[1:])
+                case "not UTF-8":
+                    yield line[:1] + b'"padding":"\xff\xfe",' + line[1:]
+                case "in pieces":
+                    first, rest = "\N{SNOWMAN}".encode()[:1], "\N{SNOWMAN}".encode()[1:]
+                    yield line[:1] + b'"padding":"' + first
+                    yield rest + b'",' + line[1:]
+                case fault if fault in NO_EVENTS:
+                    yield NO_EVENTS[fault] + b"\n" + line
                 case "swapped":
                     coming = asyncio.ensure_future(anext(lines, b""))
                     try:
@@ -192,6 +245,35 @@ class FaultProxy:
 
 def _plain(answer: bytes, form: dict[str, str]) -> Any:
     return json.loads(gzip.decompress(answer) if form.get("Content-Encoding") == "gzip" else answer)
+
+
+def _without_end(whole: Any) -> bytes:
+    whole.setdefault("metadata", {})["continue"] = AGAIN
+    return json.dumps(whole).encode()
+
+
+def _with(odd: bytes) -> Callable[[Any], bytes]:
+    """What makes one more object of a list, which is this."""
+
+    def listed(whole: Any) -> bytes:
+        whole["items"] = [*(whole.get("items") or ()), "HERE"]
+        return json.dumps(whole).encode().replace(b'"HERE"', odd)
+
+    return listed
+
+
+def _not_utf8(whole: Any) -> bytes:
+    for item in whole.get("items") or ():
+        item["metadata"].setdefault("annotations", {})["odd"] = "HERE"
+    return json.dumps(whole).encode().replace(b'"HERE"', b'"\xff\xfe"')
+
+
+ODD_LISTS: dict[str, Callable[[Any], bytes]] = {
+    "no end": _without_end,
+    "no object": _with(b"{}"),
+    "an object without a version": _with(b'{"metadata":{"name":"x","namespace":"default"}}'),
+    "not UTF-8": _not_utf8,
+}
 
 
 def _grown(answer: bytes, form: dict[str, str]) -> bytes:
@@ -217,7 +299,7 @@ def _of_an_older_version(line: bytes) -> bytes:
 
 
 def _status(code: int) -> dict[str, object]:
-    reason = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}[code]
+    reason = {401: "Unauthorized", 409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}[code]
     return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": "made to fail"}
 
 
@@ -226,8 +308,8 @@ def _refusal(code: int) -> web.Response:
 
 
 def _abort(request: web.Request) -> web.StreamResponse:
-    assert request.transport is not None
-    request.transport.abort()
+    if request.transport is not None:
+        request.transport.abort()
     return web.Response()
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from pumice.api.kinds import POD_GROUPS, PODS, QUEUES
-from pumice.client.shallow_json import DEEPEST, shallow
+from pumice.client.odd_json import DEEPEST, readable
 from pumice.client.transport import Transport
 from pumice.live.scheduler import effects
 from pumice.scheduler.model.cluster import Cluster
@@ -80,7 +80,7 @@ def test_it_is_forgotten_once_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("depth", [3, DEEPEST, 50_000])
 def test_what_is_nested_too_deep_for_a_decoder_reads_as_null(depth: int) -> None:
     raw = b'{"a": "]}\\"[{", "deep": ' + b'[{"b": ' * depth + b"1" + b"}]" * depth + b', "after": [1, {"c": 2}]}'
-    read = msgspec.json.decode(shallow(raw))
+    read = msgspec.json.decode(readable(raw))
     assert (read["a"], read["after"]) == (']}"[{', [1, {"c": 2}])
     levels, inner = 0, read["deep"]
     while inner not in (None, 1):

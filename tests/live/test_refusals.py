@@ -194,7 +194,7 @@ def test_pauses_double_and_are_forgiven() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "refusal"), [(400, True), (403, True), (422, True), (404, False), (409, False), (429, False), (500, False)]
+    ("code", "refusal"), [(400, True), (403, True), (422, True), (401, False), (404, False), (409, False), (429, False), (500, False)]
 )
 def test_what_came_too_late_or_was_lost_is_no_refusal(code: int, refusal: bool) -> None:
     assert is_refusal(ApiError(code)) == refusal and not is_refusal(NoAnswer("cut", sent=True))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
 from pumice.client.rate_limit import ClientLimits
-from tests.live.fault_proxy import SCRIPT, FaultProxy
+from tests.live.fault_proxy import ODD_SCRIPT, SCRIPT, FaultProxy, Step
 from tests.live_controllers.scene import GROUPS, JOBS, Scene, play, until, working
 
 TROUBLE_S = 8.0
@@ -63,13 +64,14 @@ def test_jobs_live_as_they_would_without_faults(seed: int) -> None:
     play(story, limit_s=120.0)
 
 
-def test_lies_about_versions_and_sizes_cost_no_job() -> None:
+@pytest.mark.parametrize("script", [SCRIPT, ODD_SCRIPT], ids=["versions and sizes", "odd answers"])
+def test_a_server_that_lies_costs_no_job(script: Sequence[Step]) -> None:
     async def story(stage: Scene) -> None:
-        async with FaultProxy(stage.server.url, 1, 0.0, SCRIPT) as proxy:
+        async with FaultProxy(stage.server.url, 1, 0.0, script) as proxy:
             access = Access(proxy.url, Fixed(f"Bearer {stage.server.token}"))
             async with Client(access, limits=ClientLimits(timeout_s=2.0)) as client, working(client):
                 stage.job("whole", 3, plugins=PLUGINS)
                 await lives(stage, "whole", [f"whole-w-{number}" for number in range(3)])
-                assert len(stage.all(GROUPS)) <= 1 and sum(proxy.done.values()) > len(SCRIPT)
+                assert len(stage.all(GROUPS)) <= 1 and sum(proxy.done.values()) > len(script)
 
     play(story, limit_s=120.0)

@@ -21,7 +21,7 @@ from pumice.controllers.admission.webhooks import HOOKS, Caller, configuration
 from pumice.live.clock import WallClock
 from pumice.live.webhooks import server
 from pumice.live.webhooks.server import RENEWED_S, VALID_DAYS, ClusterSecret
-from tests.live.fault_proxy import SCRIPT, FaultProxy, Step
+from tests.live.fault_proxy import ODD_SCRIPT, SCRIPT, FaultProxy, Step
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served
 
@@ -93,6 +93,7 @@ def test_lies_of_the_server_about_versions_and_sizes_change_no_answer() -> None:
     async def story(stage: Scene) -> None:
         prepare(stage)
         script = (*(step for step in SCRIPT if step.of == "list"), Step("watch", "410", 2))
+        script += (*(step for step in ODD_SCRIPT if step.of == "list"), Step("watch", "HTML", 2))
         async with FaultProxy(stage.server.url, 1, 0.0, script) as proxy, served(stage, url=proxy.url) as call:
             stage.create(QUEUES, queue("fresh"), "")
             open_queue(stage, "fresh")

@@ -33,11 +33,11 @@ from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.access import Access, TimeSource
 from pumice.client.failures import ApiError, Fenced, KubeError, NoAnswer
 from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat, not_whole
+from pumice.client.odd_json import decode
 from pumice.client.rate_limit import DEFAULT_LIMITS, ClientLimits, TokenBucket
-from pumice.client.shallow_json import decode
 from pumice.client.transport import ListScope, Page, PatchType
 
-PASSING = (404, 408, 409, 410, 429)  #: the state of the object or the moment was the cause, not the write itself
+PASSING = (401, 404, 408, 409, 410, 429)  #: the state of the object, our credentials or the moment was the cause, not the write itself
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -174,11 +174,15 @@ class Client:
         if not_older:
             query |= {"resourceVersion": str(not_older), "resourceVersionMatch": "NotOlderThan"}
         path = scope.resource.path(namespace=scope.namespace)
+        before = set[str]()  #: the tokens of earlier pages
         while True:
             page = _page(await self._call("GET", _target(path, query), form=_LIST, repeatable=True), path)
             yield Page(page.items or [], page.metadata.resource_version)
             if not page.metadata.next:
                 return
+            if page.metadata.next in before:
+                raise NoAnswer(f"GET {path}: the list does not end: a page names an earlier page as its next", sent=True)
+            before.add(page.metadata.next)
             query = _selection(scope) | {"limit": str(limit), "continue": page.metadata.next}
 
     def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:

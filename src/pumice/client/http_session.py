@@ -16,7 +16,7 @@ from msgspec import Struct
 from pumice.api import InputError
 from pumice.client.access import Access
 from pumice.client.failures import KubeError, NoAnswer, NoCredentials, api_error
-from pumice.client.shallow_json import shallow
+from pumice.client.odd_json import NOT_TAKEN, readable
 from pumice.client.tls import KeyPair, context
 from pumice.http.connection import Answer
 from pumice.http.messages import head_of
@@ -149,13 +149,13 @@ class HttpSession:
 
 
 def _whole(body: bytes, what: str) -> bytes:
-    """The body without parts that are nested too deeply for decoders. Raises NoAnswer if the body was cut on its way: then it does not tell
-    what happened to the request."""
+    """The body as decoders take it. Raises NoAnswer if the body was cut on its way: then it does not tell what happened to the request."""
     try:
         _json.decode(body)
+        body.decode()
         return body
-    except RecursionError:
-        return shallow(body)
+    except NOT_TAKEN:
+        return readable(body)
     except msgspec.DecodeError as error:
         raise not_whole(what, error) from error
 

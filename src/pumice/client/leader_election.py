@@ -18,7 +18,7 @@ import msgspec
 
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import TimeSource
-from pumice.client.failures import ApiError, KubeError, NoAnswer
+from pumice.client.failures import ApiError, KubeError
 from pumice.client.transport import Transport
 
 # Leader election with a Lease, as client-go does it, with a fence: the pure half.
@@ -195,7 +195,7 @@ class Election:
             try:
                 async with asyncio.timeout(term.renew_deadline_s / 2):
                     await self.step()
-            except (KubeError, TimeoutError) as error:
+            except (KubeError, TimeoutError, msgspec.DecodeError) as error:  # a DecodeError: what the server answered is no Lease
                 self._fresh = False
                 self._tell_trouble(str(error) or "no answer in time")
             else:
@@ -235,7 +235,7 @@ class Election:
             return
         try:
             await self._transport.update(LEASES, self.candidate.lock, wanted)
-        except (ApiError, NoAnswer) as error:
+        except KubeError as error:
             log.warning("lease %s was not released: %s", self.candidate.lock, error)
 
     async def _read(self) -> None:

@@ -33,7 +33,7 @@ import msgspec
 from pumice.api.meta import Metadata
 from pumice.client.client import Backoff, asked_delay_s
 from pumice.client.failures import ApiError, KubeError, NoAnswer, api_error
-from pumice.client.shallow_json import decode, shallow
+from pumice.client.odd_json import NOT_TAKEN, decode, readable
 from pumice.client.transport import ListScope, Transport
 
 T = TypeVar("T")
@@ -347,17 +347,17 @@ class Reflector(Generic[T]):
         async with aclosing(lines):  # type: ignore[type-var]
             async for batch in lines:
                 self._watched, self._silent = True, False
-                self._failures, self._logged = 0, ""  # a list alone is no progress: a server may forget each position at once
-                self.trouble = None
                 for line in batch:
                     event = decode(_event, line)
                     self._take(event.type, event.object)
+                    # Neither a list nor an answer that is no event is progress: a server may forget each position at once.
+                    self._failures, self._logged, self.trouble = 0, "", None
 
     def _take(self, kind: str, raw: msgspec.Raw) -> None:
         try:
             self._understand(kind, raw)
-        except RecursionError:
-            self._understand(kind, msgspec.Raw(shallow(bytes(raw))))
+        except NOT_TAKEN:
+            self._understand(kind, msgspec.Raw(readable(bytes(raw))))
 
     def _understand(self, kind: str, raw: msgspec.Raw) -> None:
         if kind == "BOOKMARK":
@@ -386,5 +386,5 @@ class Reflector(Generic[T]):
 
 
 def dict_metadata(item: dict[str, Any]) -> Metadata:
-    """The metadata of an object that was decoded into a plain dict."""
-    return msgspec.convert(item["metadata"], Metadata)
+    """The metadata of an object that was decoded into a plain dict. Raises ValidationError if it has none."""
+    return msgspec.convert(item.get("metadata"), Metadata)

@@ -12,7 +12,7 @@ import msgspec
 from pumice.api import Object, kinds
 from pumice.api.json_objects import controller_of
 from pumice.api.kinds import kind_of
-from pumice.client.shallow_json import decode
+from pumice.client.odd_json import decode
 from pumice.controllers import admission
 from pumice.controllers.controller import Lister
 

@@ -1,11 +1,12 @@
-"""JSON that is nested too deeply for a decoder.
+"""JSON that a decoder does not take though it is whole: nested too deeply, or with bytes that are no UTF-8.
 
-A user who may write an object may nest its managedFields as deeply as the server allows.
+A user who may write an object may nest its managedFields as deeply as the server allows; a proxy may pass on any byte.
 """
 
 import re
 from typing import Protocol, TypeVar
 
+NOT_TAKEN = (RecursionError, UnicodeDecodeError)  #: what a decoder raises of such JSON
 DEEPEST = 200  #: the levels that are kept; a value that lies deeper reads as null
 
 T = TypeVar("T", covariant=True)
@@ -17,14 +18,16 @@ class Decoder(Protocol[T]):
 
 
 def decode(decoder: Decoder[T], raw: bytes) -> T:
-    """The decoded value; parts that are nested too deeply for the decoder read as null."""
+    """The decoded value, as `readable` leaves it."""
     try:
         return decoder.decode(raw)
-    except RecursionError:
-        return decoder.decode(shallow(raw))
+    except NOT_TAKEN:
+        return decoder.decode(readable(raw))
 
 
-def shallow(raw: bytes) -> bytes:
+def readable(raw: bytes) -> bytes:
+    """The JSON with null for what is nested too deeply, and U+FFFD for bytes that are no UTF-8."""
+    raw = raw.decode("utf-8", "replace").encode()
     kept, begin, level = [], 0, 0
     for token in _TOKEN.finditer(raw):
         bracket = token[0]
