@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from pumice.api.selectors import matches, parse_selector
+from pumice.api.selectors import Requirement, matches, parse_selector
 from pumice.cluster.apiserver import StatusError, protobuf, requests
 from pumice.cluster.apiserver.deletion import read_delete_options
 from pumice.cluster.apiserver.requests import MAX_DEPTH
@@ -61,6 +61,10 @@ def test_any_text_is_a_label_selector_or_refused(text: str, labels: dict[str, st
         assert str(refusal)
         return
     assert matches(selector, labels) in (True, False)
+
+
+def test_a_label_selector_may_compare_numbers() -> None:
+    assert parse_selector("a>5,b<-7") == (Requirement("a", "Gt", ("5",)), Requirement("b", "Lt", ("-7",)))
 
 
 @given(JSONS, st.dictionaries(st.sampled_from(["gracePeriodSeconds", "propagationPolicy"]), st.text(max_size=5)))

@@ -51,6 +51,12 @@ def test_a_subresource_of_a_pod_changes_only_its_part(subresource: str, changes:
     assert _differences(before, after) == changes | {".metadata.resourceVersion"}
 
 
+def test_a_node_may_be_left_without_a_status() -> None:
+    made = store()
+    made.create("nodes", {"metadata": {"name": "n"}})
+    assert "status" not in made.update("nodes", {"metadata": {"name": "n"}}, "status")
+
+
 def test_finalize_changes_the_finalizers_of_a_namespace_only_and_a_plain_write_all_but_them() -> None:
     made = store()
     before = made.create("namespaces", {"metadata": {"name": "n"}})

@@ -50,6 +50,10 @@ def test_what_is_no_schedule_is_refused_with_advice(text: str, advice: str) -> N
     assert advice in str(refusal.value)
 
 
+def test_once_a_second_is_not_too_often() -> None:
+    assert parse_schedule("@every 1s").next_after(10.0) == 11.0
+
+
 def test_a_day_that_never_comes_has_no_time() -> None:
     assert parse_schedule("0 0 30 2 *").next_after(0.0) is None
 

@@ -141,11 +141,9 @@ class FaultProxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("watch") == "true":
             return await self._watch(request)
-        fault = (
-            "no end"
-            if AGAIN in request.query_string
-            else self._fault(CALL_FAULTS, "list" if "limit" in request.query else request.method, self.rate)
-        )
+        if AGAIN in request.query_string:
+            return web.json_response({"metadata": {"resourceVersion": "1", "continue": AGAIN}, "items": []})
+        fault = self._fault(CALL_FAULTS, "list" if "limit" in request.query else request.method, self.rate)
         body = await request.read()
         if fault == "drop":
             return _abort(request)
@@ -248,7 +246,7 @@ def _plain(answer: bytes, form: dict[str, str]) -> Any:
 
 
 def _without_end(whole: Any) -> bytes:
-    whole.setdefault("metadata", {})["continue"] = AGAIN
+    whole["metadata"]["continue"] = AGAIN
     return json.dumps(whole).encode()
 
 

@@ -269,6 +269,17 @@ def test_usage_is_read_from_its_sources(kind: str, handler: Callable[[web.Reques
     assert (found["a"].cpu, found["a"].memory, found["a"].measured_at) == pytest.approx((40.5, 60.0, 1000.5))
 
 
+def test_elasticsearch_is_told_user_and_password() -> None:
+    asked: list[str] = []
+
+    async def noting(request: web.Request) -> web.Response:
+        asked.append(request.headers["Authorization"])
+        return await elasticsearch(request)
+
+    _fetch({"type": "elasticsearch", "elasticsearch.username": "u", "elasticsearch.password": "p"}, noting)
+    assert asked == ["Basic dTpw"]
+
+
 @pytest.mark.parametrize("kind", ["prometheus", "elasticsearch", "prometheus_adaptor", "unheard-of"])
 def test_a_source_that_cannot_be_read_says_so(kind: str) -> None:
     with pytest.raises(UsageFailure):

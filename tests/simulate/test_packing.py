@@ -175,6 +175,7 @@ def test_fragments_after_a_pod_are_those_of_the_node_as_it_would_be(seed: int) -
     random = np.random.default_rng(seed)
     kinds = [PodShape(float(cpu), Ask(1, float(milli))) for cpu, milli in random.integers(1, 1000, (6, 2))]
     kinds += [PodShape(4.0, Ask(2, 1000.0)), PodShape(9.0, Ask()), PodShape(100.0, Ask(1, 1000.0))]
+    kinds.append(PodShape(1.0, Ask(1, 350.0)))  # for which 600 less 250 is just enough
     typical = TypicalPods(Counter(dict(zip(kinds, random.integers(20, 40, len(kinds)).tolist(), strict=True))))
     cpu, left = random.integers(0, 1000, 7).astype(float), random.choice([0.0, 250.0, 600.0, 1000.0], (7, 4))
     share = typical.after_share(cpu, left, 250.0)

@@ -6,6 +6,8 @@ A user who may write an object may nest its managedFields as deeply as the serve
 import re
 from typing import Protocol, TypeVar
 
+import msgspec
+
 NOT_TAKEN = (RecursionError, UnicodeDecodeError)  #: what a decoder raises of such JSON
 DEEPEST = 200  #: the levels that are kept; a value that lies deeper reads as null
 
@@ -14,15 +16,15 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[{\]}]', re.DOTALL)
 
 
 class Decoder(Protocol[T]):
-    def decode(self, raw: bytes, /) -> T: ...
+    def decode(self, raw: bytes | msgspec.Raw, /) -> T: ...
 
 
-def decode(decoder: Decoder[T], raw: bytes) -> T:
+def decode(decoder: Decoder[T], raw: bytes | msgspec.Raw) -> T:
     """The decoded value, as `readable` leaves it."""
     try:
         return decoder.decode(raw)
     except NOT_TAKEN:
-        return decoder.decode(readable(raw))
+        return decoder.decode(readable(bytes(raw)))
 
 
 def readable(raw: bytes) -> bytes:

@@ -14,8 +14,13 @@ from typing import Any, Protocol
 import msgspec
 
 from pumice.api.kinds import Kind, ObjectRef
+from pumice.client.odd_json import decode
 
-as_dict = msgspec.json.Decoder(dict[str, Any]).decode
+_dict = msgspec.json.Decoder(dict[str, Any])
+
+
+def as_dict(raw: bytes | msgspec.Raw) -> dict[str, Any]:
+    return decode(_dict, raw)
 
 
 class ListScope(msgspec.Struct, frozen=True):

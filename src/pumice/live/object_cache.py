@@ -8,6 +8,8 @@ change; an older version is dropped. An object that was seen to be gone does not
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from msgspec import ValidationError
+
 from pumice.api import Key, Object, key_of, uid_of
 from pumice.api.kinds import Kind
 from pumice.client.reflector import Change, Deleted
@@ -109,7 +111,10 @@ class ObjectCache(IndexedLister):
 
 
 def whole(item: Object, resource: Kind) -> Object:
-    """An item of a list or an answer, with its apiVersion and kind in it, and without the fields that no code here reads."""
+    """An item of a list or an answer, with its apiVersion and kind in it, and without the fields that no code here reads. Raises
+    ValidationError if it is no object of an API."""
+    if not isinstance(item.get("metadata"), dict):
+        raise ValidationError(f"a {resource.kind} without metadata")
     item["apiVersion"], item["kind"] = resource.api_version, resource.kind
     item["metadata"].pop("managedFields", None)
     if resource.kind == "Node":

@@ -56,7 +56,7 @@ def node_causes(node: Object, old: Object | None) -> Causes:
         found += missing(f"spec.taints[{index}]", taint, "key")
         found += unsupported(f"spec.taints[{index}].effect", taint.get("effect", ""), _EFFECTS)
     for field in ("capacity", "allocatable"):
-        for name, amount in (node["status"].get(field) or {}).items():
+        for name, amount in ((node.get("status") or {}).get(field) or {}).items():
             if quantity(amount).milli < 0:
                 found.append((f"status.{field}.{name}", f'Invalid value: "{amount}": must be greater than or equal to 0'))
     return found

@@ -99,7 +99,7 @@ class AdmissionAnswers:
             try:
                 await self._read_kind(kind, scope)
                 self._unreadable.discard(kind)
-            except KubeError as error:
+            except (KubeError, msgspec.DecodeError) as error:
                 if isinstance(error, ApiError) and error.code == 403:
                     self._unreadable.add(kind)
                 else:
