@@ -12,7 +12,8 @@ from aloop import run
 from hypothesis import given, settings, strategies as st
 
 from pumice.http.connection import Answer
-from pumice.http.pool import ConnectionPool, NotConnected
+from pumice.http.listener import Listener
+from pumice.http.pool import ConnectionPool, NotConnected, fetch
 from tests.samples import times
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -206,6 +207,24 @@ def test_a_silent_answer_and_one_that_breaks_off_are_failures() -> None:
             await heard(pool, 5.0)
 
     served([b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nuntil the end"], cut)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_one_call_without_a_pool_may_be_plain_or_by_tls(scheme: str) -> None:
+    with pytest.raises(ConnectionError):
+        run(fetch(f"{scheme}://127.0.0.1:1/", timeout_s=15.0))
+
+
+def test_who_talks_no_http_is_told_so() -> None:
+    async def story() -> bytes:
+        async with Listener("127.0.0.1:0", {}) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(b"HELO\r\n\r\n")
+            told = await reader.read(1000)
+            writer.close()
+            return told
+
+    assert run(story()).startswith(b"HTTP/1.1 400 ")
 
 
 def test_nobody_at_home_is_not_connected() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from typing import Any
 
 import msgspec
@@ -225,6 +226,18 @@ def test_an_odd_lease_ends_no_election_and_makes_no_leader_of_two(answer: bytes,
         await ended(task)
 
     run(story())
+
+
+def test_who_leads_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        server = OddServer(b'{"metadata":{},"spec":{"holderIdentity":"other","leaseDurationSeconds":90}}')
+        task = asyncio.create_task(Election(server, LeaseCandidate("we", LOCK, Term(90, 60.0, 0.001))).run())  # type: ignore[arg-type]
+        await until(lambda: server.reads > 3)
+        await ended(task)
+
+    with caplog.at_level(logging.INFO, "pumice.client.leader_election"):
+        run(story())
+    assert sum("other leads" in record.getMessage() for record in caplog.records) == 1
 
 
 def client(api: FakeApi) -> Client:

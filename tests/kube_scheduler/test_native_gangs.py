@@ -654,6 +654,13 @@ def test_an_error_backs_off_by_errors_and_a_bind_that_fails_brings_the_group_bac
     assert queue.due([waits], set(), NOW) == [waits]
 
 
+def test_refusals_are_counted_on_over_an_error() -> None:
+    queue, waits = GroupQueue(1.0, 10.0), entity("g", 1)
+    for outcome in (GroupOutcome.REFUSED, GroupOutcome.FAILED, GroupOutcome.REFUSED):
+        queue.tried(waits, outcome, waits.tasks, NOW)
+    assert queue.next_due() == NOW + 3
+
+
 def test_a_failed_bind_or_eviction_lets_the_group_be_tried_at_once() -> None:
     chosen = policy()
     made = cluster(chosen, machine("n1", cpu=1), group("g", 2), member("p1", "g"), member("p2", "g"))
