@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec import convert
 
 from pumice.answers.lint import Finding, lint
 from pumice.answers.lint.sarif import sarif
+from pumice.api.core import PodDisruptionBudget
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
@@ -145,6 +149,24 @@ def test_a_hard_topology_that_no_plugin_heeds_is_told() -> None:
     told = found(made, policy("enqueue, allocate, backfill", GOOD))
     assert [(each.rule, each.subject) for each in told.values()] == [("topology-unheeded", "podgroup/default/j")]
     assert found(made, policy("enqueue, allocate, backfill", [*GOOD, "network-topology-aware"])) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_told"),
+    [
+        ({"minAvailable": "100%"}, True),
+        ({"minAvailable": 2}, True),
+        ({"minAvailable": 1}, False),
+        ({"maxUnavailable": "0%"}, True),
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": 1}, False),
+    ],
+)
+def test_budgets_that_never_allow_an_eviction_are_told(spec: dict[str, Any], is_told: bool) -> None:
+    made = small(pod("a").cpu(1).label("app", "x").on("n1"), pod("b").cpu(1).label("app", "x").on("n1"))
+    body = {"metadata": {"name": "b", "namespace": "default"}, "spec": spec | {"selector": {"matchLabels": {"app": "x"}}}}
+    made.put("PodDisruptionBudget", convert(body, PodDisruptionBudget))
+    assert ("budget-blocks-all" in found(made, policy("allocate, backfill", GOOD))) == is_told
 
 
 def test_findings_can_be_had_as_sarif() -> None:
