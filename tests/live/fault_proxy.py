@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, TCPConnector, web
 
 HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
-CALL_FAULTS: tuple[str, ...] = ("drop", "lose", "delay", "twice", "half", "torn", "401", "409", "410", "429", "500", "500 though done")
+CALL_FAULTS: tuple[str, ...] = ("drop", "lose", "delay", "twice", "half", "torn", "409", "410", "429", "500", "500 though done")
 ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 #: what a server answers that lies about HTTP itself
 LIES = {
@@ -41,9 +41,8 @@ LIES = {
     "redirect": b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/elsewhere\r\nContent-Length: 0\r\n\r\n",
     "another host": b"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     "no object": ANSWERED + b"Content-Length: 2\r\n\r\n[]",
-    "null": ANSWERED + b"Content-Length: 4\r\n\r\nnull",
 }
-CALL_FAULTS += (*LIES, "drip")
+CALL_FAULTS += (*tuple(LIES)[:6], "redirect", "drip")  # chance draws none that says a write was done which was not
 DRIPS_S = 0.002
 ENORMOUS = 4 * 1024 * 1024
 BOMB = gzip.compress(b" " * (64 * 1024 * 1024), 1)
@@ -56,7 +55,7 @@ NO_EVENTS = {
     "an error without a Status": b'{"type":"ERROR","object":null}',
     "a line of HTML": b"<html>",
 }
-STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped", "not UTF-8", "in pieces", *NO_EVENTS)
+STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
 
 AGAIN = "and-again"  #: the token of each page of a list without an end
 LONGEST_HOLD_S = 1.0  #: a line that nobody overtakes goes on after this
@@ -98,7 +97,6 @@ ODD_SCRIPT = (
     *(Step("line", fault, 1) for fault in NO_EVENTS),
     Step("POST", "401", 2),
     Step("POST", "409", 2),
-    Step("POST", "no object", 1),
     Step("POST", "503 and nothing", 1),
 )
 
@@ -186,7 +184,7 @@ class FaultProxy:
             return answer.status, await answer.read(), form
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        if fault := self._fault(("drop", "429", "500", "410", "HTML"), "watch", self.rate / 2):
+        if fault := self._fault(("drop", "429", "500", "410"), "watch", self.rate / 2):
             return _abort(request) if fault == "drop" else _refusal(int(fault)) if fault.isdigit() else await _raw(request, LIES[fault])
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
