@@ -286,9 +286,10 @@ class SmallCluster:
     @follow.register
     def _(self, change: StateAmounts) -> None:
         def state(spec: Object) -> None:
-            known = spec["containers"][0].setdefault("resources", {})
-            for side, amounts in change.sides.items():
-                known[side] = amounts | (known.get(side) or {})
+            for container in (*spec["containers"], *(spec.get("initContainers") or ())):
+                known = container.setdefault("resources", {})
+                for side, amounts in change.containers.get(container["name"], {}).items():
+                    known[side] = amounts | (known.get(side) or {})
 
         self._renew(change.whose, state)
 
@@ -313,6 +314,7 @@ class SmallCluster:
             owner = self._owner(whose) if kind == "podgroup" else None
             if owner is not None:
                 self.store.delete(JOBS, owner, namespace, AT_ONCE)
+                self.plane.quiet()  # its pods are gone before whatever is done next
                 continue
             for pod in self._pods(whose, every=True):
                 self.store.delete("pods", pod["metadata"]["name"], namespace, AT_ONCE)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 from msgspec.structs import replace
 
 from bench.causes import LIMITS, SANDBOX, TWO, batch_job, job, node, queue, resource_quota
 from bench.small_cluster import USER, SmallCluster
 from pumice.answers import whatif, why
+from pumice.answers.changes import RaiseQuota
 from pumice.answers.not_made import take_in_refusals
 from pumice.answers.pod_quota import promise_rest
 from pumice.answers.promised import is_promised
+from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
 from pumice.api.core import Event
 from pumice.api.errors import InputError
@@ -58,10 +62,59 @@ def test_what_a_limit_range_refuses_is_told(subject: str, refused: Object) -> No
     assert whatif(*state, subject).line == answer.line
 
 
-def test_a_quota_that_refuses_all_pods_of_a_job_of_kubernetes_is_told_with_its_amounts() -> None:
-    state = asked(made(*TWO, resource_quota(requests__cpu=1), batch_job("waits", 2, {"cpu": "2"}, "default", {})))
-    line = why(*state, "job/waits").line
-    assert "exceeded quota: compute, requested: requests.cpu=2, used: requests.cpu=0, limited: requests.cpu=1" in line
+def stateful_set() -> Object:
+    made = web("2")
+    return made | {"kind": "StatefulSet", "spec": made["spec"] | {"serviceName": "web"}}
+
+
+def gang_of_volcano(workload: Object) -> Object:
+    workload["spec"]["template"]["spec"]["schedulerName"] = "volcano"
+    return workload
+
+
+WORKLOADS = {
+    "job/waits": batch_job("waits", 2, {"cpu": "2"}, "default", {}),
+    "deployment/web": web("2"),
+    "statefulset/web": stateful_set(),
+    "deploy/web": gang_of_volcano(web("2")),
+}  #: by subject; the first and the last are for Volcano's scheduler
+
+
+@pytest.mark.parametrize("subject", WORKLOADS)
+def test_a_quota_that_refuses_all_pods_of_a_workload_is_named_with_its_amounts_and_what_is_enough(subject: str) -> None:
+    state = asked(made(*TWO, resource_quota(requests__cpu=1), WORKLOADS[subject]))
+    answer = why(*state, subject, advise=True)
+    of = 1 if subject == "statefulset/web" else 2  # which makes one pod after another
+    pods = "its only pod" if of == 1 else "2 of its 2 pods"
+    assert answer.line == f"ResourceQuota default/compute refuses {pods}: 0 of 1 requests.cpu are used, and it asks for 2 (1 short)"
+    assert answer.advice == (RaiseQuota("default/compute", {"requests.cpu": "2"}),)
+    assert answer.advice in [option.changes for option in whatif(*state, subject).options]
+    state[0].check()
+
+
+@pytest.mark.parametrize("subject", WORKLOADS)
+def test_what_a_quota_demands_of_containers_is_named_with_the_container_and_tried(subject: str) -> None:
+    workload = copy.deepcopy(WORKLOADS[subject])
+    workload["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "side:1"})
+    state = asked(made(*TWO, resource_quota(limits__cpu=20, limits__memory="20Gi"), workload))
+    answer = why(*state, subject, advise=True)
+    assert answer.line.endswith(": containers main, side lack limits.cpu and limits.memory, which it demands of each container")
+    (change,) = answer.advice
+    assert isinstance(change, StateAmounts)
+    assert change.containers == {
+        "main": {"limits": {"cpu": "2", "memory": "128Mi"}},
+        "side": {"limits": {"cpu": "100m", "memory": "128Mi"}},
+    }
+    assert answer.advice in [option.changes for option in whatif(*state, subject).options]
+
+
+def test_one_container_that_states_nothing_is_enough_for_a_quota_to_refuse_a_pod_as_kubernetes_says() -> None:
+    workload = copy.deepcopy(WORKLOADS["deployment/web"])
+    workload["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "side:1"})
+    cluster = made(*TWO, resource_quota(requests__cpu=20, requests__memory="20Gi"), workload)
+    asked(cluster)
+    told = [event["message"] for event in cluster.store.all("events") if event["reason"] == "FailedCreate"]
+    assert told and told[0].endswith("failed quota: compute: must specify requests.cpu for: side; requests.memory for: main,side")
 
 
 def test_where_nothing_was_refused_nothing_is_told_of_it() -> None:

@@ -48,9 +48,9 @@ class Loop:
 class Desk(Loop):
     """The scheduler. Objects are pairs of kind and struct, as builders make them."""
 
-    def __init__(self, recordings: str = "") -> None:
+    def __init__(self, recordings: str = "", prometheus: str = "") -> None:
         super().__init__()
-        self._recordings = recordings
+        self._past = {"recordings": recordings, "prometheus": prometheus}
         self.start(0)
 
     def start(self, port: int) -> None:
@@ -64,7 +64,7 @@ class Desk(Loop):
         self.server = Server(clock=time.time, plain=True)
         policy = policy_of()
         self.scheduler = Scheduler(InProcess(self.server.store, "pumice"), policy, Options(schedulers=schedulers_of(policy)))
-        self._page = PageServer(self.scheduler, f"127.0.0.1:{port}", self.server, recordings=self._recordings)
+        self._page = PageServer(self.scheduler, f"127.0.0.1:{port}", self.server, **self._past)
         await self._page.__aenter__()
         self.url = self._page.url
         self.port = int(self.url.rstrip("/").rpartition(":")[2])
@@ -102,8 +102,8 @@ class Desk(Loop):
 
 
 @contextlib.contextmanager
-def desk(recordings: str = "") -> Iterator[Desk]:
-    made = Desk(recordings)
+def desk(recordings: str = "", prometheus: str = "") -> Iterator[Desk]:
+    made = Desk(recordings, prometheus)
     try:
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""A recording of ten days: three teams of whom each has its hours."""
+"""A recording of ten days: three teams of whom each has its hours; and one of the last hours."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def ten_days(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     file = RecordingFile(folder / "recording-00000001.pumice")
     file.write(sorted(_entries(), key=lambda entry: entry.at))
+    file.close()
+
+
+def last_hours(folder: Path, now: float) -> None:
+    """Three hours up to now: after one of them a job of eight GPUs begins, which ends after two."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = RecordingFile(folder / "recording-00000001.pumice")
+    begin = now - 3 * HOUR_S
+    head = [Begin(begin, VERSION, 0, ["volcano"], "default", False, 0.0, []), _put(begin, queue("research").build()), Whole(begin)]
+    job = list(_job("train", "research", "ann", begin + HOUR_S - 600.0, HOUR_S + 600.0))
+    file.write([*head, *job, _put(now, queue("research").build())])
     file.close()
 
 

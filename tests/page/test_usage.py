@@ -35,7 +35,7 @@ def test_each_day_has_the_hours_that_the_command_counts(recorded: Desk) -> None:
     assert (first["from"], first["queue"], first["gpu_got"]) == ("2026-10-05T00:00:00Z", "prod", f"{8 * (6 + 7 + 8 - 0.5):.2f}")
     assert asked(recorded, by="user", per="day", month="2026-09") == (
         200,
-        {"head": ["from", "user", "pods", "evicted", "waited"], "rows": []},
+        {"head": ["from", "user", "pods", "evicted", "waited", "recorded"], "rows": []},
     )
 
 

@@ -275,25 +275,29 @@ def _amounts_text(amounts: Amounts) -> str:
 
 def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
     """The same changes without repetition, in an order in which they can be made: room on a node is added up, and of several amounts for a
-    limit the largest is taken, parents before their children. Gates are removed last: pods that are made anew have them again."""
+    limit the largest is taken, parents before their children. Jobs end first: those that wait would take what is added. Gates are removed
+    last: pods that are made anew have them again."""
+    ends: list[Change] = []
     rooms: dict[str, Vector] = {}
     limits: dict[tuple[str, str], Amounts] = {}  #: by queue and field
     quotas: dict[str, Amounts] = {}
     found: list[Change] = []
     for change in changes:
         match change:
+            case Gone() if change not in ends:
+                ends.append(change)
             case MoreRoom():
                 rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
             case MoreQuota():
                 limits[change.queue, change.field] = _raised(limits.pop((change.queue, change.field), {}), change.amounts)
             case RaiseQuota():
                 quotas[change.quota] = _raised(quotas.get(change.quota, {}), change.amounts)
-            case _ if change not in found:
+            case _ if change not in (*ends, *found):
                 found.append(change)
     more = [MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()]
     higher = [MoreQuota(queue, field, amounts) for (queue, field), amounts in limits.items()]
     found.sort(key=lambda change: change.comes_last)
-    return [*more, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
+    return [*ends, *more, *higher, *(RaiseQuota(quota, amounts) for quota, amounts in quotas.items()), *found]
 
 
 def _raised(limits: Amounts, amounts: Amounts) -> Amounts:

@@ -1,23 +1,28 @@
 """Pods that are not made: their owner wants none (`workloads.py`); or a LimitRange, a webhook or a ResourceQuota refuses them.
 
-A scheduler sees nothing of refused pods, so answers know of them only where the events of their controllers were read.
+A scheduler sees nothing of refused pods, so answers know of them only where the events of their controllers were read. What quotas refuse
+is computed anew where the workload is known: its pods are promised, and the answer is about them.
 """
 
 import re
 from collections.abc import Iterable
 
 from pumice.answers.answer import Because, Headline, Link, Why
-from pumice.answers.promised import is_promised
-from pumice.answers.subject import NAMESPACED, Subject, split
-from pumice.answers.workloads import resting, workload
+from pumice.answers.promised import is_promised, promise_workload
+from pumice.answers.sketch import Sketch
+from pumice.answers.subject import NAMESPACED, Subject, find, split
+from pumice.answers.workloads import resting, wanted_pods, workload
+from pumice.api import InputError
 from pumice.api.core import FAILED_CREATE, Event
 from pumice.api.json_objects import field
-from pumice.api.kinds import BATCH_JOBS, JOBS
+from pumice.api.kinds import BATCH_JOBS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS
 from pumice.api.meta import Wire
 from pumice.scheduler.model import Cluster, Job
 
 MEMORY = "pods not made"  #: its key in the cluster's memory
-OF_QUOTA = "exceeded quota"  #: in messages; what quotas refuse is computed anew for Volcano's Jobs
+OF_QUOTA = re.compile("(exceeded|failed) quota: ")  #: in messages
+MOST_PROMISED = 1_000  #: pods of a workload
+PROMISED = (BATCH_JOBS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)  #: the kinds of workloads whose pods follow from their template
 
 
 Refusals = dict[tuple[str, str], str]  #: the last message by namespace and name of the owner
@@ -39,13 +44,29 @@ def without_pods(cluster: Cluster, text: str) -> Why | None:
         return None
     if (at_rest := resting(cluster, subject)) is not None:
         return at_rest
-    if words := _words(cluster, subject):
+    found, words = workload(cluster, subject), _words(cluster, subject)
+    if words and not (OF_QUOTA.search(words) and found is not None and found[0] in PROMISED):
         return _waits(str(subject), words)
-    found = workload(cluster, subject)
     if found is None or found[0] is not JOBS:
         return None
     phase = field(found[1], "status.state.phase") or "Pending"
     return Why(str(subject), "waits", Headline(Because.NO_PODGROUP, f"its controller has made no PodGroup for it yet; it is {phase}"))
+
+
+def find_or_promise(sketch: Sketch, text: str) -> Subject | Why:
+    """The subject; if none of its pods exists, its pods are promised. The answer, if it is known what keeps them from being made. Raises
+    InputError if it is not known at all."""
+    try:
+        return find(sketch.cluster, text)
+    except InputError:
+        if (told := without_pods(sketch.cluster, text)) is not None:
+            return told
+        found = workload(sketch.cluster, split(text))
+        if found is None or found[0] not in PROMISED:
+            raise
+    kind, obj = found
+    promise_workload(sketch, obj, min(wanted_pods(kind, obj), MOST_PROMISED))
+    return find(sketch.cluster, text)
 
 
 def _words(cluster: Cluster, subject: Subject) -> str:
@@ -62,7 +83,7 @@ def missing(cluster: Cluster, subject: Subject, count: int) -> str:
     found, words = workload(cluster, subject), _words(cluster, subject)
     if found is None or not words:
         return ""
-    wanted = int(field(found[1], "spec.parallelism" if found[0] is BATCH_JOBS else "spec.replicas") or 0)
+    wanted = wanted_pods(*found)
     return f"{wanted - count} of its {wanted} pods are not made: {words}" if wanted > count else ""
 
 
@@ -73,9 +94,13 @@ def refused(cluster: Cluster, job: Job, subject: str) -> Why | None:
         return None
     refusals: Refusals = cluster.memory.get(MEMORY, {})
     words = refusals.get((job.namespace, owner.name), "")
-    return _waits(subject, words) if words and OF_QUOTA not in words else None
+    return _waits(subject, words) if words and not OF_QUOTA.search(words) else None
 
 
 def _waits(subject: str, words: str) -> Why:
-    headline = Headline(Because.REFUSED, f"its controller cannot create its pods: {words}")
+    return without_any(subject, Headline(Because.REFUSED, f"its controller cannot create its pods: {words}"))
+
+
+def without_any(subject: str, headline: Headline) -> Why:
+    """The answer for a subject that has no pods, about which no other question can be asked."""
     return Why(subject, "waits", headline, chain=(Link("are its pods there?", False, headline.text),))

@@ -14,12 +14,13 @@ from pumice.answers.changes import Amounts, RaiseQuota
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
+from pumice.answers.subject import Waiter
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
-from pumice.api.plural import part_of
-from pumice.api.pod import Container, ResourceRequirements
+from pumice.api.plural import part_of, plural
+from pumice.api.pod import ResourceRequirements
 from pumice.api.quantity import quantity
-from pumice.api.quota import MUST_SAY, Usage, add, counted_resource, in_scope, pod_usage, written
+from pumice.api.quota import Usage, add, counted_resource, in_scope, pod_usage, unsaid, written
 from pumice.api.structs import encode
 from pumice.scheduler.model import COMPLETED, Cluster, Job, Task, Template, status
 
@@ -34,7 +35,7 @@ class Refusal(Struct, frozen=True):
     hard: Usage  #: of the names in which it is exceeded
     used: Usage  #: the same, before the pod
     asked: Usage
-    unsaid: tuple[str, ...] = ()  #: amounts that the quota demands of each pod, and that this one does not state
+    unsaid: dict[str, list[str]] = {}  #: amounts that the quota demands of each container, with those that do not state them
 
 
 def refusals(cluster: Cluster, namespace: str, last: Job | None = None) -> list[Refusal]:
@@ -98,14 +99,15 @@ class _Book:
         self._name = f"{quota.metadata.namespace or 'default'}/{quota.metadata.name}"
         self._hard = {name: amount.milli for name, amount in (quota.spec.hard or {}).items() if counted_resource(name) == "pods"}
         self._charges: dict[Template, Usage] = {}
-        self._counts: dict[Template, bool] = {}  #: whether the pod is in the quota's scopes
+        self._unsaid: dict[Template, dict[str, list[str]]] = {}  #: as in `Refusal`; nothing if the quota does not count the pod
         self.used = add(self._of(task.template) for task in tasks)
 
     def _of(self, template: Template) -> Usage:
         """The charge of a pod; empty if the quota does not count it."""
         if template not in self._charges:
             spec = msgspec.json.decode(encode(template.spec))
-            counts = self._counts[template] = in_scope(self._quota, {"spec": spec})
+            counts = in_scope(self._quota, {"spec": spec})
+            self._unsaid[template] = unsaid(spec, self._hard) if counts else {}
             self._charges[template] = {name: n for name, n in pod_usage(spec).items() if name in self._hard} if counts else {}
         return self._charges[template]
 
@@ -114,39 +116,58 @@ class _Book:
 
     def refusal(self, task: Task) -> Refusal | None:
         asked = self._of(task.template)
-        unsaid = tuple(sorted(name for name in self._hard if name in MUST_SAY and name not in asked)) if self._counts[task.template] else ()
+        lacking = self._unsaid[task.template]
         over = [name for name, n in asked.items() if n > 0 and self.used.get(name, 0) + n > self._hard[name]]
-        if not over and not unsaid:
+        if not over and not lacking:
             return None
         hard, used, more = ({name: amounts.get(name, 0) for name in over} for amounts in (self._hard, self.used, asked))
-        return Refusal(self._name, task, hard, used, more, unsaid)
+        return Refusal(self._name, task, hard, used, more, lacking)
 
 
-def headline(cluster: Cluster, job: Job) -> Headline | None:
-    """The headline if quotas refuse pods of this job, so that it cannot start; else None."""
-    found = [each for each in refusals(cluster, job.namespace) if each.task.job is job] if any(map(is_promised, job.tasks.values())) else []
-    there = job.valid_count - len(found)
-    if not found or (there and there >= job.min_member):
+def headline(cluster: Cluster, waits: Waiter) -> Headline | None:
+    """The headline if quotas refuse the pods that a controller would make for the subject, so that it cannot start; else None."""
+    if not any(map(is_promised, waits.tasks)):
         return None
-    first = found[0]
-    refused = f"ResourceQuota {first.quota} refuses {part_of(len(found), len(job.tasks), 'pod')}"
+    job, least = waits.job, 0
+    found = [each for each in refusals(cluster, waits.tasks[0].namespace) if each.task in waits.members]
+    there = len(waits.tasks) - len(found)
+    if job is not None and job.group is not None:
+        there, least = job.valid_count - len(found), job.min_member
+    if not found or (there and there >= least):
+        return None
+    first, of = found[0], len(job.tasks if job is not None else waits.tasks)
+    refused = f"ResourceQuota {first.quota} refuses {part_of(len(found), of, 'pod')}"
     if first.unsaid:
-        return Headline(Because.POD_QUOTA, f"{refused}: each must state {', '.join(first.unsaid)}", remedy=(_stating(job, first),))
-    needed = found[: max(job.min_member, 1) - there]
+        return Headline(Because.POD_QUOTA, f"{refused}: {_lacking(first.unsaid)}", remedy=(_stating(waits.name, first),))
+    needed = found[: max(least, 1) - there]
     asked = add(each.asked for each in needed if each.quota == first.quota)
     return _short(refused, first.quota, first.hard, first.used, asked)
 
 
-def _stating(job: Job, refusal: Refusal) -> StateAmounts:
-    """The change with which the pods state what the quota demands: as limits what they request, else a little."""
-    resources = next(iter(refusal.task.template.spec.containers or ()), Container()).resources or ResourceRequirements()
-    requests: Amounts = {}
-    limits: Amounts = {}
-    for each in refusal.unsaid:
-        side, name = (limits, each.removeprefix("limits.")) if each.startswith("limits.") else (requests, each.removeprefix("requests."))
-        known = (resources.requests or {}).get(name)
-        side[name] = known.text if known is not None else A_LITTLE[name]
-    return StateAmounts(f"podgroup/{job.uid}", requests, limits)
+def _lacking(unsaid: dict[str, list[str]]) -> str:
+    """What a quota demands and containers do not state, in words."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, containers in unsaid.items():
+        names.setdefault(tuple(containers), []).append(name)
+    of_each = (
+        f"{plural(len(containers), 'container')} {', '.join(containers)} {plural(len(containers), 'lacks', 'lack')} {' and '.join(lacking)}"
+        for containers, lacking in names.items()
+    )
+    return f"{'; '.join(of_each)}, which it demands of each container"
+
+
+def _stating(whose: str, refusal: Refusal) -> StateAmounts:
+    """The change with which containers state what the quota demands: as limits what they request, else a little."""
+    spec = refusal.task.template.spec
+    containers = {each.name: each.resources or ResourceRequirements() for each in (*(spec.containers or ()), *(spec.init_containers or ()))}
+    stated: dict[str, dict[str, Amounts]] = {}
+    for each, lacking in refusal.unsaid.items():
+        side, _, name = each.rpartition(".")
+        for container in lacking:
+            known = (containers[container].requests or {}).get(name)
+            amounts = stated.setdefault(container, {}).setdefault(side or "requests", {})
+            amounts[name] = known.text if known is not None else A_LITTLE[name]
+    return StateAmounts(whose, stated)
 
 
 def of_minimum(cluster: Cluster, job: Job) -> Headline | None:

@@ -2,6 +2,7 @@
 
 Volcano's controller makes the pods of a Job once its PodGroup is admitted. Which pods these are follows from the Job, if the state was read
 together with its Jobs (`inputs/known_objects.py`); else from what its PodGroup says: how many of each role, and what all of them request.
+The pods of other workloads follow from their template.
 """
 
 from collections.abc import Iterable
@@ -10,16 +11,20 @@ from msgspec.structs import replace
 
 from pumice.answers.newcomers import newcomers
 from pumice.answers.sketch import Sketch
-from pumice.api import Object, name_of
+from pumice.api import Object, name_of, namespace_of, spec_of
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.defaults import SCHEDULER_NAME
+from pumice.api.json_objects import annotations_of, controlled_by, merged
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import format_milli
 from pumice.api.structs import convert
+from pumice.api.volcano import PodGroup
+from pumice.controllers.in_memory import Memory
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.pods import make_pod, may_start
 from pumice.controllers.volcano.job.volumes import mount
+from pumice.controllers.volcano.podgroup import PodGroups, group_name
 from pumice.inputs.known_objects import owner_of
 from pumice.scheduler.model import Cluster, Job, Task, status
 from pumice.simulate.work import Role, role
@@ -36,6 +41,23 @@ def promise(sketch: Sketch, job: Job) -> None:
     """Let the pods exist that the job's controller will make once the job is admitted."""
     for kind, pod in newcomers([("Pod", pod) for pod in _to_come(sketch.cluster, job)], sketch.cluster):
         sketch.put(kind, pod)
+
+
+def promise_workload(sketch: Sketch, workload: Object, count: int) -> None:
+    """Let so many pods exist that the controller of a Job of Kubernetes, a Deployment or the like will make, and their PodGroup."""
+    space, template = namespace_of(workload), spec_of(workload)["template"]
+    made: list[tuple[str, Wire]] = []
+    for number in range(count):
+        name = f"{name_of(workload)}-{number}"
+        own = {"name": name, "namespace": space, "uid": f"{MARK}{space}/{name}", "ownerReferences": [controlled_by(workload)]}
+        pod: Object = {"metadata": merged(template.get("metadata") or {}, own), "spec": spec_of(template)}
+        if spec_of(pod).get("schedulerName") == SCHEDULER_NAME and not annotations_of(pod).get(GROUP_NAME):
+            if not made:
+                made.append(("PodGroup", convert(PodGroups().build(pod, Memory([workload])), PodGroup)))
+            pod["metadata"]["annotations"] = {**annotations_of(pod), GROUP_NAME: group_name(pod)}
+        made.append(("Pod", convert(pod, Pod)))
+    for kind, item in newcomers(made, sketch.cluster):
+        sketch.put(kind, item)
 
 
 def _to_come(cluster: Cluster, job: Job) -> list[Wire]:

@@ -73,31 +73,33 @@ def _asked_together(job: Job | None, dimensions: Dimensions) -> Vector:
 
 
 class StateAmounts(Change, frozen=True, tag="state-amounts"):
-    """The first container of each waiting pod states requests and limits that it did not state: a ResourceQuota demands them."""
+    """Containers of each waiting pod state requests and limits that they did not state: a ResourceQuota demands them."""
 
     whose: str
-    requests: Amounts
-    limits: Amounts
+    containers: dict[str, dict[str, Amounts]]  #: what each states as "requests" and as "limits"
 
     def __str__(self) -> str:
-        sides = (f"{word} of {', '.join(f'{each} {n}' for n, each in of.items())}" for word, of in self.sides.items() if of)
-        return f"pods that state {' and '.join(sides)}"
-
-    @property
-    def sides(self) -> dict[str, Amounts]:
-        return {"requests": self.requests, "limits": self.limits}
+        sides = (
+            f"{side} of {', '.join(f'{each} {name}' for name, each in amounts.items())} for container {container}"
+            for container, stated in self.containers.items()
+            for side, amounts in stated.items()
+        )
+        return f"{', '.join(sides)} in the pod template"
 
     def make(self, sketch: Sketch) -> None:
         resubmit(sketch, self.whose)
         for task in waiting_of(sketch.cluster, self.whose):
-            first, *others = task.template.spec.containers or [Container()]
-            known = first.resources or ResourceRequirements()
-            stated = replace(
-                known,
-                requests=quantities(self.requests) | quantities(self.limits) | (known.requests or {}),
-                limits=quantities(self.limits) | (known.limits or {}),
-            )
-            sketch.put("Pod", pod_of(task, containers=[replace(first, resources=stated), *others]))
+            spec = task.template.spec
+            sketch.put("Pod", pod_of(task, containers=self._stated(spec.containers), init_containers=self._stated(spec.init_containers)))
+
+    def _stated(self, containers: list[Container] | None) -> list[Container] | None:
+        return [replace(each, resources=self._of(each)) for each in containers] if containers else containers
+
+    def _of(self, container: Container) -> ResourceRequirements:
+        known, stated = container.resources or ResourceRequirements(), self.containers.get(container.name, {})
+        limits = quantities(stated.get("limits", {}))
+        requests = quantities(stated.get("requests", {}))
+        return replace(known, requests=requests | limits | (known.requests or {}), limits=limits | (known.limits or {}))
 
 
 class OtherQueue(Change, frozen=True, tag="other-queue"):

@@ -22,9 +22,8 @@ from pumice.answers.other_ways import ROOM, other_ways
 from pumice.answers.quota import PLACED, largest_promises, step_of
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import Subject, find, who_waits
+from pumice.answers.subject import Subject, who_waits
 from pumice.answers.why import PROMISED, Asked, expect
-from pumice.api import InputError
 from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import NOWHERE, World
@@ -60,13 +59,10 @@ def whatif(
 ) -> WhatIf:
     """The smallest changes with which a job or a pod starts, the cheapest first. The search ends early, with what it has found, when
     `goes_on` returns False. Raises InputError."""
-    try:
-        asked = find(cluster, subject)
-    except InputError:
-        if (refused := not_made.without_pods(cluster, subject)) is not None:
-            return WhatIf(refused.subject, refused.line, refused.state)
-        raise
     with Sketch(cluster) as sketch:
+        asked = not_made.find_or_promise(sketch, subject)
+        if isinstance(asked, Why):
+            return WhatIf(asked.subject, asked.line, asked.state)
         expect(sketch, asked)
         return _Search(cluster, policy, now, world, asked, goes_on).run()
 

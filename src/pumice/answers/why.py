@@ -19,9 +19,8 @@ from pumice.answers.place import gone_pod, of_pods, running
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.quota import largest_promises
 from pumice.answers.sketch import Capture, Look, Sketch, look
-from pumice.answers.subject import Subject, Waiter, find, subject_of, tasks_of_job, waiter, who_waits
+from pumice.answers.subject import Subject, Waiter, subject_of, tasks_of_job, waiter, who_waits
 from pumice.answers.workloads import resting
-from pumice.api import InputError
 from pumice.api.plural import counted, part_of, plural
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
@@ -39,13 +38,9 @@ def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World
     cycles. The cluster is afterwards as it was. Raises InputError."""
     if (gone := gone_pod(cluster, subject)) is not None:
         return gone
-    try:
-        found = find(cluster, subject)
-    except InputError:
-        if (refused := not_made.without_pods(cluster, subject)) is not None:
-            return refused
-        raise
-    return Asked(cluster, policy, now, world, advise=advise).about(found)
+    with Sketch(cluster) as sketch:
+        found = not_made.find_or_promise(sketch, subject)
+        return found if isinstance(found, Why) else Asked(cluster, policy, now, world, advise=advise).about(found)
 
 
 def _never(fits: list[Fit], headline: Headline | None) -> str:
@@ -169,11 +164,13 @@ class Asked:
 
     def _waits(self, subject: Subject) -> Why:
         with Sketch(self._cluster) as sketch:
-            job = who_waits(self._cluster, subject).job
-            refused = pod_quota.headline(self._cluster, job) if job is not None else None
+            refused = pod_quota.headline(self._cluster, who_waits(self._cluster, subject))
             if refused is not None:
                 pod_quota.withdraw_refused(sketch)
-            return self._waits_with(subject, self._whole_gang(who_waits(self._cluster, subject)), refused)
+            waits = who_waits(self._cluster, subject)
+            if refused is not None and waits.job is None and not waits.tasks:
+                return not_made.without_any(str(subject), refused)
+            return self._waits_with(subject, self._whole_gang(waits), refused)
 
     def _waits_with(self, subject: Subject, waits: Waiter, refused: Headline | None) -> Why:
         name, blocked, fits = str(subject), list[Blocked](), list[Fit]()

@@ -26,6 +26,16 @@ def workload(cluster: Cluster, subject: Subject) -> tuple[Kind, Object] | None:
     return next(((kind, obj) for kind, obj in found if obj is not None), None)
 
 
+def wanted_pods(kind: Kind, workload: Object) -> int:
+    """How many pods a workload wants at a time: a StatefulSet makes its pods one after another, unless it says otherwise."""
+    if kind is STATEFUL_SETS and field(workload, "spec.podManagementPolicy") != "Parallel":
+        return min(int(field(workload, "spec.replicas") or 0), 1)
+    if kind is not BATCH_JOBS:
+        return int(field(workload, "spec.replicas") or 0)
+    most = [field(workload, f"spec.{name}") for name in ("parallelism", "completions")]
+    return min(int(each) for each in most if each is not None) if any(each is not None for each in most) else 1
+
+
 def resting(cluster: Cluster, subject: Subject) -> Why | None:
     """The answer for a workload that wants no pods for now; None if it wants some, as far as is known."""
     found = workload(cluster, subject)

@@ -62,6 +62,17 @@ def _amounts(container: Object, side: str) -> Usage:
     return stated
 
 
+def unsaid(spec: Object, names: Iterable[str]) -> dict[str, list[str]]:
+    """The amounts that a quota with these names demands of each container, and that some do not state, with the names of those."""
+    found: dict[str, list[str]] = {}
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        stated = {f"{side}.{name}" for side in ("requests", "limits") for name in _amounts(container, side)}
+        for name in names:
+            if name in MUST_SAY and (name if "." in name else f"requests.{name}") not in stated:
+                found.setdefault(name, []).append(container["name"])
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
 def add(usages: Iterable[Mapping[str, int]]) -> Usage:
     total: Usage = {}
     for usage in usages:
@@ -156,9 +167,9 @@ def why_refused(quota: Object, resource: str, new: Object, old: Object | None, e
     charged = {key: amount - paid.get(key, 0) for key, amount in charge(resource, new).items() if key in hard}
     asked = {key: amount for key, amount in charged.items() if amount > 0 or old is None}
     if resource == "pods" and old is None:
-        unsaid = [key for key in hard if key in MUST_SAY and key not in asked]
-        if unsaid:
-            return f"failed quota: {name}: must specify {','.join(sorted(unsaid))}"
+        lacking = [f"{key} for: {','.join(containers)}" for key, containers in unsaid(new.get("spec") or {}, hard).items()]
+        if lacking:
+            return f"failed quota: {name}: must specify {'; '.join(lacking)}"
     if not asked:
         return ""
     taken = used(quota, asked, existing)

@@ -78,6 +78,7 @@ OWN: tuple[Decorator, ...] = (
         help="Serve the page, read-only: at 127.0.0.1:7480; or at :7480, over HTTPS, to those whose token may read.",
     ),
     click.option("--record", "record", default="", help="A folder for recordings of what is seen and decided; see docs/recordings.md."),
+    click.option("--prometheus", default="", metavar="URL", help="A Prometheus that reads our metrics: the page's past without --record."),
     click.option("--record-size", type=click.IntRange(1), default=256, show_default=True, help="MiB in that folder; the oldest go."),
     switch("--cache-dumper", True, "SIGUSR1 and SIGUSR2 write the state for `pumice cycle -f`."),
     click.option("--cache-dump-dir", default="/tmp", show_default=True),
@@ -233,13 +234,14 @@ def page_at(flags: Mapping[str, Any]) -> Beside:
     from pumice.page.readers import Readers
     from pumice.page.server import PageServer
 
+    past = {"recordings": flags["record"], "prometheus": flags["prometheus"]}
     if host in NAMES_OF_LOOPBACK:
-        return lambda scheduler, _: PageServer(scheduler, address, recordings=flags["record"])
+        return lambda scheduler, _: PageServer(scheduler, address, **past)
     if not (flags["tls_cert_file"] and flags["tls_private_key_file"]):
         fault = f'"{address}" is not on loopback, and tokens must not cross a network in the clear'
         raise InputError(f"{fault}; write 127.0.0.1:{port}, or give --tls-cert-file and --tls-private-key-file", where="--page-address")
     tls = own_tls(flags)
-    return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls, recordings=flags["record"])
+    return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls, **past)
 
 
 def waiting_page_at(flags: Mapping[str, Any]) -> Waiting:

@@ -62,6 +62,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
 @click.option("--record", default="", metavar="DIR", help="Keep what the scheduler sees and decides in this folder: docs/recordings.md.")
+@click.option("--prometheus", default="", metavar="URL", help="A Prometheus that reads its metrics: the page's past without --record.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free one. Default: {PORT}; 0 for a cluster with a name.")
 @click.option(
@@ -140,7 +141,7 @@ async def _serve(
     from pumice.cli.up_submit import submit
 
     asked = wanted(data, NODES, **options)
-    async with running(asked) as cluster, _page(cluster, page_ports, asked.record) as page:
+    async with running(asked) as cluster, _page(cluster, page_ports, asked.record, asked.prometheus) as page:
         if ended.is_set():
             return 0
         interpreter.settle()
@@ -171,7 +172,7 @@ def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
 
 
 @asynccontextmanager
-async def _page(cluster: Embedded, ports: Sequence[int], recordings: str) -> AsyncIterator[PageServer | None]:
+async def _page(cluster: Embedded, ports: Sequence[int], recordings: str, prometheus: str) -> AsyncIterator[PageServer | None]:
     """The server of the page, on the first port that is free; None without ports. Raises InputError if none is free."""
     if not ports:
         yield None
@@ -179,7 +180,7 @@ async def _page(cluster: Embedded, ports: Sequence[int], recordings: str) -> Asy
     from pumice.page.server import PageServer
 
     async with AsyncExitStack() as stack:
-        made = [PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server, recordings=recordings) for port in ports]
+        made = [PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server, recordings=recordings, prometheus=prometheus) for port in ports]
         yield await _first_free(stack, made)
 
 

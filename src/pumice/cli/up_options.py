@@ -40,6 +40,7 @@ class UpRequest(msgspec.Struct, frozen=True):
     recover: bool = False  #: go on without what is damaged in `data`
     archive: Path | None = None  #: a file from `pumice export` with the cluster to begin with
     record: str = ""  #: the folder for recordings; empty for none
+    prometheus: str = ""  #: the URL of a Prometheus server
 
 
 def wanted(
@@ -61,6 +62,7 @@ def wanted(
     recover: bool,
     archive: Path | None,
     record: str,
+    prometheus: str,
 ) -> UpRequest:
     """The request that the options make, with `usual_nodes` if neither they nor the files have any. Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
@@ -88,6 +90,7 @@ def wanted(
         recover=recover,
         archive=archive,
         record=record,
+        prometheus=prometheus,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -18,14 +19,14 @@ from pumice.inputs.recording.files import entries, files_of
 from pumice.inputs.recording.usage import FIELDS, HOUR_S, Group, UsageAccount, UsageAmounts, UsageTotals
 from pumice.text_table import columns, shown_in_line
 
-PERIODS = {"hour": HOUR_S, "day": 24 * HOUR_S}
+PERIODS = {"10min": HOUR_S / 6, "hour": HOUR_S, "day": 24 * HOUR_S}
 RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), UsageAmounts._fields, strict=True))
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--by", default="queue", show_default=True, help=f"What to sum up by: {', '.join(FIELDS)}, or several, parted by commas.")
-@click.option("--per", type=click.Choice(list(PERIODS)), help="The sums of each hour or day (UTC), in place of those of all the time.")
+@click.option("--per", type=click.Choice(list(PERIODS)), help="The sums of each such period (UTC), in place of those of all the time.")
 @click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC.")
 @click.option("--lent", is_flag=True, help="Who lent what to whom, in place of the sums.")
 @click.option("-o", "output", type=click.Choice(["table", "csv"]), default="table", show_default=True)
@@ -37,7 +38,7 @@ def usage(files: tuple[Path, ...], by: str, per: str | None, month: str | None, 
     start, end = _month(month) if month else (-inf, inf)
     totals = UsageTotals(_fields("queue" if lent else by), start, end)
     length_s = PERIODS[per] if per else inf
-    found = [(since, part) for since, part in _parts(totals, _entries(files), length_s) if since < end and not since + length_s <= start]
+    found = [each for each in _parts(totals, _entries(files), length_s) if each.since < end and not each.since + length_s <= start]
     head, rows = _flows(totals) if lent else _sums(totals.by, found, dated=per is not None)
     if output == "table":
         print_table(columns(head, rows))
@@ -50,21 +51,25 @@ def _entries(files: Iterable[Path]) -> Iterator[Entry]:
     return (entry for given in files for path in files_of(given) for entry in entries(path, warn))
 
 
-Part = tuple[float, dict[Group, UsageAccount]]  #: from when on, and the accounts of this time
+class Part(NamedTuple):
+    since: float
+    recorded_s: float  #: how much of this time is recorded
+    accounts: dict[Group, UsageAccount]
 
 
 def _parts(totals: UsageTotals, taken: Iterable[Entry], length_s: float) -> Iterator[Part]:
     """The accounts of each period of this length, beginning with the one of the first entry."""
-    since = -inf
+    since = begin = last = -inf
     for entry in taken:
         if since == -inf and length_s < inf:
-            since = entry.at // length_s * length_s
+            since, begin = entry.at // length_s * length_s, entry.at
         while entry.at >= since + length_s:
-            yield since, totals.cut(since + length_s)
-            since += length_s
+            yield Part(since, since + length_s - begin, totals.cut(since + length_s))
+            since = begin = since + length_s
         totals.take(entry)
+        last = entry.at
     totals.close()
-    yield since, totals.accounts
+    yield Part(since, last - begin, totals.accounts)
 
 
 def _fields(text: str) -> tuple[str, ...]:
@@ -89,21 +94,22 @@ def _month(text: str) -> tuple[float, float]:
 
 def _sums(by: tuple[str, ...], parts: list[Part], *, dated: bool) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of the table of sums, without columns that are all zero. `dated`: with the begin of each period."""
-    accounts = [(since, group, account) for since, found in parts for group, account in sorted(found.items())]
+    accounts = [(part, group, account) for part in parts for group, account in sorted(part.accounts.items())]
     kinds = ("got", "deserved", "lent", "borrowed") if by == ("queue",) else ("got",)
     shown = [(part, title, name) for title, name in RESOURCES for part in kinds if any(_of(each, part, name) for *_, each in accounts)]
-    numbers = [*(f"{title} {part.upper()}" for part, title, _ in shown), "PODS", "EVICTED", "WAITED"]
+    numbers = [*(f"{title} {part.upper()}" for part, title, _ in shown), "PODS", "EVICTED", "WAITED", *(["RECORDED"] if dated else [])]
     head = [*(["FROM"] if dated else []), *map(str.upper, by), *numbers]
     rows = [
         [
-            *([rfc3339(since)] if dated else []),
+            *([rfc3339(of.since)] if dated else []),
             *group,
             *(f"{_of(account, part, name):.2f}" for part, _, name in shown),
             str(account.pods),
             str(account.evicted),
             f"{account.waited:.2f}",
+            *([f"{of.recorded_s / HOUR_S:.4f}"] if dated else []),
         ]
-        for since, group, account in accounts
+        for of, group, account in accounts
     ]
     return head, rows
 

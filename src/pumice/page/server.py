@@ -35,6 +35,7 @@ from pumice.page.expected import Expected
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
 from pumice.page.last_minutes import LastMinutes, PastChange
+from pumice.page.long_history import LongHistory
 from pumice.page.policy import policy_fields
 from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
@@ -66,8 +67,10 @@ class PageServer:
         readers: Readers | None = None,
         tls: ssl.SSLContext | None = None,
         recordings: str = "",
+        prometheus: str = "",
     ) -> None:
-        """`recordings`: the folder into which the scheduler records; empty if it does not."""
+        """`recordings`: the folder into which the scheduler records; empty if it does not. `prometheus`: the URL of a server that reads its
+        metrics."""
         self._scheduler = scheduler
         self._api = api
         self._lasts_s = STREAM_S if readers is not None else inf
@@ -85,7 +88,8 @@ class PageServer:
         answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
         answers |= PageAnswers(scheduler, self._recorder, api.store if api is not None else None).routes
         self._usage = PageUsage(recordings)
-        answers |= self._usage.routes
+        self._long_history = LongHistory(self._usage, prometheus, scheduler.clock.now)
+        answers |= self._usage.routes | self._long_history.routes
         self._simulations = Simulations(api) if api is not None else None
         answers |= self._simulations.routes if self._simulations is not None else {}
         if readers is not None:
@@ -132,6 +136,7 @@ class PageServer:
             "policy": policy_fields(self._scheduler.policy),
             "acts": self._api is not None,
             "recordings": self._usage.folder,
+            "longHistory": self._long_history.source,
         }
         cycles = [_encode(cycle) for cycle in self._recorder.cycles]
         now = PastChange(self.feed.last, self._scheduler.clock.now(), self._recorder.count, self._sent.rows, cycles)

@@ -31,15 +31,18 @@ class PageUsage:
     async def _usage(self, request: Request) -> Response:
         if not self.folder:
             return Response.json({"error": "nothing is recorded here"}, 404, headers=UNCACHED)
-        by, per, month = (request.query.get(name, "") for name in ("by", "per", "month"))
         try:
-            async with self._one_at_a_time:
-                head, *rows = csv.reader((await self._table((by, per, month))).splitlines())
+            head, *rows = await self.table(*(request.query.get(name, "") for name in ("by", "per", "month")))
         except RuntimeError as error:
             return Response.json({"error": str(error)}, 400, headers=UNCACHED)
         except TimeoutError:
             return Response.json({"error": f"this takes more than {LONGEST_S:g} s; ask in the shell"}, 503, headers=UNCACHED)
         return Response.json({"head": head, "rows": rows}, headers=UNCACHED)
+
+    async def table(self, by: str, per: str, month: str = "") -> list[list[str]]:
+        """The head and the rows of the command. Raises RuntimeError if it fails, TimeoutError if it takes too long."""
+        async with self._one_at_a_time:
+            return list(csv.reader((await self._table((by, per, month))).splitlines()))
 
     async def _table(self, asked: Asked) -> str:
         now_s = time.monotonic()

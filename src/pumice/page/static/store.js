@@ -39,6 +39,7 @@ export class Store {
     this.version = snapshot.version;
     this.acts = snapshot.acts;
     this.recordings = snapshot.recordings; // their folder
+    this.longHistory = snapshot.longHistory; // where the past beyond the last hour comes from
     this.history = snapshot.history;
     this.apply(snapshot);
   }

@@ -205,7 +205,7 @@ def as_pod(task: Task) -> Pod:
 
 def metadata_of(task: Task) -> Metadata:
     """The metadata of the task's pod, with its creation time and its controller."""
-    kind, _, owner = task.controller.partition("/")
+    kind, _, owner = task.owner.partition("/")
     return structs.replace(
         as_pod(task).metadata,
         creation_timestamp=rfc3339(task.created) if task.created else None,
