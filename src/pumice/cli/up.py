@@ -180,7 +180,10 @@ async def _page(cluster: Embedded, ports: Sequence[int], recordings: str, promet
     from pumice.page.server import PageServer
 
     async with AsyncExitStack() as stack:
-        made = [PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server, recordings=recordings, prometheus=prometheus) for port in ports]
+        made = [
+            PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server, recordings=recordings, prometheus=prometheus)
+            for port in ports
+        ]
         yield await _first_free(stack, made)
 
 

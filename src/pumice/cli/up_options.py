@@ -62,7 +62,7 @@ def wanted(
     recover: bool,
     archive: Path | None,
     record: str,
-    prometheus: str,
+    prometheus: str = "",
 ) -> UpRequest:
     """The request that the options make, with `usual_nodes` if neither they nor the files have any. Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
