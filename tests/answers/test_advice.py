@@ -38,9 +38,10 @@ def test_every_option_of_whatif_starts_the_job() -> None:
     assert [each for each in found if not each.holds] == []
 
 
-@pytest.mark.parametrize("number", [114, 207, 358, 371])
+@pytest.mark.parametrize("number", [114, 207, 280, 358, 371])
 def test_advice_holds_among_rivals_that_take_what_is_given(number: int) -> None:
-    """A ResourceQuota that others wait for, too; a job to be submitted anew in two respects; others that are admitted before it."""
+    """A ResourceQuota that others wait for, too; a job to be submitted anew in two respects; one that must end before room is added, which
+    it would take; others that are admitted before it."""
     found = verdicts(advice_of_why, crowds(1, number))
     assert [each.holds for each in found] == [True], found
 

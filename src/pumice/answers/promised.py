@@ -6,6 +6,7 @@ The pods of other workloads follow from their template.
 """
 
 from collections.abc import Iterable
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -15,12 +16,13 @@ from pumice.api import Object, name_of, namespace_of, spec_of
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC
 from pumice.api.defaults import SCHEDULER_NAME
 from pumice.api.json_objects import annotations_of, controlled_by, merged
+from pumice.api.kinds import kind_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod
 from pumice.api.quantity import format_milli
 from pumice.api.structs import convert
 from pumice.api.volcano import PodGroup
-from pumice.controllers.in_memory import Memory
+from pumice.controllers.controller import Lister
 from pumice.controllers.volcano.job import spec as job_spec
 from pumice.controllers.volcano.job.pods import make_pod, may_start
 from pumice.controllers.volcano.job.volumes import mount
@@ -53,11 +55,21 @@ def promise_workload(sketch: Sketch, workload: Object, count: int) -> None:
         pod: Object = {"metadata": merged(template.get("metadata") or {}, own), "spec": spec_of(template)}
         if spec_of(pod).get("schedulerName") == SCHEDULER_NAME and not annotations_of(pod).get(GROUP_NAME):
             if not made:
-                made.append(("PodGroup", convert(PodGroups().build(pod, Memory([workload])), PodGroup)))
+                made.append(("PodGroup", convert(PodGroups().build(pod, cast("Lister", _Owner(workload))), PodGroup)))
             pod["metadata"]["annotations"] = {**annotations_of(pod), GROUP_NAME: group_name(pod)}
         made.append(("Pod", convert(pod, Pod)))
     for kind, item in newcomers(made, sketch.cluster):
         sketch.put(kind, item)
+
+
+class _Owner:
+    """As much of a Lister as a PodGroup needs to be made: the owner of its pods."""
+
+    def __init__(self, workload: Object) -> None:
+        self._workload = workload
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._workload if kind == kind_of(self._workload) else None
 
 
 def _to_come(cluster: Cluster, job: Job) -> list[Wire]:

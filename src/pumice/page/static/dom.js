@@ -14,12 +14,12 @@ function fill(element, attributes, children) {
   return element;
 }
 
-// Columns to rows: headings, then the cells of each row. Numbers stand at the right.
+// Columns to rows: headings, then the cells of each row. Numbers stand at the right, and so do the headings above them.
 export function table(headings, rows, caption) {
   const cells = (row) => row.map((cell) => html("td", typeof cell === "number" ? { class: "number" } : {}, cell instanceof Node ? cell : String(cell)));
   return html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
     html("table", {},
       html("caption", {}, caption),
-      html("thead", {}, html("tr", {}, headings.map((heading) => html("th", { scope: "col" }, heading)))),
+      html("thead", {}, html("tr", {}, headings.map((heading, at) => html("th", { scope: "col", class: rows.length > 0 && rows.every((row) => typeof row[at] === "number") && "number" }, heading)))),
       html("tbody", {}, rows.map((row) => html("tr", {}, cells(row))))));
 }
