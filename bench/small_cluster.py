@@ -453,6 +453,9 @@ class SmallCluster:
             self._pass()
             self.store.create(PLAIN_JOBS, anew, namespace, USER)
             self.plane.quiet()
+        elif (workload := self._scaled(namespace, name)) is not None:
+            self._patch(workload[0], workload[1]["metadata"]["name"], {"spec": {"template": _mended(workload[1], mend)}}, namespace)
+            self.plane.quiet()
         elif owner is None:
             for pod in self._pods(whose):
                 self.store.delete("pods", pod["metadata"]["name"], namespace, AT_ONCE)
@@ -462,12 +465,20 @@ class SmallCluster:
         else:
             self._submit_anew(owner, namespace, lambda job: _mend_all(job, mend, also))
 
+    def _scaled(self, namespace: str, name: str) -> tuple[str, Object] | None:
+        """The Deployment or StatefulSet, with its kind, whose pods or PodGroup have this name and were never made."""
+        found = ((kind, each) for kind in ("deployments.apps", "statefulsets.apps") for each in self.store.all(kind, namespace))
+        own = (pair for pair in found if name.startswith((f"{pair[1]['metadata']['name']}-", f"podgroup-{pair[1]['metadata']['uid']}")))
+        return next(own, None) if self.store.find("pods", namespace, name) is None else None
+
     def _plain_job(self, namespace: str, group: str) -> Object | None:
         """The Job of Kubernetes that owns a PodGroup, or that owned it before it was submitted anew."""
         owner = controller_of(self.store.find(GROUPS, namespace, group) or {"metadata": {}})
         if owner and owner["apiVersion"] == "batch/v1":
             self._owned[namespace, group] = owner["name"]
-        return self.store.find(PLAIN_JOBS, namespace, self._owned.get((namespace, group), ""))
+        if (made := self.store.find(PLAIN_JOBS, namespace, self._owned.get((namespace, group), ""))) is not None:
+            return made
+        return next((job for job in self.store.all(PLAIN_JOBS, namespace) if group == f"podgroup-{job['metadata']['uid']}"), None)
 
     def _submit_anew(self, name: str, namespace: str, mend: Mend) -> None:
         job = _fresh(self.store.get(JOBS, name, namespace))
@@ -484,6 +495,13 @@ def _mend_all(job: Object, mend: Mend, also: Mend | None) -> None:
         mend(task["template"].setdefault("spec", {}))
     if also is not None:
         also(job)
+
+
+def _mended(workload: Object, mend: Mend) -> Object:
+    """The pod template of a workload, mended."""
+    template: Object = copy.deepcopy(workload["spec"]["template"])
+    mend(template["spec"])
+    return template
 
 
 def _is_of(pod: Object, job: str | None, group: str) -> bool:

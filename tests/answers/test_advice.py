@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.advice import Verdict, advice_of_why, all_situations, options_of_whatif, verdicts
-from bench.causes import CAUSES, Situation, crowds, situations
+from bench.causes import CAUSES, CONFIGURATIONS, KUBE, TWO, Cause, Situation, crowds, job, policy_of, situations
 
 Judge = Callable[[Situation], Iterator[Verdict]]
 
@@ -44,6 +44,15 @@ def test_advice_holds_among_rivals_that_take_what_is_given(number: int) -> None:
     it would take; others that are admitted before it."""
     found = verdicts(advice_of_why, crowds(1, number))
     assert [each.holds for each in found] == [True], found
+
+
+def test_pods_of_different_sizes_are_rehearsed_in_the_order_in_which_they_are_made() -> None:
+    """A small pod takes the node with most room before a large one comes: an earlier rehearsal must not turn their order round."""
+    large, small = job("waits", 2, {"cpu": "6"}), job("waits", 1, {"cpu": "1"})
+    large["spec"]["tasks"] = [{**small["spec"]["tasks"][0], "name": "first"}, *large["spec"]["tasks"]]
+    policy, cause = policy_of("built-in", CONFIGURATIONS["built-in"], KUBE), Cause("two sizes", TWO, [job("old", 2, {"cpu": "7"})])
+    (verdict,) = advice_of_why(Situation("two sizes", policy, cause, [large], "job/waits", "job/default/waits"))
+    assert verdict.holds, verdict.told
 
 
 @pytest.mark.nightly

@@ -96,7 +96,8 @@ def test_a_quota_that_refuses_all_pods_of_a_workload_is_named_with_its_amounts_a
 def test_what_a_quota_demands_of_containers_is_named_with_the_container_and_tried(subject: str) -> None:
     workload = copy.deepcopy(WORKLOADS[subject])
     workload["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "side:1"})
-    state = asked(made(*TWO, resource_quota(limits__cpu=20, limits__memory="20Gi"), workload))
+    cluster = made(*TWO, resource_quota(limits__cpu=20, limits__memory="20Gi"), workload)
+    state = asked(cluster)
     answer = why(*state, subject, advise=True)
     assert answer.line.endswith(": containers main, side lack limits.cpu and limits.memory, which it demands of each container")
     (change,) = answer.advice
@@ -106,6 +107,9 @@ def test_what_a_quota_demands_of_containers_is_named_with_the_container_and_trie
         "side": {"limits": {"cpu": "100m", "memory": "128Mi"}},
     }
     assert answer.advice in [option.changes for option in whatif(*state, subject).options]
+    cluster.follow(change)
+    cluster.settle()
+    assert any(pod["spec"].get("nodeName") for pod in cluster.store.all("pods"))
 
 
 def test_one_container_that_states_nothing_is_enough_for_a_quota_to_refuse_a_pod_as_kubernetes_says() -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from pumice.answers.pod_quota import count_used, namespaces_with_quotas, promise_rest, refused_pods
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.sketch import Sketch, pod_of
-from pumice.answers.subject import Subject, Waiter, owner_of, waiter, who_waits
+from pumice.answers.subject import Subject, Waiter, as_they_came, owner_of, waiter, who_waits
 from pumice.api.pod import Pod
 from pumice.scheduler.framework.carry_out import carry_out
 from pumice.scheduler.framework.cycle import Rehearsal
@@ -78,7 +78,8 @@ class _Run:
             self._take_away([task for task in waits.job.tasks.values() if is_promised(task)])
 
     def _take_away(self, tasks: list[Task]) -> None:
-        for task in tasks:
+        """Take pods away, to be made again in the order in which they came: it is that of placing them."""
+        for task in as_they_came(tasks):
             self._withheld.append(pod_of(task))
             self._sketch.remove("Pod", task.key)
 

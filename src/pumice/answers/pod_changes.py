@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from pumice.answers.changes import Change
 from pumice.answers.promised import MARK
 from pumice.answers.sketch import Sketch, pod_of
+from pumice.answers.subject import as_they_came
 from pumice.api import rfc3339
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
@@ -28,7 +29,7 @@ def waiting_of(cluster: Cluster, whose: str) -> list[Task]:
     kind, _, key = whose.partition("/")
     if kind == "pod":
         return [cluster.tasks[key]]
-    return list(cluster.jobs[key].pending.values())
+    return as_they_came(cluster.jobs[key].pending.values())
 
 
 def resubmit(sketch: Sketch, whose: str) -> None:
@@ -38,7 +39,7 @@ def resubmit(sketch: Sketch, whose: str) -> None:
     owner = job.group.metadata.controller if job is not None and job.group is not None else None
     if job is None or job.group is None or owner is None or owner.kind != "Job":
         return
-    for task in list(job.pending.values()):
+    for task in as_they_came(job.pending.values()):
         pod = pod_of(task)
         sketch.put("Pod", replace(pod, metadata=replace(pod.metadata, uid=f"{MARK}{task.key}")))
     last = max(other.created for other in sketch.cluster.jobs.values())

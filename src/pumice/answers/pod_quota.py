@@ -14,7 +14,7 @@ from pumice.answers.changes import Amounts, RaiseQuota
 from pumice.answers.promised import is_promised, promise
 from pumice.answers.requests import StateAmounts
 from pumice.answers.sketch import Sketch
-from pumice.answers.subject import Waiter
+from pumice.answers.subject import Waiter, as_they_came
 from pumice.api import Object
 from pumice.api.core import ResourceQuota
 from pumice.api.plural import part_of, plural
@@ -46,7 +46,7 @@ def refusals(cluster: Cluster, namespace: str, last: Job | None = None) -> list[
     tasks = [task for task in cluster.tasks.values() if task.namespace == namespace and not task.status & status.FINISHED]
     books = [_Book(quota, [task for task in tasks if not is_promised(task)]) for quota in quotas]
     found = []
-    for task in sorted(filter(is_promised, tasks), key=lambda task: last is not None and task.job is last):
+    for task in sorted(as_they_came(filter(is_promised, tasks)), key=lambda task: last is not None and task.job is last):
         refusal = next(filter(None, (book.refusal(task) for book in books)), None)
         if refusal is not None:
             found.append(refusal)

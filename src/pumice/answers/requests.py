@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pumice.answers.changes import Amounts, Change, listed, quantities
 from pumice.answers.pod_changes import resubmit, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
+from pumice.answers.subject import as_they_came
 from pumice.api import InputError, did_you_mean
 from pumice.api.core import PriorityClass
 from pumice.api.plural import counted
@@ -36,7 +37,7 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
             for name, each in (group.spec.min_resources or {}).items()
         }
         spec = replace(group.spec, min_member=self.count, min_task_member=None, min_resources=least or None)
-        for task in list(job.pending.values())[max(self.count - job.ready_count, 0) :]:
+        for task in as_they_came(job.pending.values())[max(self.count - job.ready_count, 0) :]:
             sketch.remove("Pod", task.key)
         sketch.put("PodGroup", replace(group, spec=spec))
 

@@ -57,6 +57,11 @@ class Waiter(Struct, frozen=True):
         return f"pod/{self.tasks[0].key}"
 
 
+def as_they_came(tasks: Iterable[Task]) -> list[Task]:
+    """Pods in the order in which they came: a state in which something was undone may have them in another one."""
+    return sorted(tasks, key=lambda task: task.number)
+
+
 def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
     waits = [task for task in tasks if task.status & (status.PENDING | status.PIPELINED)]
     return Waiter(job, waits, frozenset(waits))

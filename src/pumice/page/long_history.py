@@ -4,7 +4,6 @@ reads its metrics.
 A point is the mean of a step of time in a recording, and a sample of Prometheus. Points look like those of the last hour (`sent_rows.py`).
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -82,9 +81,8 @@ class LongHistory:
     async def _measured(self, span: Span) -> dict[float, Held]:
         """What Prometheus has of the metrics of queues."""
         end, found = self._now() // span.step_s * span.step_s, dict[float, Held]()
-        answers = await asyncio.gather(*(self._asked(query, span, end) for query in QUERIES.values()))
-        for name, answer in zip(QUERIES, answers, strict=True):
-            for series in answer["data"]["result"]:
+        for name, query in QUERIES.items():
+            for series in (await self._asked(query, span, end))["data"]["result"]:
                 for at, value in series["values"]:
                     found.setdefault(float(at), {}).setdefault(series["metric"]["queue_name"], {})[name] = float(value)
         return found
