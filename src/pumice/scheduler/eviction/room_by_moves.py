@@ -25,6 +25,7 @@ from pumice.scheduler.model import EPSILON, Mask, Nodes, Table, Task, Vector
 EFFORT = 200_000  #: rows that are looked at, in all dives together, after the first
 MOST_STEPS = 3_000  #: choices that are made, in all dives together, after the first
 MOST_CHOICES = 8  #: of nodes for one pod
+ENOUGH_FREE = 4  #: of so many nodes with room the best are chosen, without a look at those where others would have to give way
 MOST_COMPARED = 12  #: choices for which it is worked out whether those who give way find room
 MOST_WAYS = 4  #: in which pods of one node may give way
 MOST_ROWS = 48  #: where it is worked out who would have to give way: those that lack the least
@@ -200,7 +201,7 @@ class _Dive:
         far = self._search.rules.distances(task)[rows] if unit is not None else np.zeros(len(rows))
         _, first = np.unique(np.column_stack([far, left.round(9)]), axis=0, return_index=True)
         found = [Choice(0, (0.0, 0.0), 0, float(left[place]), int(rows[place])) for place in first[:MOST_CHOICES]]
-        if len(found) < MOST_CHOICES and self.pods < self._limit:
+        if len(found) < ENOUGH_FREE and self.pods < self._limit:
             ways = (choice for row in hard if row not in banned for choice in self.giving_way(task, row))
             fresh = (choice for choice in ways if (kind, choice.row, choice.units) not in skipped)
             affordable = (choice for choice in fresh if self.pods + choice.pods <= self._limit)
