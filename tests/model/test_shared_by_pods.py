@@ -6,11 +6,14 @@ import gc
 from typing import Any
 
 from pumice.api.meta import Metadata
+from pumice.api.pod import PodSpec
 from pumice.api.quantity import quantity
+from pumice.api.structs import convert
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.seldom import NOTHING
 from pumice.scheduler.model.shared_templates import FEW, Pairs, Shared
+from pumice.scheduler.model.template import requested_by_containers
 from pumice.testing import cluster, pod
 
 
@@ -71,3 +74,13 @@ def test_an_attribute_that_few_have_is_kept_only_by_those() -> None:
     assert (task.deleting, task.ended, task.seldom) == (False, 5.0, {"ended": 5.0})
     task.ended = None
     assert task.ended is None and task.seldom is NOTHING
+
+
+def test_sidecars_run_with_the_containers_and_with_the_init_containers_after_them() -> None:
+    def asks(cpu: str, **more: str) -> dict[str, Any]:
+        return {"name": "c", "resources": {"requests": {"cpu": cpu}}} | more
+
+    late = {"containers": [asks("1")], "initContainers": [asks("3"), asks("1", restartPolicy="Always")]}
+    early = {"containers": [asks("1")], "initContainers": [asks("1", restartPolicy="Always"), asks("3")]}
+    assert requested_by_containers(convert(late, PodSpec)) == {"cpu": 3000}
+    assert requested_by_containers(convert(early, PodSpec)) == {"cpu": 4000}
