@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.advice import Verdict, advice_of_why, all_situations, options_of_whatif, verdicts
-from bench.causes import CAUSES, CONFIGURATIONS, KUBE, TWO, Cause, Situation, crowds, job, policy_of, situations
+from bench.causes import CAUSES, CONFIGURATIONS, KUBE, TWO, Cause, Situation, crowds, job, node, only_on, policy_of, situations
+from pumice.answers.changes import UNSCHEDULABLE
 
 Judge = Callable[[Situation], Iterator[Verdict]]
 
@@ -53,6 +54,19 @@ def test_pods_of_different_sizes_are_rehearsed_in_the_order_in_which_they_are_ma
     policy, cause = policy_of("built-in", CONFIGURATIONS["built-in"], KUBE), Cause("two sizes", TWO, [job("old", 2, {"cpu": "7"})])
     (verdict,) = advice_of_why(Situation("two sizes", policy, cause, [large], "job/waits", "job/default/waits"))
     assert verdict.holds, verdict.told
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_a_node_that_the_job_asks_for_and_that_is_cordoned_is_named_so(configuration: str) -> None:
+    """A cordoned node also has a taint, which goes with the cordon."""
+    policy, shut = policy_of(configuration, CONFIGURATIONS[configuration], KUBE), node("n2", cordoned=True)
+    shut["spec"]["taints"] = [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]
+    cause = Cause("cordon and selector", [node("n1"), shut])
+    waits = [job("waits", 1, {"cpu": "2"}, pod=only_on("n2"))]
+    (verdict,) = advice_of_why(Situation("cordon and selector", policy, cause, waits, "job/waits", "job/default/waits"))
+    assert verdict.holds and verdict.told.startswith("node n2, the only one with room for it, is cordoned | uncordon node n2 | starts"), (
+        verdict
+    )
 
 
 @pytest.mark.nightly

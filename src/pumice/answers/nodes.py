@@ -9,10 +9,13 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
+from pumice.answers.changes import UNSCHEDULABLE
 from pumice.scheduler.engine import Evaluation, Filter, Reach, View
 from pumice.scheduler.engine.evaluation import FIT
 from pumice.scheduler.model import EPSILON, PODS, Mask, Table, Vector, copies
+from pumice.scheduler.plugins.kube.taint_toleration import HARD, tolerated
 
+TAINTS = "TaintToleration"
 ROOM = frozenset([FIT, "PodLimit", "PromisedRoom"])  #: rules that are about room
 
 
@@ -33,13 +36,13 @@ class NodesFor:
         self.table = evaluation.table
         self.template = evaluation.template
         self.alive: Mask = self.table.alive if among is None else self.table.alive & among
-        view = View(self.table)
+        view, by_taint = View(self.table), self.alive & ~self._only_cordoned()
         self.closed = [
-            Closed(rule.name, refused.reason.text, refused.where & self.alive, rule.reach is Reach.STATIC)
+            Closed(rule.name, refused.reason.text, where, rule.reach is Reach.STATIC)
             for rule, state in evaluation.filters
             if rule.name not in ROOM and (rule.reach is Reach.STATIC or not lasting)
             for refused in rule.refuse(state, view)
-            if (refused.where & self.alive).any()
+            if (where := refused.where & (by_taint if rule.name == TAINTS else self.alive)).any()
         ]
         self._is_kubes = any(rule.name == FIT for rule, _ in evaluation.filters)  #: a leaving pod keeps its room until it is gone
         self._free = self.table.idle if self._is_kubes else self.table.future_idle
@@ -47,6 +50,16 @@ class NodesFor:
         for rule, state in evaluation.filters:
             if rule.name in ROOM:
                 self._refuse_full(rule, state, view)
+
+    def _only_cordoned(self) -> Mask:
+        """Cordoned nodes without a taint that the pod does not tolerate but the one that says that they are cordoned: the cordon is what
+        closes them, and with it the taint goes."""
+        found = np.zeros(len(self.table), bool)
+        given = self.template.spec.tolerations or ()
+        for row in np.flatnonzero(self.alive & self.table.cordoned).tolist():
+            taints = [each for each in self.table.wire[row].spec.taints or () if each.effect in HARD and not tolerated(each, given)]
+            found[row] = all(taint.key == UNSCHEDULABLE for taint in taints)
+        return found
 
     def _refuse_full(self, rule: Filter, state: object, view: View) -> None:
         for refused in rule.refuse(state, view):
