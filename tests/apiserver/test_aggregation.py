@@ -180,6 +180,14 @@ def test_what_the_other_server_serves_is_discovered(running: Running, wire: Wire
     assert wire.ask("GET", f"{ROOT}/apples")[0] == 404
 
 
+def test_the_other_server_answers_for_its_openapi_document(running: Running, wire: Wire, other: Other) -> None:
+    register(wire, other)
+    entry = wire.ask("GET", "/openapi/v3")[1]["paths"]["apis/fruit.example.com/v1"]
+    wire.send(wire.request("GET", entry["serverRelativeURL"]))
+    assert wire.answer()[2] == b"a pot of tea"
+    assert [asked[:2] for asked in other.asked] == [("GET", "/openapi/v3/apis/fruit.example.com/v1")]
+
+
 @pytest.mark.parametrize("fault", ["authority", "no service", "not a list"])
 def test_a_server_that_does_not_answer_is_reported(running: Running, wire: Wire, other: Other, fault: str) -> None:
     other.listed = {"resources": [{}]} if fault == "not a list" else LISTED

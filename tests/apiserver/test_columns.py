@@ -35,6 +35,7 @@ METRIC = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Ut
         ("networkpolicies.networking.k8s.io", "NAME POD-SELECTOR AGE"),
         ("resourceclaims.resource.k8s.io", "NAME STATE AGE"),
         ("customresourcedefinitions.apiextensions.k8s.io", "NAME CREATED AT"),
+        ("certificatesigningrequests.certificates.k8s.io", "NAME AGE SIGNERNAME REQUESTOR REQUESTEDDURATION CONDITION"),
         ("events", "LAST SEEN TYPE REASON OBJECT MESSAGE"),
     ],
 )
@@ -63,6 +64,25 @@ def test_cells(resource: str, body: dict[str, Any], cells: list[str]) -> None:
     obj = made.create(resource, {"metadata": {"name": "x"}} | body, "default")
     row = table(made.kind(resource), [obj], made.now(), {})["rows"][0]["cells"]
     assert row[1 : 1 + len(cells)] == cells
+
+
+@pytest.mark.parametrize(
+    ("types", "more", "state"),
+    [
+        ([], {}, "Pending"),
+        (["Approved"], {}, "Approved"),
+        (["Approved"], {"certificate": "Y2VydA=="}, "Approved,Issued"),
+        (["Approved", "Failed"], {}, "Approved,Failed"),
+        (["Denied"], {}, "Denied"),
+    ],
+)
+def test_a_signing_request_says_how_far_it_is(types: list[str], more: dict[str, str], state: str) -> None:
+    made = store()
+    status = {"conditions": [{"type": each, "status": "True"} for each in types]} | more
+    metadata = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    obj = {"metadata": metadata, "spec": {"signerName": "a/b", "username": "ann", "expirationSeconds": 600}, "status": status}
+    row = table(made.kind("certificatesigningrequests.certificates.k8s.io"), [obj], made.now(), {})["rows"][0]["cells"]
+    assert row[2:] == ["a/b", "ann", "10m", state]
 
 
 def test_every_kind_has_cells_for_an_object_that_says_little() -> None:

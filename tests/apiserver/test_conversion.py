@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apiserver.server_process import in_thread
-from tests.apiserver.webhook_program import Object, Program, serving
+from tests.apiserver.webhook_program import Object, Program, patch, serving
 from tests.apiserver.wire import Wire
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -122,3 +122,66 @@ def test_a_conversion_that_cannot_work_is_refused(wire: Wire, conversion: Object
         conversion["webhook"]["conversionReviewVersions"] = ["v1beta1"]
     status, refusal = wire.ask("POST", CRDS, {"metadata": {"name": "cans.example.org"}, "spec": spec})
     assert status == 422 and why in refusal["message"]
+
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+ON_V2 = {"apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["boxes"], "operations": ["CREATE"]}
+
+
+@pytest.mark.parametrize("policy", ["Equivalent", "Exact"])
+def test_a_webhook_is_shown_the_version_that_its_rules_name(wire: Wire, program: Program, policy: str) -> None:
+    def answer(path: str, request: Object) -> Object:
+        return convert(path, request) if path == "/convert" else patch({"op": "replace", "path": "/spec/amount", "value": 7})
+
+    program.answer = answer
+    hooks = {"metadata": {"name": "hooks"}, "webhooks": [program.hook("/see", ON_V2, matchPolicy=policy)]}
+    assert wire.ask("POST", f"{ADMISSION}/mutatingwebhookconfigurations", hooks)[0] == 201
+    status, made = wire.ask("POST", V1, box("b", "v1", size=3))
+    seen = [asked for path, asked in program.asked if path == "/see"]
+    if policy == "Exact":
+        assert (status, made["spec"], seen) == (201, {"size": 3}, [])
+        return
+    assert (status, made["apiVersion"], made["spec"]) == (201, "example.com/v1", {"size": 7})
+    (asked,) = seen
+    assert (asked["object"]["apiVersion"], asked["object"]["spec"]) == ("example.com/v2", {"amount": 3})
+    assert [asked[field]["version"] for field in ("kind", "resource", "requestKind", "requestResource")] == ["v2", "v2", "v1", "v1"]
+
+
+def test_policies_see_the_version_that_their_rules_name(wire: Wire) -> None:
+    limit = [{"expression": "object.spec.amount < 5", "message": "too much"}]
+    more = {"applyConfiguration": {"expression": "Object{spec: Object.spec{amount: object.spec.amount + 2}}"}}
+    mutation = {"mutations": [{"patchType": "ApplyConfiguration", **more}], "reinvocationPolicy": "Never"}
+    for sort, spec, action in (("validating", {"validations": limit}, {"validationActions": ["Deny"]}), ("mutating", mutation, {})):
+        spec = {"matchConstraints": {"resourceRules": [ON_V2]}, **spec}
+        binding = {"metadata": {"name": "p"}, "spec": {"policyName": "p", **action}}
+        for kind, body in (
+            (f"{sort}admissionpolicies", {"metadata": {"name": "p"}, "spec": spec}),
+            (f"{sort}admissionpolicybindings", binding),
+        ):
+            status, answer = wire.ask("POST", f"{ADMISSION}/{kind}", body)
+            assert status == 201, answer
+    assert wire.ask("POST", V1, box("a", "v1", size=2))[1]["spec"] == {"size": 4}
+    status, answer = wire.ask("POST", V1, box("b", "v1", size=3))
+    assert status == 422 and "too much" in answer["message"]
+
+
+def test_what_is_not_converted_is_shown_in_one_version_too(wire: Wire, program: Program) -> None:
+    group = {"group": "plain.example.com", "scope": "Namespaced", "names": {"kind": "Jar", "plural": "jars"}}
+    versions = [version("v1", "size", True), version("v2", "size", False)]
+    definition = {"metadata": {"name": "jars.plain.example.com"}, "spec": group | {"versions": versions}}
+    assert wire.ask("POST", CRDS, definition)[0] == 201
+    program.answer = lambda path, request: {"allowed": True}
+    rule = ON_V2 | {
+        "apiGroups": ["plain.example.com"],
+        "apiVersions": ["v1"],
+        "resources": ["jars"],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+    }
+    hooks = {"metadata": {"name": "hooks"}, "webhooks": [program.hook("/see", rule)]}
+    assert wire.ask("POST", f"{ADMISSION}/validatingwebhookconfigurations", hooks)[0] == 201
+    path = "/apis/plain.example.com/{}/namespaces/default/jars"
+    assert wire.ask("POST", path.format("v2"), {"metadata": {"name": "j"}, "spec": {"size": 1}})[0] == 201
+    assert wire.ask("PATCH", f"{path.format('v1')}/j", {"spec": {"size": 2}}, "application/merge-patch+json")[0] == 200
+    assert wire.ask("DELETE", f"{path.format('v2')}/j")[0] == 200
+    seen = [(one["apiVersion"] if (one := asked[field]) else None) for _, asked in program.asked for field in ("object", "oldObject")]
+    assert seen == ["plain.example.com/v1", None, "plain.example.com/v1", "plain.example.com/v1", None, "plain.example.com/v1"]

@@ -63,9 +63,10 @@ def answered(running: Running, name: str, signer: str, request: str, usages: lis
     raise AssertionError(found)
 
 
-def test_holder_of_a_certificate_is_the_user_that_it_names(running: Running, tmp_path: Path) -> None:
+@pytest.mark.parametrize("usages", [["client auth", "digital signature"], ["client auth"]], ids=len)
+def test_holder_of_a_certificate_is_the_user_that_it_names(running: Running, tmp_path: Path, usages: list[str]) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    status = answered(running, "ann", CLIENTS, request_of(key, "ann", "painters"), ["client auth", "digital signature"])
+    status = answered(running, f"ann-{len(usages)}", CLIENTS, request_of(key, "ann", "painters"), usages)
     pair = tmp_path / "ann.pem"
     pair.write_bytes(base64.b64decode(status["certificate"]) + private_pem(key))
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import threading
 import time
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pumice.client.certificates import Authority, private_pem
 from pumice.client.tls import KeyPair
 from tests.apiserver.server_process import Running, in_thread
-from tests.apiserver.webhook_program import NAME, Object, Program, patch, serving
+from tests.apiserver.webhook_program import NAME, Object, Program, issued, patch, serving
 from tests.apiserver.wire import Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -194,6 +195,29 @@ def test_an_authority_may_have_the_name_of_what_it_signs(is_signed: bool) -> Non
         status, answer = wire.ask("POST", MAPS, config_map())
         assert (status == 201) is is_signed, answer["message"]
         assert len(program.asked) == is_signed
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_bundle_may_be_the_programs_own_certificate(is_own: bool) -> None:
+    def known(authority: Authority) -> KeyPair:
+        presented, another = issued(authority), issued(authority)
+        bundle.append(presented if is_own else another)
+        return presented
+
+    bundle: list[KeyPair] = []
+    with serving(known) as program, in_thread(plain=True) as server, Wire(server) as wire:
+        program.authority = base64.b64encode(bundle[0].certificate).decode()
+        server.call(lambda store: store.create("namespaces", {"metadata": {"name": "test"}}))
+        server.call(lambda store: store.create("services", program.service(), "test"))
+        register(wire, "validating", program.hook("/see", ON_MAPS))
+        status, answer = wire.ask("POST", MAPS, config_map())
+        assert (status == 201) is is_own, answer["message"]
+
+
+def test_a_path_is_asked_without_empty_parts(wire: Wire, program: Program) -> None:
+    register(wire, "validating", program.hook("/see", ON_MAPS) | {"clientConfig": program.client("//see//twice/")})
+    assert wire.ask("POST", MAPS, config_map())[0] == 201
+    assert program.asked[0][0] == "/see/twice"
 
 
 def test_a_dry_run_is_not_shown_to_a_webhook_with_side_effects(wire: Wire, program: Program) -> None:

@@ -70,6 +70,32 @@ def test_pods_that_cannot_be_run_are_refused(spec: dict[str, Any], sentence: str
         store().create("pods", pod("p", **spec), "default")
 
 
+@pytest.mark.parametrize(
+    ("container", "sentence"),
+    [
+        ({"imagePullPolicy": "Now"}, r'imagePullPolicy: Unsupported value: "Now": supported values: "Always", "IfNotPresent", "Never"'),
+        ({"terminationMessagePolicy": "x"}, r'terminationMessagePolicy: Unsupported value: "x": supported values: "Fallback'),
+        ({"ports": [{"containerPort": 80, "protocol": "ICMP"}]}, r'ports\[0\]\.protocol: Unsupported value: "ICMP"'),
+        ({"ports": [{"containerPort": 80, "hostPort": 70000}]}, r"ports\[0\]\.hostPort: Invalid value: 70000: must be between 1 and 65535"),
+        ({"env": [{"value": "a"}]}, r"env\[0\]\.name: Required value"),
+        ({"volumeMounts": [{"name": "b", "mountPath": "/a"}]}, r'volumeMounts\[0\]\.name: Not found: "b"'),
+        ({"volumeMounts": [{"name": "a"}]}, r"volumeMounts\[0\]\.mountPath: Required value"),
+        ({"volumeMounts": [{"name": "a", "mountPath": "/a"}] * 2}, r'volumeMounts\[1\]\.mountPath: Invalid value: "/a": must be unique'),
+    ],
+)
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_containers_that_cannot_be_run_are_refused(field: str, container: dict[str, Any], sentence: str) -> None:
+    each = {"name": "d", "image": "x", **container}
+    spec = {"containers": [{"name": "c", "image": "x"}], "volumes": [{"name": "a"}], field: [each]}
+    with pytest.raises(StatusError, match=rf"spec\.{field}\[0\]\.{sentence}"):
+        store().create("pods", pod("p", **spec), "default")
+
+
+def test_volumes_have_names_of_their_own() -> None:
+    with pytest.raises(StatusError, match=r'spec\.volumes\[1\]\.name: Duplicate value: "a"'):
+        store().create("pods", pod("p", volumes=[{"name": "a"}] * 2), "default")
+
+
 def test_a_running_pod_changes_only_what_may_change() -> None:
     made = store()
     made.create("pods", pod("p"), "default")

@@ -24,6 +24,9 @@ KUBERNETES = "1.36.1"
 NEXT = "1.37.2"
 ETCD = "3.6.8"
 HELM = "3.21.4"
+JOBSET = "sigs.k8s.io/jobset@v0.11.0"
+KUEUE = "sigs.k8s.io/kueue@v0.17.0"
+KUBERAY = "github.com/ray-project/kuberay/ray-operator@v1.6.0"
 NEEDED = ("etcd", "kube-apiserver")
 HERE = Path(__file__).parent
 
@@ -41,15 +44,19 @@ class Program(NamedTuple):
         return f"{name}-{hashlib.sha256(b''.join(parts)).hexdigest()[:12]}" if parts else name
 
     def build(self, folder: Path, name: str) -> Path:
-        return folder / (self.built_as or name)
+        return folder / (f"{Path(self.package).name}.test" if self.is_test else self.built_as or name)
 
 
 def _kubernetes(name: str) -> Program:
     return Program(f"k8s.io/kubernetes/cmd/{name}")
 
 
-def _next(package: str, built_as: str, *, is_test: bool = False) -> Program:
+def _next(package: str, built_as: str = "", *, is_test: bool = False) -> Program:
     return Program(f"k8s.io/kubernetes/{package}", "server-1.37", built_as, is_test)
+
+
+def _suite(package: str, module: str) -> Program:
+    return Program(f"./{package}", module, is_test=True)
 
 
 PROGRAMS = {
@@ -63,15 +70,20 @@ PROGRAMS = {
     "kubelet": _kubernetes("kubelet"),
     "clientgo": Program("./clientgo", sources=("server/clientgo/main.go",)),  # a controller written with client-go
     "e2e.test": Program("k8s.io/kubernetes/test/e2e", is_test=True),
-    "jobset": Program(".", "sigs.k8s.io/jobset@v0.11.0"),
-    "jobset-e2e": Program("./test/e2e", "sigs.k8s.io/jobset@v0.11.0", is_test=True),
-    "kueue": Program("./cmd/kueue", "sigs.k8s.io/kueue@v0.17.0"),
+    "jobset": Program(".", JOBSET),
+    "jobset-e2e": _suite("test/e2e", JOBSET),
+    "kueue": Program("./cmd/kueue", KUEUE),
+    "kueue-e2e": _suite("test/e2e/singlecluster", KUEUE),
+    "kueue-scheduler": _suite("test/integration/singlecluster/scheduler", KUEUE),
+    "kueue-core": _suite("test/integration/singlecluster/controller/core", KUEUE),
     "spark-operator": Program("./cmd/operator", "github.com/kubeflow/spark-operator/v2@v2.3.0", "operator"),
     "workflow-controller": Program("./cmd/workflow-controller", "github.com/argoproj/argo-workflows/v3@v3.7.4"),
     "trainer": Program("./cmd/trainer-controller-manager", "github.com/kubeflow/trainer/v2@v2.1.0", "trainer-controller-manager"),
-    "kuberay": Program(".", "github.com/ray-project/kuberay/ray-operator@v1.6.0", "ray-operator"),
+    "kuberay": Program(".", KUBERAY, "ray-operator"),
+    "kuberay-controllers": _suite("controllers/ray", KUBERAY),
+    "kuberay-e2e": _suite("test/e2e", KUBERAY),
     **{f"{name}-{NEXT}": _next(f"cmd/{name}", name) for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")},
-    f"e2e.test-{NEXT}": _next("test/e2e", "e2e.test", is_test=True),
+    f"e2e.test-{NEXT}": _next("test/e2e", is_test=True),
     "coredns": Program("./coredns", "addons", sources=("addons/go.mod", "addons/coredns/main.go")),
     "helm": Program("helm.sh/helm/v3/cmd/helm", "addons", sources=("addons/go.mod",)),
     "actionlint": Program("github.com/rhysd/actionlint/cmd/actionlint", "actionlint", sources=("actionlint/go.mod",)),

@@ -1,4 +1,4 @@
-"""Suites of others on `pumice up`: a cluster in a process of its own, and those specs of a program written with Ginkgo that do not pass.
+"""Suites of others on `pumice up`: a cluster in a process of its own, and those specs of a program that do not pass.
 
 What passes is listed in files, by full names.
 """
@@ -22,13 +22,24 @@ def listed(name: str) -> list[str]:
     return [line for line in (Path(__file__).parent / name).read_text().splitlines() if not line.startswith("#")]
 
 
-@contextlib.contextmanager
-def up(kubeconfig: Path, name: str, *nodes: str) -> Iterator[None]:
+def up(kubeconfig: Path, name: str, *options: str) -> contextlib.AbstractContextManager[None]:
     """A cluster that ends with the block. Its data is beside the kubeconfig."""
-    command = [sys.executable, "-m", "pumice", "up", *nodes, "--no-page", "--port", "0", "--data", str(kubeconfig.parent / f"of-{name}")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)})
+    data = str(kubeconfig.parent / f"of-{name}")
+    return _process(kubeconfig, "A cluster of ", "pumice", "up", *options, "--no-page", "--port", "0", "--data", data)
+
+
+def api_server(kubeconfig: Path) -> contextlib.AbstractContextManager[None]:
+    """Its API server alone: for suites that play the controllers and kubelets themselves."""
+    return _process(kubeconfig, "https://", "pumice.cluster.apiserver", "--kubeconfig", str(kubeconfig))
+
+
+@contextlib.contextmanager
+def _process(kubeconfig: Path, begins: str, *command: str) -> Iterator[None]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)}
+    )
     try:
-        assert process.stdout is not None and process.stdout.readline().startswith("A cluster of ")
+        assert process.stdout is not None and process.stdout.readline().startswith(begins)
         yield
     finally:
         process.terminate()
@@ -52,3 +63,11 @@ def failed(
         elif spec.get("Failure"):
             found[name] = spec["Failure"]["Message"][:2000]
     return found
+
+
+def failed_of_go(program: Path, names: Collection[str], folder: Path, environment: Mapping[str, str]) -> set[str]:
+    """Those of the tests of a program written without Ginkgo that do not pass. What they say is in a file."""
+    command = [str(program), "-test.v", "-test.run", f"^({'|'.join(names)})$"]
+    with (folder / "log").open("wb") as log:
+        subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, timeout=LIMIT_S, check=False)
+    return set(names) - set(re.findall(r"^--- PASS: (\S+)", (folder / "log").read_text(errors="replace"), re.MULTILINE))

@@ -1,131 +1,19 @@
-"""Operators of others, as they are shipped, on `pumice up`: the commands of docs/embedded.md start each, and it does its main job.
-
-A program is built from its Go module, with the manifests that the module holds, and runs outside of the cluster.
-"""
+"""Operators of others, as they are shipped, on `pumice up`: each does its main job."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
 import shutil
-import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from binaries import module_of, program, why_not
-from suites import failed, listed, up
+from binaries import module_of
+from operators import ARGO, CERT_MANAGER, JOBSET, KUBERAY, KUEUE, SPARK, TRAINER, Cluster, running
 
 pytestmark = pytest.mark.nightly
-
-DOCS = Path(__file__).parents[2] / "docs" / "embedded.md"
-LIMIT_S = 180
 QUEUE = "kueue.x-k8s.io/queue-name"
-CERTIFICATES = Path("/tmp/k8s-webhook-server/serving-certs")  #: where JobSet looks for them, whatever it is told
-
-
-class Operator(NamedTuple):
-    program: str
-    folder: str = ""  #: of the manifests in its module, for kustomize; or of its chart
-
-
-JOBSET, KUBERAY, KUEUE = (Operator(name, "config/default") for name in ("jobset", "kuberay", "kueue"))
-ARGO = Operator("workflow-controller", "manifests/cluster-install")
-SPARK = Operator("spark-operator", "charts/spark-operator-chart")
-TRAINER = Operator("trainer", "manifests/overlays/manager")
-CERT_MANAGER = Operator("controller")  #: not to be had as a module: a folder has its programs and its manifest
-
-
-class Cluster:
-    """A cluster with the program of an operator outside. Commands run in a folder of their own, whose home is that folder, too."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        programs = os.pathsep.join([str(program("kubectl").parent), os.environ["PATH"]])
-        self.environment = os.environ | {"HOME": str(folder), "KUBECONFIG": str(folder / ".kube" / "config"), "PATH": programs}
-
-    def shell(self, text: str) -> str:
-        done: subprocess.CompletedProcess[str] = subprocess.run(
-            ["bash", "-e", "-c", text], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def apply(self, *objects: dict[str, Any]) -> None:
-        """Create objects; webhooks may need a while before they answer."""
-        (self.folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-        self.until(lambda: self.succeeds("kubectl apply -f objects.json"))
-
-    def succeeds(self, command: str) -> bool:
-        done = subprocess.run(command.split(), cwd=self.folder, env=self.environment, capture_output=True, timeout=LIMIT_S, check=False)
-        return done.returncode == 0
-
-    def get(self, resource: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.shell(f"kubectl get {resource} -o json"))["items"]
-        return found
-
-    def until(self, holds: Callable[[], bool]) -> None:
-        for _ in range(LIMIT_S):
-            if holds():
-                return
-            time.sleep(1)
-        raise AssertionError(self.shell("kubectl get pods,jobs,events -A; tail -n 50 *.log"))
-
-
-def block_of(name: str) -> str:
-    """The commands of the documentation that start an operator: the block that names its program."""
-    section = DOCS.read_text().split("\n## Operators\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)
-    return next(each for each in blocks if f"./{name} " in each)
-
-
-def manifest(cluster: Cluster, operator: Operator) -> str:
-    """Without what would be fetched from elsewhere."""
-    root, _, place = operator.folder.partition("/")
-    if root == "charts":
-        chart = module_of(operator.program) / operator.folder
-        return cluster.shell(f"{program('helm')} template {operator.program} {chart} -n {operator.program} --include-crds")
-    copied = f"{operator.program}-files"
-    cluster.shell(f"cp -r --no-preserve=mode {module_of(operator.program) / root} {copied}")
-    return cluster.shell(f"sed -i '/third-party/d' {copied}/{place}/kustomization.yaml; kubectl kustomize {copied}/{place}")
-
-
-@contextlib.contextmanager
-def running(folder: Path, *operators: Operator) -> Iterator[Cluster]:
-    names = [operator.program for operator in operators]
-    built = [operator for operator in operators if operator.folder]
-    if missing := why_not([*(operator.program for operator in built), "kubectl", "helm"]):
-        pytest.skip(missing)
-    cluster = Cluster(folder)
-    for operator in built:
-        try:
-            (folder / operator.program).symlink_to(program(operator.program))
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"{operator.program} cannot be built here: {error}")
-        (folder / f"{operator.program}.yaml").write_text(manifest(cluster, operator))
-    started: subprocess.Popen[bytes] | None = None
-    CERTIFICATES.mkdir(parents=True, exist_ok=True)
-    if any(CERTIFICATES.iterdir()):
-        pytest.skip(f"{CERTIFICATES} has certificates of another cluster")
-    with up(folder / ".kube" / "config", names[-1], "--nodes", "10x16cpu:64Gi"):
-        try:
-            blocks = "".join(block_of(name) for name in names)
-            (folder / "block.sh").write_text(f"set -e\nexec > block.log 2>&1\n{blocks}\ntouch ready\nwait\n")
-            started = subprocess.Popen(["bash", "block.sh"], cwd=folder, env=cluster.environment, start_new_session=True)
-            cluster.until((folder / "ready").exists)  # what is created before the webhooks are registered lacks their defaults
-            yield cluster
-        finally:
-            if started is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(started.pid, signal.SIGTERM)
-                started.wait()
-            for made in CERTIFICATES.iterdir():
-                made.unlink()
 
 
 def template(seconds: int, exit_code: int = 0) -> dict[str, Any]:
@@ -158,12 +46,6 @@ def test_jobset_starts_in_order_and_restarts_as_its_failure_policy_says(tmp_path
         cluster.until(lambda: all("terminalState" in status for status in ended().values()))
         assert {name: status["terminalState"] for name, status in ended().items()} == {"ordered": "Completed", "failing": "Failed"}
         assert ended()["failing"]["restarts"] == 2
-
-
-def test_what_has_passed_of_jobsets_own_suite_passes(tmp_path: Path) -> None:
-    with running(tmp_path, JOBSET) as cluster:
-        cluster.apply(job_set("first", {"workers": template(1)}))  # once it is there, the webhooks answer
-        assert not failed(program("jobset-e2e"), listed("jobset_suite.txt"), tmp_path, cluster.environment)
 
 
 def test_kuberay_runs_sixty_workers_in_one_gang(tmp_path: Path) -> None:
@@ -220,6 +102,19 @@ def test_argo_brings_a_graph_of_steps_to_its_end(tmp_path: Path) -> None:
             pod["metadata"]["annotations"]["workflows.argoproj.io/node-name"]: pod["status"]["startTime"] for pod in cluster.get("pods")
         }
         assert begun["graph.first"] < begun["graph.left"] < begun["graph.last"] > begun["graph.right"]
+
+
+def test_steps_of_argo_are_a_gang_of_volcano(tmp_path: Path) -> None:
+    step = {"name": "step", "container": {"image": "busybox", "command": ["sleep", "2"], "resources": {"requests": {"cpu": "1"}}}}
+    steps = {"name": "all", "dag": {"tasks": [{"name": name, "template": "step"} for name in "abc"]}}
+    notes = {"scheduling.k8s.io/group-name": "steps", "pumice.io/run-seconds": "2"}
+    spec = {"entrypoint": "all", "schedulerName": "volcano", "podMetadata": {"annotations": notes}, "templates": [steps, step]}
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "steps"}, "spec": {"minMember": 4}}
+    with running(tmp_path, ARGO) as cluster:
+        cluster.apply({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "gang"}, "spec": spec}, group)
+        cluster.until(lambda: [pod["status"]["phase"] for pod in cluster.get("pods")] == ["Pending"] * 3)
+        cluster.shell("""kubectl patch podgroups.scheduling.volcano.sh steps --type merge -p '{"spec": {"minMember": 3}}'""")
+        cluster.until(lambda: cluster.shell("kubectl get workflow gang -o jsonpath={.status.phase}") == "Succeeded")
 
 
 @pytest.mark.skipif("CERT_MANAGER" not in os.environ, reason="CERT_MANAGER names no folder of cert-manager's programs and manifest")

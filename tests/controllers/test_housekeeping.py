@@ -12,6 +12,7 @@ from pumice.api.times import rfc3339
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
+from pumice.controllers.kubernetes.role_aggregation import ROLE, RoleAggregation
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.volcano.job_ttl import JobTtl
 from tests.controllers.collected import Collected
@@ -211,3 +212,30 @@ def test_every_namespace_has_a_service_account() -> None:
     stage.delete(kinds.SERVICE_ACCOUNT, "default", namespace="a")
     assert stage.get(kinds.SERVICE_ACCOUNT, "default", "a")["metadata"]["namespace"] == "a"
     stage.assert_settled()
+
+
+class TestAggregatedRoles:
+    def role(self, name: str, *rules: str, part_of: str = "", gathers: str = "") -> Object:
+        labels = {f"part-of-{part_of}": "true"} if part_of else {}
+        made: Object = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name, "labels": labels}}
+        made["rules"] = [self.rule(each) for each in rules]
+        if gathers:
+            made["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {f"part-of-{gathers}": "true"}}]}
+        return made
+
+    def rule(self, resource: str) -> Object:
+        return {"apiGroups": [""], "resources": [resource], "verbs": ["get"]}
+
+    def resources(self, stage: Stage, name: str) -> list[str]:
+        return [rule["resources"][0] for rule in stage.get(ROLE, name)["rules"]]
+
+    def test_a_role_has_the_rules_of_those_that_it_selects_and_of_their_parts(self) -> None:
+        whole, inner = self.role("whole", "gone", gathers="whole"), self.role("inner", part_of="whole", gathers="inner")
+        parts = [self.role("a", "pods", part_of="whole"), self.role("z", "pods", "nodes", part_of="inner")]
+        stage = Stage(whole, inner, *parts, self.role("other", "secrets"), controllers=[RoleAggregation()])
+        assert self.resources(stage, "inner") == ["pods", "nodes"]
+        assert self.resources(stage, "whole") == ["pods", "nodes"]
+        stage.change(ROLE, "z", {"rules": [self.rule("events")]}, "")
+        assert self.resources(stage, "whole") == ["pods", "events"]
+        stage.change(ROLE, "z", {"metadata": {"labels": None}}, "")
+        assert (self.resources(stage, "inner"), self.resources(stage, "whole")) == ([], ["pods"])

@@ -260,6 +260,20 @@ def test_other_stages_make_other_kubelets(tmp_path: Path) -> None:
     assert phases.count("Failed") + phases.count("Running") == 40
 
 
+def test_a_stage_may_be_for_pods_that_run_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "stages.yaml"
+    start = "{name: start, phase: Pending, becomes: Running}"
+    path.write_text(f"pods: [{start}, {{name: said, phase: Running, command: say, after: 1s, becomes: Ended}}]")
+    still = Still("1x64cpu", read_stages(path))
+    runs = {"both": [{"command": ["/bin/say"]}, {"args": ["say", "it"]}], "one": [{"args": ["say"]}, {"args": ["do"]}], "none": [{}]}
+    for name, each in runs.items():
+        containers = [{"name": f"c{number}", "image": "x", **words} for number, words in enumerate(each)]
+        still.store.create("pods", {"metadata": {"name": name}, "spec": {"containers": containers, "restartPolicy": "Never"}}, "default")
+        still.store.bind("default", name, "cpu64-0")
+    still.after(10)
+    assert {name: still.phase(name) for name in runs} == {"both": "Succeeded", "one": "Running", "none": "Running"}
+
+
 def _fragile(number: int) -> dict[str, Any]:
     spec = {"containers": [{"name": "main", "image": "x"}], "restartPolicy": "Never"}
     return {"metadata": {"name": f"p{number}", "labels": {"fragile": "yes"}}, "spec": spec}

@@ -82,7 +82,8 @@ class Authority:
         key, serial = asked.public_key(), x509.random_serial_number()
         built = x509.CertificateBuilder(self._name, asked.subject, key, serial, begin - datetime.timedelta(minutes=5), end)
         signs, encrypts = ("digital signature" in usages, "key encipherment" in usages)
-        built = built.add_extension(x509.KeyUsage(signs, False, encrypts, False, False, False, False, False, False), critical=True)
+        if signs or encrypts:  # an extension that allows nothing makes the certificate invalid
+            built = built.add_extension(x509.KeyUsage(signs, False, encrypts, False, False, False, False, False, False), critical=True)
         named = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
         built = built.add_extension(x509.ExtendedKeyUsage([found for name, found in named.items() if name in usages]), critical=False)
         built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -15,6 +15,7 @@ from pumice.controllers.kubernetes.pod_group_protection import PodGroupProtectio
 from pumice.controllers.kubernetes.replica_set import ReplicaSets
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
+from pumice.controllers.kubernetes.role_aggregation import RoleAggregation
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.kubernetes.statefulset import StatefulSets
 from pumice.controllers.kubernetes.volumes import Volumes
@@ -79,6 +80,7 @@ def kubernetes_controllers(most_waiting: int = MOST_WAITING, gates: Set[str] = f
         ResourceClaims("DRAWorkloadResourceClaims" in gates),
         ServiceAccounts(),
         ServiceEndpoints(),
+        RoleAggregation(),
         Volumes(),
         *([PodGroupProtection()] if "GenericWorkload" in gates else []),
     ]

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class Handler:
     """What one turn of the event loop does; within it, parts that have a name of their own. `what` and `about` name it, as in logging."""
 
-    __slots__ = ("_about", "_outer", "_since", "_thread", "_what", "turn")
+    __slots__ = ("_about", "_began", "_outer", "_since", "_thread", "_what", "turn")
 
     def __init__(self, what: str, *about: object) -> None:
         self._what, self._about = what, about
@@ -37,9 +37,12 @@ class Handler:
         self.turn: Handler = self._outer.turn if self._outer else self  #: the outermost handler
         _at_work[self._thread] = self
         self._since = time.thread_time()
+        self._began = time.perf_counter()
 
     def __exit__(self, *failure: Any) -> None:
-        held_s = time.thread_time() - self._since
+        held_s = time.perf_counter() - self._began
+        if held_s > HELD_S:  # it has not worked for longer; to ask the kernel costs far more than to look at a clock
+            held_s = time.thread_time() - self._since
         if self._outer is None:
             del _at_work[self._thread]
         else:

@@ -72,11 +72,12 @@ class AdmissionAttributes:
     user: UserInfo
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)  #: warnings for the user, added by the rules
+    asked_kind: ServedKind | None = None  #: the version that was written, if objects are shown to a rule in another
 
     def about(self, obj: Object) -> AdmissionAttributes:
         """The same write with the object as a rule has changed it."""
         same = (self.operation, self.kind, self.namespace, self.name, self.subresource)
-        return AdmissionAttributes(*same, obj, self.old, self.user, self.dry_run, self.warnings)
+        return AdmissionAttributes(*same, obj, self.old, self.user, self.dry_run, self.warnings, self.asked_kind)
 
 
 class AdmissionRefusal(NamedTuple):

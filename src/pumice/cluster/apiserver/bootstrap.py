@@ -124,8 +124,13 @@ def cluster_roles(store: Store) -> Iterator[Object]:
 
 
 def _gathered(name: str, parts: list[tuple[str, str, list[Object]]]) -> list[Object]:
-    own = [rule for _, whole, rules in parts if whole == name for rule in rules]
-    return own + [rule for part, wholes in _WHOLES.items() if name in wholes for rule in _gathered(part, parts)]
+    """The rules of an aggregated role, as its controller would gather them."""
+    found = {part: rules for part, whole, rules in parts if whole == name}
+    found |= {part: _gathered(part, parts) for part, wholes in _WHOLES.items() if name in wholes}
+    rules: list[Object] = []
+    for part in sorted(found):
+        rules += [rule for rule in found[part] if rule not in rules]
+    return rules
 
 
 def _of_groups(role: str, store: Store) -> list[Object]:

@@ -73,6 +73,18 @@ def _since(*path: str) -> Cell:
     return lambda obj, now: age(value(obj, now), now) if value(obj, now) else "<none>"
 
 
+def _requested(request: Object, now: float) -> str:
+    seconds = request["spec"].get("expirationSeconds")
+    return "<none>" if seconds is None else span(seconds)
+
+
+def _signing_state(request: Object, now: float) -> str:
+    status = request.get("status") or {}
+    found = {one["type"] for one in status.get("conditions") or ()}
+    words = [next((word for word in ("Denied", "Approved") if word in found), "Pending"), *(["Failed"] if "Failed" in found else [])]
+    return ",".join([*words, "Issued"] if status.get("certificate") else words)
+
+
 def _job_state(job: Object, now: float) -> str:
     conditions = {one["type"] for one in (job.get("status") or {}).get("conditions") or () if one.get("status") == "True"}
     for word in ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended"):
@@ -328,6 +340,13 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "csinodes.storage.k8s.io": (Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"), AGE),
     "apiservices.apiregistration.k8s.io": (Column("Service", _serves), Column("Available", _available), AGE),
+    "certificatesigningrequests.certificates.k8s.io": (
+        AGE,
+        _text("SignerName", "spec", "signerName"),
+        _text("Requestor", "spec", "username"),
+        Column("RequestedDuration", _requested),
+        Column("Condition", _signing_state),
+    ),
     "leases.coordination.k8s.io": (_text("Holder", "spec", "holderIdentity"), AGE),
     "roles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
     "clusterroles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),

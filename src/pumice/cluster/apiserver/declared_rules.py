@@ -56,8 +56,8 @@ class _Reading:
     def struct(self, shape: Shape, value: Object, old: Object | None, place: str, only: tuple[str, ...] = ()) -> Causes:
         """`old` is None where an update sets what was not there."""
         found = [] if only else self._union(shape, value, old, place) + self._companions(shape, value, place)
-        for name, field in shape.fields.items():
-            if only and name not in only:
+        for name in only or shape.fields:
+            if (field := shape.fields.get(name)) is None:
                 continue
             now, before = value.get(name), None if old is None else old.get(name)
             if name in shape.required and field.kind == "struct" and "filled" not in shape.rules.get(name, ()):

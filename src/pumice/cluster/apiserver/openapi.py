@@ -16,7 +16,7 @@ import msgspec
 from pumice.api import Object
 from pumice.cluster.apiserver import openapi_protobuf, openapi_v2
 from pumice.cluster.apiserver.builtin_shapes import object_shape, shape_of
-from pumice.cluster.apiserver.discovery import subresources_of
+from pumice.cluster.apiserver.discovery import Remote, subresources_of
 from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Shape
 from pumice.http.messages import JSON, Request, Response, Stream
@@ -25,6 +25,7 @@ from pumice.http.messages import JSON, Request, Response, Stream
 #
 # Watches and Tables are not declared: they are other forms of the same answers, requested by `watch` and by the Accept header.
 
+OPENAPI_PATH = "/openapi/v3"
 #: the HTTP method of a verb; any other verb has the name of its method
 _METHODS = {"list": "get", "create": "post", "update": "put", "deletecollection": "delete"}
 _ON_ALL, _ON_ONE = ("list", "create", "deletecollection"), ("get", "update", "patch", "delete")
@@ -128,7 +129,7 @@ def _operation(place: PathOwner, verb: str, suffix: str = "") -> Object:
         case "create":
             return _described(place, verb, suffix, {"201": _reference(STATUS) if place.kind.kind == "Binding" else own}, _WRITE, _json(own))
         case "update":
-            return _described(place, verb, suffix, {"200": own}, _WRITE, _json(own))
+            return _described(place, verb, suffix, {"200": own, "201": own}, _WRITE, _json(own))
         case "patch":
             return _described(place, verb, suffix, {"200": own, "201": own}, (*_WRITE, "force"), _patches(place.kind))
         case _:
@@ -218,20 +219,21 @@ class OpenApi:
     """The OpenAPI documents. Each is made when it is first requested, on a thread, since it takes up to a third of a second; and it is kept
     until the table of kinds changes."""
 
-    def __init__(self, kinds: KindTable) -> None:
+    def __init__(self, kinds: KindTable, remote: Remote) -> None:
         self._kinds = kinds
+        self._remote = remote  #: whose documents of version 3 the other servers answer for
         self._documents: dict[str, bytes] = {}
         self._revision = -1
 
     def respond(self, request: Request) -> Later | None:
-        if request.path != "/openapi/v2" and not request.path.startswith("/openapi/v3"):
+        if request.path != "/openapi/v2" and not request.path.startswith(OPENAPI_PATH):
             return None
         if self._revision != self._kinds.revision:
             self._documents.clear()
             self._revision = self._kinds.revision
         if request.path == "/openapi/v2":
             return self._in_version_2(request)
-        name = request.path.removeprefix("/openapi/v3").strip("/")
+        name = request.path.removeprefix(OPENAPI_PATH).strip("/")
         if not name:
             return Response.json({"paths": self._index()})
         kinds = self._of_path(name)
@@ -269,7 +271,9 @@ class OpenApi:
     def _index(self) -> Object:
         paths = sorted({_path(kind) for kind in self._kinds})
         mark = zlib.crc32(repr([(kind.resource, kind.version) for kind in self._kinds]).encode()) + self._revision
-        return {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={mark:X}"} for path in paths}
+        own = {path: {"serverRelativeURL": f"{OPENAPI_PATH}/{path}?hash={mark:X}"} for path in paths}
+        places = (f"apis/{group}/{version}" for group, version in self._remote)
+        return own | {path: {"serverRelativeURL": f"{OPENAPI_PATH}/{path}"} for path in places}
 
 
 def _document_v2(kinds: list[ServedKind], content_type: str, zipped: bool) -> bytes:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -105,20 +105,14 @@ class Attempt:
         self.uid = self.uid or call.uid
 
 
-@contextmanager
-def _begun(store: Store, attempt: Attempt) -> Iterator[None]:
-    before, store.attempt = store.attempt, attempt
-    attempt.begin()
+def attempted(store: Store, work: Callable[[], Done], attempt: Attempt | None = None) -> Done:
+    """The result of work on the store for which the caller can wait with `until_done`. Raises what the work raises, and Pending."""
+    before, store.attempt = store.attempt, attempt or Attempt()
+    store.attempt.begin()
     try:
-        yield
+        return work()
     finally:
         store.attempt = before
-
-
-def attempted(store: Store, work: Callable[[], Done]) -> Done:
-    """The result of work on the store for which the caller can wait with `until_done`. Raises what the work raises, and Pending."""
-    with _begun(store, Attempt()):
-        return work()
 
 
 async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -> Done:
@@ -127,8 +121,7 @@ async def until_done(store: Store, work: Callable[[], Done], pending: Pending) -
     for _ in range(MOST_CALLS):
         await attempt.wait_for(pending.call)
         try:
-            with _begun(store, attempt):
-                return work()
+            return attempted(store, work, attempt)
         except Pending as another:
             pending = another
     raise StatusError(500, "InternalError", f"a request may need {MOST_CALLS} answers of webhooks at most")
@@ -155,12 +148,13 @@ class Caller:
         service, authority = client.get("service"), base64.b64decode(client.get("caBundle") or "")
         if service:
             host, name = self._address(service), f"{service['name']}.{service['namespace']}.svc"
-            server, target, shown = f"https://{host}", service.get("path") or "/", f"https://{name}:{service.get('port', 443)}"
+            server, path, shown = f"https://{host}", service.get("path") or "", f"https://{name}:{service.get('port', 443)}"
         else:
             scheme, _, rest = str(client.get("url") or "").partition("://")
-            host, slash, path = rest.partition("/")
-            server, target, name = f"{scheme}://{host}", slash + path or "/", ""
-            shown = server
+            host, _, path = rest.partition("/")
+            server = shown = f"{scheme}://{host}"
+            name = ""
+        target = normpath(f"/{path.lstrip('/')}")  # client-go cleans paths: some frameworks write two slashes
         where = f'Post "{shown}{target}?{query}"'
         asked = ("POST", f"{target}?{query}", _HEAD, msgspec.json.encode(body))
         try:

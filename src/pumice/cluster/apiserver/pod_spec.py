@@ -20,6 +20,8 @@ _GATED = {
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?\Z")
 _CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
+_OF_CONTAINERS = {"imagePullPolicy": ("Always", "IfNotPresent", "Never"), "terminationMessagePolicy": ("FallbackToLogsOnError", "File")}
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 Causes = list[tuple[str, str]]
 
@@ -150,9 +152,7 @@ def _positive(amounts: dict[str, Any]) -> dict[str, Any]:
 def spec_causes(spec: Object, path: str) -> Causes:
     """The causes for refusing the spec of a new pod, or of a pod template."""
     found: Causes = []
-    for field, choices in _CHOICES.items():
-        if spec.get(field) not in choices:
-            found.append((f"{path}.{field}", _unsupported(spec.get(field), choices)))
+    found += _choice_causes(spec, _CHOICES, path)
     if not spec.get("containers"):
         found.append((f"{path}.containers", "Required value"))
     names: set[str] = set()
@@ -186,6 +186,10 @@ def spec_causes(spec: Object, path: str) -> Causes:
     return found + causes(shape_of("core.v1.PodSpec"), spec, None, path, frozenset(), "evictionResponders")
 
 
+def _choice_causes(obj: Object, choices: dict[str, tuple[str, ...]], path: str) -> Causes:
+    return [(f"{path}.{field}", _unsupported(obj.get(field), each)) for field, each in choices.items() if obj.get(field) not in each]
+
+
 def _unsupported(value: object, choices: tuple[str, ...]) -> str:
     return f'Unsupported value: "{value}": supported values: ' + ", ".join(f'"{choice}"' for choice in choices)
 
@@ -203,10 +207,16 @@ def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
     names.add(name or "")
     if not container.get("image"):
         found.append((f"{path}.image", "Required value"))
+    found += _choice_causes(container, _OF_CONTAINERS, path)
     for index, port in enumerate(container.get("ports", ())):
-        number = port.get("containerPort", 0)
-        if not 0 < number < 65536:
-            found.append((f"{path}.ports[{index}].containerPort", f"Invalid value: {number}: must be between 1 and 65535, inclusive"))
+        place = f"{path}.ports[{index}]"
+        for field, number in (("containerPort", port.get("containerPort", 0)), ("hostPort", port.get("hostPort") or 1)):
+            if not 0 < number < 65536:
+                found.append((f"{place}.{field}", f"Invalid value: {number}: must be between 1 and 65535, inclusive"))
+        found += _choice_causes(port, {"protocol": _PROTOCOLS}, place)
+    for index, variable in enumerate(container.get("env", ())):
+        if not variable.get("name"):
+            found.append((f"{path}.env[{index}].name", "Required value"))
     return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
 
 
@@ -265,12 +275,26 @@ def _spread_causes(spec: Object, path: str) -> Causes:
 
 def _volume_causes(spec: Object, path: str) -> Causes:
     found: Causes = []
-    names = {volume.get("name") for volume in spec.get("volumes", ())}
+    names: set[str] = set()
     for index, volume in enumerate(spec.get("volumes", ())):
-        if not volume.get("name"):
-            found.append((f"{path}.volumes[{index}].name", "Required value"))
-    for index, container in enumerate(spec.get("containers", ())):
-        for mount_index, mount in enumerate(container.get("volumeMounts", ())):
-            if mount.get("name") not in names:
-                found.append((f"{path}.containers[{index}].volumeMounts[{mount_index}].name", f'Not found: "{mount.get("name")}"'))
+        name = volume.get("name")
+        if not name or name in names:
+            found.append((f"{path}.volumes[{index}].name", f'Duplicate value: "{name}"' if name else "Required value"))
+        names.add(name)
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field, ())):
+            found += _mount_causes(container, names, f"{path}.{field}[{index}].volumeMounts")
+    return found
+
+
+def _mount_causes(container: Object, names: set[str], path: str) -> Causes:
+    found: Causes = []
+    paths: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts", ())):
+        where = mount.get("mountPath")
+        if mount.get("name") not in names:
+            found.append((f"{path}[{index}].name", f'Not found: "{mount.get("name")}"'))
+        if not where or where in paths:
+            found.append((f"{path}[{index}].mountPath", f'Invalid value: "{where}": must be unique' if where else "Required value"))
+        paths.add(where)
     return found

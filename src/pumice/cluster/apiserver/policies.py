@@ -25,6 +25,7 @@ from pumice.api.selectors import matches_selector
 from pumice.cluster.apiserver.admission import AdmissionAttributes
 from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.server_side_apply import merged
 from pumice.cluster.apiserver.status import StatusError
 from pumice.cluster.apiserver.webhooks import (
@@ -32,13 +33,15 @@ from pumice.cluster.apiserver.webhooks import (
     DEFAULTS,
     GROUP,
     Selectors,
+    changed_as,
     choice_causes,
     condition_causes,
     conditions_hold,
     expression_causes,
     names_of,
     request_of,
-    rule_matches,
+    seen_as,
+    shown_as,
 )
 
 if TYPE_CHECKING:
@@ -88,13 +91,14 @@ class Match(NamedTuple):
     def of(cls, spec: Object | None) -> Match:
         return cls(spec or {}, Selectors(spec or {}))
 
-    def holds(self, review: AdmissionAttributes, store: Store, by_default: bool) -> bool:
-        """`by_default`: what a match without rules means."""
-        rules = self.spec.get("resourceRules")
-        if any(rule_matches(rule, review) for rule in self.spec.get("excludeResourceRules") or ()):
-            return False
-        named = any(rule_matches(rule, review) for rule in rules) if rules else by_default
-        return named and self.selectors.match(review, store)
+    def holds(self, review: AdmissionAttributes, store: Store, by_default: bool) -> ServedKind | None:
+        """The version of the written kind that is meant, if the write is. `by_default`: what a match without rules means."""
+        if seen_as(self.spec, "excludeResourceRules", review, store.kinds) is not None:
+            return None
+        named = seen_as(self.spec, "resourceRules", review, store.kinds)
+        if not self.spec.get("resourceRules") and by_default:
+            named = review.kind
+        return named if named is not None and self.selectors.match(review, store) else None
 
 
 def _compiled(policy: Object, bindings: Iterable[Object]) -> Policy:
@@ -154,16 +158,18 @@ class Policies:
         """The write as the policies have changed it. Raises StatusError."""
         if not self._policies(MUTATING):
             return review
-        for policy, binding, params in self._bound(MUTATING, review):
+        for policy, binding, kind, params in self._bound(MUTATING, review):
             try:
-                names = self._names(policy, review, params)
+                shown = before = shown_as(review, kind)
+                names = self._names(policy, shown, params)
                 for number, (type, program) in enumerate(policy.mutations):
                     if names is None:
                         break
                     mutation = f'mutation {number} of policy "{policy.name}" for {binding["metadata"]["name"]}'
-                    value = copied(self._store.evaluated(mutation, review, partial(_own_value, program, names)))
-                    review = review.about(_changed(review, type, value))
-                    names = self._names(policy, review, params)
+                    value = copied(self._store.evaluated(mutation, shown, partial(_own_value, program, names)))
+                    shown = shown.about(_changed(shown, type, value))
+                    names = self._names(policy, shown, params)
+                review = review if shown is before else changed_as(review, kind, shown.obj)
             except (CelError, PatchError, Refused) as error:
                 if policy.is_strict:
                     raise _refusal(policy, binding, review, Refused(str(error), "Invalid")) from None
@@ -173,9 +179,9 @@ class Policies:
         """Refuse a write that a policy does not allow, or warn of it. Raises StatusError."""
         if not self._policies(VALIDATING):
             return
-        for policy, binding, params in self._bound(VALIDATING, review):
+        for policy, binding, kind, params in self._bound(VALIDATING, review):
             name, actions = binding["metadata"]["name"], binding["spec"].get("validationActions") or ()
-            for refused in self._refusals(policy, binding, review, params, notes):
+            for refused in self._refusals(policy, binding, shown_as(review, kind), params, notes):
                 if "Audit" in actions:
                     failure = {"message": str(refused), "policy": policy.name, "binding": name, "validationActions": actions}
                     notes.setdefault(FAILURE, {})[json.dumps([failure])] = None
@@ -185,15 +191,16 @@ class Policies:
                 if "Deny" in actions:
                     raise _refusal(policy, binding, review, refused)
 
-    def _bound(self, sort: str, review: AdmissionAttributes) -> Iterator[tuple[Policy, Object, Object | None]]:
-        """The policies of a write, each with a binding and a parameter. Raises StatusError if a parameter is missing that must exist."""
+    def _bound(self, sort: str, review: AdmissionAttributes) -> Iterator[tuple[Policy, Object, ServedKind, Object | None]]:
+        """The policies of a write, each with a binding, the version that it means, and a parameter. Raises StatusError if a parameter is
+        missing that must exist."""
         for policy in self._policies(sort) if review.kind.group != GROUP else ():
-            if not policy.bindings or not policy.matches.holds(review, self._store, False):
+            if not policy.bindings or (kind := policy.matches.holds(review, self._store, False)) is None:
                 continue
             for binding, match in policy.bindings:
                 if match.holds(review, self._store, True):
                     for params in self._params(policy, binding, review):
-                        yield policy, binding, params
+                        yield policy, binding, kind, params
 
     def _params(self, policy: Policy, binding: Object, review: AdmissionAttributes) -> Iterator[Object | None]:
         wanted, ref = policy.spec.get("paramKind"), binding["spec"].get("paramRef")

@@ -18,7 +18,7 @@ from pumice.cluster.apiserver.aggregation import Aggregation
 from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.kinds import ServedKind
-from pumice.cluster.apiserver.openapi import OpenApi
+from pumice.cluster.apiserver.openapi import OPENAPI_PATH, OpenApi
 from pumice.cluster.apiserver.outside import Pending, attempted, until_done
 from pumice.cluster.apiserver.read import ReadHandler, form_of, warning_headers
 from pumice.cluster.apiserver.remote import Containers
@@ -46,7 +46,7 @@ class RestHandler:
         self.access = access
         self._aggregation = aggregation
         self._discovery = Discovery(store.kinds, aggregation.served)
-        self._openapi = OpenApi(store.kinds)
+        self._openapi = OpenApi(store.kinds, aggregation.served)
         self._reader = ReadHandler(store)
         self._subresources = Subresources(store, access, containers)
         self.documents: dict[str, Callable[[], bytes]] = {}  #: by path: JSON that other parts of the process tell
@@ -139,8 +139,8 @@ class RestHandler:
         return "deletecollection" if verb == "delete" else verb
 
     def _of_another(self, request: Request) -> Answer | None:
-        """The answer of another server, if the path is in a group that it answers for."""
-        _, root, group, version, *_ = [*request.path.split("/"), "", "", ""]
+        """The answer of another server, if the path is in a group that it answers for, or is the group's OpenAPI document."""
+        _, root, group, version, *_ = [*request.path.removeprefix(OPENAPI_PATH).split("/"), "", "", ""]
         service = self._aggregation.service_of(group, version) if root == "apis" else None
         if service is None:
             return None

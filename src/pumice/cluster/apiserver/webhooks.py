@@ -26,6 +26,7 @@ from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.cel.values import AUTHORIZER, AUTHORIZER_FIELDS, BOOL, DYN, Authorizer, ResourceCheck
 from pumice.api.selectors import label_selector, matches
 from pumice.cluster.apiserver.admission import SYSTEM, AdmissionAttributes, AdmissionLister, UserInfo, account_groups
+from pumice.cluster.apiserver.conversion import seen_early, stored
 from pumice.cluster.apiserver.discovery import SUBRESOURCES
 from pumice.cluster.apiserver.expressions import on_loop
 from pumice.cluster.apiserver.field_rules import Causes, fill, missing, unsupported
@@ -58,11 +59,37 @@ def rule_matches(rule: Object, review: AdmissionAttributes) -> bool:
     return (
         _names(rule.get("operations"), review.operation)
         and _names(rule.get("apiGroups"), kind.group)
-        and (_names(rule.get("apiVersions"), kind.version) or (bool(rule.get("apiVersions")) and kind.custom))
+        and _names(rule.get("apiVersions"), kind.version)
         and any(_is_resource(pattern, kind.plural, review.subresource) for pattern in rule.get("resources") or ())
         and (scope == "*" or (scope == "Namespaced") == kind.namespaced)
         and (not rule.get("resourceNames") or review.name in rule["resourceNames"])
     )
+
+
+def seen_as(match: Object, field: str, review: AdmissionAttributes, kinds: Iterable[ServedKind]) -> ServedKind | None:
+    """The version of the written kind that the rules in a field of a webhook or policy mean: by default, another version of it will do, in
+    which the objects are then shown. None if they mean no version of it."""
+    rules = match.get(field) or ()
+    if any(rule_matches(rule, review) for rule in rules):
+        return review.kind
+    others = () if not rules or match.get("matchPolicy") == "Exact" else (kind for kind in kinds if kind.storage == review.kind.storage)
+    return next((kind for kind in others if any(rule_matches(rule, replace(review, kind=kind)) for rule in rules)), None)
+
+
+def shown_as(review: AdmissionAttributes, kind: ServedKind) -> AdmissionAttributes:
+    """The write with its objects in this version. Raises Pending, StatusError."""
+    if review.subresource in SUBRESOURCES:  # its objects are of another kind
+        return review if kind is review.kind else replace(review, kind=kind, asked_kind=review.kind)
+    if kind is review.kind and all(one is None or one["apiVersion"] == kind.api_version for one in (review.obj, review.old)):
+        return review
+    old = None if review.old is None else seen_early(kind, review.old)
+    return replace(review, kind=kind, obj=seen_early(kind, review.obj), old=old, asked_kind=review.kind)
+
+
+def changed_as(review: AdmissionAttributes, kind: ServedKind, obj: Object) -> AdmissionAttributes:
+    """The write with its object as a rule has changed it in this version. Raises Pending, StatusError."""
+    is_same = kind is review.kind or review.subresource in SUBRESOURCES
+    return review.about(obj if is_same else stored(kind, obj) | {"apiVersion": review.obj["apiVersion"]})
 
 
 def _names(stated: Iterable[str] | None, value: str) -> bool:
@@ -127,7 +154,7 @@ def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
     api_version, name, _ = SUBRESOURCES.get(review.subresource, ("", "", ()))
     group, _, version = (api_version or kind.api_version).rpartition("/")
     kinds = {"group": group, "version": version, "kind": name or kind.kind}
-    resources = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    resources, asked = {"group": kind.group, "version": kind.version, "resource": kind.plural}, review.asked_kind or kind
     is_delete = review.operation == "DELETE"
     info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
     options = {"kind": f"{review.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
@@ -141,8 +168,8 @@ def request_of(review: AdmissionAttributes, uid: str = "") -> Object:
         "uid": uid,
         "kind": kinds,
         "resource": resources,
-        "requestKind": kinds,
-        "requestResource": resources,
+        "requestKind": kinds if asked is kind or api_version else kinds | {"version": asked.version},
+        "requestResource": resources | {"version": asked.version},
         **{key: value for key, value in parts.items() if value},
         "operation": review.operation,
         "userInfo": info | ({"extra": {key: list(values) for key, values in user.extra}} if user.extra else {}),
@@ -192,7 +219,7 @@ class Webhooks:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.services: dict[tuple[str, str], Service] = {}  #: programs in this process, by namespace and name of their service
-        self._found: dict[tuple[Any, ...], list[Webhook]] = {}
+        self._found: dict[tuple[Any, ...], list[tuple[Webhook, ServedKind]]] = {}
         self._all: dict[str, list[Webhook]] = {}
         self._seen: dict[tuple[str, ...], bool] = {}
 
@@ -201,16 +228,17 @@ class Webhooks:
         self._seen.clear()
         self._all.clear()
 
-    def _for(self, resource: str, review: AdmissionAttributes) -> list[Webhook]:
-        """The webhooks of a sort whose rules mean a write."""
+    def _for(self, resource: str, review: AdmissionAttributes) -> list[tuple[Webhook, ServedKind]]:
+        """The webhooks of a sort whose rules mean a write, each with the version in which it is shown the objects."""
         kind = review.kind
         key = (resource, kind.group, kind.version, kind.plural, review.subresource, review.operation)
         found = self._found.get(key)
         if found is None:
             if resource not in self._all:
                 self._all[resource] = _webhooks(self._store.all(resource))
-            found = [] if kind.group == GROUP else self._all[resource]
-            found = self._found[key] = [one for one in found if any(rule_matches(rule, review) for rule in one.spec.get("rules") or ())]
+            everyone, kinds = [] if kind.group == GROUP else self._all[resource], self._store.kinds
+            seen = [(one, seen_as(one.spec, "rules", review, kinds)) for one in everyone]
+            found = self._found[key] = [(one, as_kind) for one, as_kind in seen if as_kind is not None]
         return found
 
     def sees(self, kind: ServedKind, subresource: str, operation: str) -> bool:
@@ -224,48 +252,49 @@ class Webhooks:
     def mutated(self, review: AdmissionAttributes) -> tuple[AdmissionAttributes, bool]:
         """The write as the mutating webhooks have changed it, and whether a program outside of this process has. Raises StatusError."""
         by_others = False
-        left: list[tuple[Webhook, Object]] = []  #: webhooks that ask to be called again, and the object that each left behind
-        for hook in self._for(MUTATING, review):
-            if self._concerns(hook, review):
-                changed = self._asked(hook, review, False)
+        left: list[tuple[Webhook, ServedKind, Object]] = []  #: webhooks that ask to be called again, and the object that each left behind
+        for hook, kind in self._for(MUTATING, review):
+            if self._concerns(hook, kind, review):
+                changed = self._asked(hook, kind, review, False)
                 if changed is not None and changed is not review.obj:
-                    review = review.about(changed)
+                    review = changed_as(review, kind, changed)
                     by_others = by_others or hook.service not in self.services
             if hook.spec.get("reinvocationPolicy") == "IfNeeded":
-                left.append((hook, review.obj))
-        for hook, obj in left:
-            if obj != review.obj and self._concerns(hook, review) and (changed := self._asked(hook, review, True)) is not None:
-                review, by_others = review.about(changed), True
+                left.append((hook, kind, review.obj))
+        for hook, kind, obj in left:
+            if obj != review.obj and self._concerns(hook, kind, review) and (changed := self._asked(hook, kind, review, True)) is not None:
+                review, by_others = changed_as(review, kind, changed), True
         return review, by_others
 
     def check(self, review: AdmissionAttributes) -> None:
         """Show the write to the validating webhooks. Raises StatusError."""
-        for hook in self._for(VALIDATING, review):
-            if self._concerns(hook, review):
-                self._asked(hook, review, False)
+        for hook, kind in self._for(VALIDATING, review):
+            if self._concerns(hook, kind, review):
+                self._asked(hook, kind, review, False)
 
-    def _concerns(self, hook: Webhook, review: AdmissionAttributes) -> bool:
+    def _concerns(self, hook: Webhook, kind: ServedKind, review: AdmissionAttributes) -> bool:
         if not hook.selectors.match(review, self._store):
             return False
         if not hook.conditions:
             return True
         try:
-            conditions = partial(conditions_hold, hook.conditions, names_of(review, request_of(review), self._store))
-            return self._store.evaluated(f'the conditions of webhook "{hook.name}"', review, conditions)
+            shown = shown_as(review, kind)
+            conditions = partial(conditions_hold, hook.conditions, names_of(shown, request_of(shown), self._store))
+            return self._store.evaluated(f'the conditions of webhook "{hook.name}"', shown, conditions)
         except EvaluationError as error:
             if hook.is_ignored:
                 return False
             raise review.kind.forbidden(review.name, f'webhook "{hook.name}": {error}') from None
 
-    def _asked(self, hook: Webhook, review: AdmissionAttributes, is_again: bool) -> Object | None:
+    def _asked(self, hook: Webhook, kind: ServedKind, review: AdmissionAttributes, is_again: bool) -> Object | None:
         """The object as the webhook has changed it, or None. Raises StatusError."""
         if review.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise StatusError(400, "BadRequest", f'admission webhook "{hook.name}" does not support dry run', {})
-        program = self.services.get(hook.service)
+        program, shown = self.services.get(hook.service), shown_as(review, kind)
         if program is not None:
-            verdict = program(hook.path, review)
+            verdict = program(hook.path, shown)
         else:
-            verdict = self._answer(hook, review, is_again)
+            verdict = self._answer(hook, shown, is_again)
         if isinstance(verdict, StatusError):
             raise verdict
         return verdict

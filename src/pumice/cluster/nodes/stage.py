@@ -32,15 +32,22 @@ UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 def sleeps_s(pod: Object) -> float | None:
     """The seconds until the last container of the pod wakes up; None if a container does anything but sleep."""
-    each = [
-        _slept_s([*(container.get("command") or ()), *(container.get("args") or ())]) for container in spec_of(pod).get("containers") or ()
-    ]
+    each = [_slept_s(words) for words in _commands(pod)]
     known = [seconds for seconds in each if seconds is not None]
     return max(known) if known and len(known) == len(each) else None
 
 
+def _commands(pod: Object) -> list[list[str]]:
+    """The words of what each container runs, as far as its image is not needed to know them."""
+    return [[*(container.get("command") or ()), *(container.get("args") or ())] for container in spec_of(pod).get("containers") or ()]
+
+
+def _program(words: Sequence[str]) -> str:
+    return words[0].rpartition("/")[2] if words else ""
+
+
 def _slept_s(words: Sequence[str]) -> float | None:
-    program = words[0].rpartition("/")[2] if words else ""
+    program = _program(words)
     if program in SHELLS and len(words) == 3 and words[1] == "-c":
         return _slept_s(_split(words[2]))
     times = [re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", word) for word in words[1:]]
@@ -74,10 +81,13 @@ class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     reason: str = ""
     message: str = ""
     labels: dict[str, str] = {}
+    command: str = ""
     chance: float = 1.0
 
     def applies(self, pod: Object) -> bool:
         if not self.labels.items() <= labels_of(pod).items():
+            return False
+        if self.command and any(_program(words) != self.command for words in _commands(pod)):
             return False
         if self.chance < 1.0 and _drawn(pod, f"{self.name}?") >= self.chance:
             return False
