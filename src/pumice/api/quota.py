@@ -69,7 +69,7 @@ def unsaid(spec: Object, names: Iterable[str]) -> dict[str, list[str]]:
         stated = {f"{side}.{name}" for side in ("requests", "limits") for name in _amounts(container, side)}
         for name in names:
             if name in MUST_SAY and (name if "." in name else f"requests.{name}") not in stated:
-                found.setdefault(name, []).append(container["name"])
+                found.setdefault(name, []).append(container.get("name", ""))
     return {name: sorted(found[name]) for name in sorted(found)}
 
 
