@@ -83,7 +83,7 @@ def block_of(name: str) -> str:
 
 def copied(cluster: Cluster, program: str) -> Path:
     """The files of a program's module in the cluster's folder, where they may be changed."""
-    made = cluster.folder / f"of-{PROGRAMS[program].module.rpartition('/')[2]}"
+    made = cluster.folder / f"of-{PROGRAMS[program].module.rpartition('/')[2].partition('@')[0]}"  # kustomize takes an @ for a repository
     if not made.exists():
         cluster.shell(f"cp -r --no-preserve=mode {module_of(program)} {made.name}")
     return made

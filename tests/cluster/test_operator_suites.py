@@ -29,7 +29,7 @@ template: {spec: {template: {spec: {containers: [{name: c, image: i}], restartPo
 """
 #: made by Kueue's Makefile
 DEFINITIONS = """
-cd of-kueue@*/config/components/crd; mkdir _output; kubectl kustomize . > _output/crds-with-webhooks.yaml
+cd of-kueue/config/components/crd; mkdir _output; kubectl kustomize . > _output/crds-with-webhooks.yaml
 """
 
 
