@@ -603,6 +603,30 @@ def test_a_claim_of_the_pod_alone_is_given_back_as_well() -> None:
     assert made.of("ResourceClaim")["default/c"].status.allocation is None
 
 
+def test_evictions_are_looked_for_without_the_claim_that_was_given_back() -> None:
+    """The claim has devices where a less important pod is in the way. Without them the member has room on another node."""
+    pod = member("p", "g").having("spec", "resourceClaims", value=[SHARED])
+    nodes = [machine("n1", cpu=1), machine("n2", cpu=1), *gpus("n1"), *gpus("n2"), existing("low", "n2", priority=-1)]
+    outcome = play(*nodes, claim("c", **allocated("n2")), group("g"), pod)
+    given = "pod group preemption: found a placement for podgroup, preempting 0 victims"
+    assert outcome.groups["g"] == ("Unschedulable", f"minCount (1) cannot be satisfied: 0 scheduled, 0 remaining, {given}")
+    assert not outcome.evictions and outcome.nominations == {"p": "n1"}
+
+
+def test_pods_that_come_later_get_the_devices_that_were_given_back() -> None:
+    """Two pods alike want the only device: one comes before it is given back, the other one after that."""
+
+    def wants(name: str) -> list[Any]:
+        entry = {"name": "own", "resourceClaimTemplateName": "t"}
+        pod = member(name, f"g-{name}").having("spec", "resourceClaims", value=[entry])
+        pod = pod.having("status", "resourceClaimStatuses", value=[{"name": "own", "resourceClaimName": f"of-{name}"}])
+        return [group(f"g-{name}"), pod, claim(f"of-{name}", owner=f"default-{name}")]
+
+    holder = member("b", "g-b", cpu=2).having("spec", "resourceClaims", value=[SHARED])
+    nodes = [machine("n1", cpu=1), machine("n2", cpu=2), *gpus("n1"), claim("c", **allocated("n1"))]
+    assert play(*nodes, *wants("a"), group("g-b"), holder, *wants("z")).binds == {"z": "n1"}
+
+
 def test_a_claim_that_is_made_for_the_pod_is_not_given_back_while_it_waits() -> None:
     """The pod names two claims. One holds devices on a node that is too small; the other is its own, and is not allocated yet."""
     own = {"name": "own", "resourceClaimTemplateName": "t"}

@@ -74,7 +74,7 @@ class Evaluations:
         return self._kept.find(key) or self._kept.keep(key, self._lasting.take(key) or Evaluation(task, self._common(task, key)))
 
     def keep_lasting(self) -> None:
-        """Keep only the evaluations that later sessions may use. Called when the session has closed."""
+        """Keep only the evaluations that later sessions may use. Called at the end of a session, and when claims change in it."""
         for key, evaluation in self._kept.kept.items():
             if evaluation.lasts:
                 self._lasting.keep(key, evaluation)

@@ -31,6 +31,7 @@ from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
 FEWEST = 100  #: if there are fewer nodes, all are looked at; and at least so many feasible nodes are looked for
 ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)
 REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
+CLAIM = "ResourceClaim"
 
 
 class Rotation:
@@ -133,11 +134,16 @@ class NodeFinder:
         self._evaluations = Evaluations(
             session.cluster, self.filters, self.scorers, session.observer.asking, shortcuts=session.policy.shortcuts
         )
+        self._claims = session.cluster.versions.get(CLAIM, 0)  #: the device claims that the evaluations have seen
         self._last_fit_error: tuple[Hashable, FitError] | None = None
         self.placement: Mask | None = None  #: the rows among which a node is searched; None: all
 
     def evaluation(self, task: Task) -> Evaluation:
-        """The up-to-date answers of the profile's rules for a pod."""
+        """The up-to-date answers of the profile's rules for a pod. Claims that a group gives back count for all that are tried after it."""
+        claims = self.session.cluster.versions.get(CLAIM, 0)
+        if self._claims != claims:
+            self._claims = claims
+            self._evaluations.keep_lasting()
         found = self._evaluations.of(task)
         if found.rejected is None:
             found.refresh()
