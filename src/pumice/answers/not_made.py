@@ -59,8 +59,8 @@ def find_or_promise(sketch: Sketch, text: str) -> Subject | Why:
     try:
         return find(sketch.cluster, text)
     except InputError:
-        if (told := without_pods(sketch.cluster, text)) is not None:
-            return told
+        if (answer := without_pods(sketch.cluster, text)) is not None:
+            return answer
         found = workload(sketch.cluster, split(text))
         if found is None or found[0] not in PROMISED:
             raise

@@ -90,7 +90,7 @@ class LongHistory:
     async def _asked(self, query: str, span: Span, end: float) -> Mapping[str, Any]:
         asked = urlencode({"query": query, "start": end - span.length_s, "end": end, "step": span.step_s})
         answer = await fetch(f"{self._prometheus}/api/v1/query_range?{asked}", timeout_s=PATIENCE_S)
-        told: Mapping[str, Any] = json.loads(bytes(answer.body)) if answer.status in (200, 400, 422, 503) else {}
-        if told.get("status") != "success":
-            raise RuntimeError(told.get("error") or f"it answered {answer.status}")
-        return told
+        result: Mapping[str, Any] = json.loads(bytes(answer.body)) if answer.status in (200, 400, 422, 503) else {}
+        if result.get("status") != "success":
+            raise RuntimeError(result.get("error") or f"it answered {answer.status}")
+        return result
